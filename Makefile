@@ -57,7 +57,7 @@ bench-cuda: build
 	@python3 bench/cuda/bench_cuda.py --berth build/berth $(MODELS)
 
 format:
-	find $(wildcard include src tools tests bench examples) -name '*.[ch]' | xargs clang-format -i
+	find $(wildcard include src tools tests bench examples python) -name '*.[ch]' | xargs clang-format -i
 
 lint:
 	@cmake --preset clang >/dev/null

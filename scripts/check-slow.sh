@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of GPUs and of pages in full: all that scripts/check.sh leaves out because a CPU that plays a GPU takes
-# minutes over it (BERTH_TEST_SLOW), and a second implementation of WebGPU. Tokenizers meet llama.cpp's test vectors.
+# minutes over it (BERTH_TEST_SLOW), and a second implementation of WebGPU. Tokenizers meet llama.cpp's test vectors,
+# and Python all of ONNX's node tests.
 #   scripts/check-slow.sh [PART...]    only tests whose path contains one of the parts, for example: webgpu
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,5 +13,5 @@ webgpu_find && { webgpu_find_second || echo "skipped: check-slow: a second imple
 vocab_find || echo "skipped: check-slow: the vocabularies of llama.cpp: $vocab_reason"
 [ -z "$npm_wrong" ] || { echo "check-slow: $vocab_reason" >&2; exit 1; }
 export BERTH_TEST_SLOW=1 BERTH_TEST_TIMEOUT=${BERTH_TEST_TIMEOUT:-3600}
-[ $# -gt 0 ] || set -- gpu/ text/ fault/ ops/test_devices_gpu webgpu wgsl
+[ $# -gt 0 ] || set -- gpu/ text/ fault/ ops/test_devices_gpu python/ webgpu wgsl
 exec scripts/check.sh "$@"

@@ -113,7 +113,7 @@ list_tests() {
       name=${source#tests/}
       name=${name%.sh}
       case $name in
-        gpu/*vulkan | gpu/*webgpu | gpu/*cuda | gpu/test_peak | install/* | rules/* | web/*) [ "$b" = "$single" ] || continue ;;
+        gpu/*vulkan | gpu/*webgpu | gpu/*cuda | gpu/test_peak | install/* | python/test_types | rules/* | web/*) [ "$b" = "$single" ] || continue ;;
       esac
       is_wanted "$name" && echo "$b $name $source"
     done

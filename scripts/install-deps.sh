@@ -40,6 +40,10 @@ if [ "$mode" = check ]; then
   have pkg-config || missing+=(pkg-config)
   have ninja || missing+=(ninja-build)
   have python3 || missing+=(python3)
+  # the Python extension and its tests
+  compgen -G '/usr/include/python3.*/Python.h' >/dev/null || missing+=(python3-dev)
+  [ -d /usr/lib/python3/dist-packages/numpy ] || missing+=(python3-numpy)
+  have mypy || missing+=(mypy)
   have clang-format || missing+=(clang-format)
   have clang-tidy || missing+=(clang-tidy)
   [ -d /usr/share/libonnx-testdata ] || missing+=(libonnx-testdata)

@@ -320,7 +320,7 @@ BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, be
 typedef struct berth_load_desc {
   uint32_t struct_size;
   const char *weights; /* a file with the weights of every param, in place of those that the model names; NULL: none */
-  berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f32 */
+  berth_type kv;       /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f16 */
   /* Of memory that is only the beginning of a GGUF file: how many bytes the whole file has. Its header is enough for a
    * graph that is planned to the byte; its params have no weights. BERTH_IO: the header goes on after these bytes. 0:
    * the memory is the whole file. */
@@ -1070,7 +1070,7 @@ typedef struct berth_generator_desc {
   uint32_t n_threads; /* 0: the context's */
   uint32_t ctx;       /* tokens that there is room for; 0: what the model was made with, but at most 4096 */
   uint32_t chunk;     /* rows in which text is read; 0: 64, or ctx where that is less */
-  berth_type kv;      /* of the cache; BERTH_TYPE_NONE: f32 */
+  berth_type kv;      /* of the cache; BERTH_TYPE_NONE: f16 */
   const berth_sampling_desc *sampling; /* NULL: BERTH_SAMPLING_DESC_INIT */
   const berth_thread_pool *threads;    /* NULL: threads of its own */
   const berth_cancel *cancel;          /* stops reading and generating; NULL: none */
@@ -1080,10 +1080,18 @@ typedef struct berth_generator_desc {
   /* Called for every token that is evaluated, in order, with the logits of what follows it: for perplexity and the
    * like. They take room in the arena, for every row of a chunk. NULL: only those of the last token are computed. */
   void (*scores)(void *user, uint32_t position, const float *logits, uint32_t count);
+  berth_compute compute; /* how products may be computed, as in a plan: of text that is read, many rows at a time */
 } berth_generator_desc;
-#define BERTH_GENERATOR_DESC_INIT \
-  { (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL, NULL }
+#define BERTH_GENERATOR_DESC_INIT                                                                                  \
+  {                                                                                                                \
+    (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL, NULL, \
+        BERTH_COMPUTE_F32                                                                                          \
+  }
 
+/* The graph that a generator on that device runs, of that which a GGUF file is loaded as: on a GPU it finds the best
+ * token there, too. A plan of it is exact to the byte. device NULL: the CPU. */
+BERTH_API berth_status berth_generator_graph(const berth_graph *graph, const char *device, berth_graph **out,
+                                             berth_error *err);
 /* The named dimensions of the graph of a GGUF model as a generator binds them for runs of `rows` tokens: "rows", "ctx",
  * and "near", the rows that layers with a sliding window keep: what one sees, and a chunk less one more. Gives how many
  * of them the graph has. */

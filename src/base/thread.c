@@ -182,11 +182,11 @@ static int start_worker(berth__pool *pool, const pthread_attr_t *attr, pool_work
   return code;
 }
 
-static int start_workers(berth__pool *pool) {
+static int start_workers(berth__pool *pool, size_t stack) {
   pthread_attr_t attr;
   int code = pthread_attr_init(&attr);
   if (code != 0) return code;
-  pthread_attr_setstacksize(&attr, STACK_SIZE); /* where this is refused, the default will do */
+  pthread_attr_setstacksize(&attr, stack); /* where this is refused, the default will do */
   for (uint32_t i = 1; code == 0 && i < pool->n_threads; i++) {
     pool->workers[i].number = i;
     code = start_worker(pool, &attr, &pool->workers[i]);
@@ -218,6 +218,11 @@ static berth_status check_count(uint32_t n_threads, berth_error *err) {
 }
 
 berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__pool **out, berth_error *err) {
+  return berth__pool_create_deep(ctx, n_threads, STACK_SIZE, out, err);
+}
+
+berth_status berth__pool_create_deep(berth_context *ctx, uint32_t n_threads, size_t stack, berth__pool **out,
+                                     berth_error *err) {
   *out = NULL;
   BERTH__TRY(check_count(n_threads, err));
   berth__pool *pool = berth__alloc_zero(ctx, sizeof *pool + n_threads * sizeof(pool_worker));
@@ -229,7 +234,7 @@ berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__p
     berth__free(ctx, pool);
     return berth__fail(err, BERTH_NOMEM, "cannot make the locks of the thread pool: %s", strerror(code));
   }
-  code = start_workers(pool);
+  code = start_workers(pool, stack);
   if (code != 0) {
     berth__pool_destroy(pool);
     return berth__fail(err, BERTH_NOMEM, "cannot start %u threads: %s; use fewer", (unsigned)n_threads, strerror(code));

@@ -13,6 +13,9 @@ typedef struct berth__pool berth__pool;
 typedef void (*berth__range_fn)(void *user, uint32_t worker, int64_t begin, int64_t end);
 
 berth_status berth__pool_create(berth_context *ctx, uint32_t n_threads, berth__pool **out, berth_error *err);
+/* For work that calls what others have written: threads with so many bytes of stack. */
+berth_status berth__pool_create_deep(berth_context *ctx, uint32_t n_threads, size_t stack, berth__pool **out,
+                                     berth_error *err);
 /* Over the caller's threads: none is made. `threads` is complete, and copied. */
 berth_status berth__pool_wrap(berth_context *ctx, const berth_thread_pool *threads, berth__pool **out,
                               berth_error *err);

@@ -47,6 +47,9 @@ typedef struct berth__device {
    * it fails, the block is as it was, and a new one may do. */
   berth_status (*block_grow)(berth__block *block, uint64_t size, berth_error *err);
   berth_status (*write)(berth__block *block, uint64_t offset, const void *src, uint64_t size, berth_error *err);
+  /* Optional: writes weights, by all threads of the engine, which does nothing else meanwhile. src is elsewhere. */
+  berth_status (*place)(berth__engine *engine, berth__block *block, uint64_t offset, const void *src, uint64_t size,
+                        berth_error *err);
   berth_status (*read)(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
   /* The ranges may overlap when the blocks are the same. */
   berth_status (*copy)(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,

@@ -1,4 +1,6 @@
 /* berth_plan_create: the planner with the limits of a device. It stands here because the planner knows no devices. */
+#include <stdio.h>
+
 #include "base/desc.h"
 #include "device/device.h"
 #include "device/gpu/profile.h"
@@ -70,6 +72,8 @@ berth_status berth__plan_create_on(const berth_graph *graph, const berth_plan_de
   limits.ctx = graph->ctx;
   BERTH__TRY(berth__graph_check_files(graph, err));
   BERTH__TRY(berth__plan_build(graph, desc, &limits, out, err));
+  const char *which = berth__device_which(desc->device);
+  snprintf((*out)->which, sizeof(*out)->which, "%s", which != NULL ? which : "");
   const berth_status status = berth__graph_check_files(graph, err);
   if (status != BERTH_OK) {
     berth_plan_destroy(*out);

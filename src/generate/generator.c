@@ -112,8 +112,8 @@ void berth__generator_cut(berth_generator *g, uint32_t n_tokens, const float *lo
   g->n_tokens = n_tokens;
   if (g->mark.n_tokens > n_tokens) g->mark.is_set = false;
   if (g->n_evaluated > n_tokens) berth__generator_back_to(g, n_tokens);
-  g->has_logits = logits != NULL;
-  if (logits != NULL) memcpy(g->logits, logits, g->vocabulary * sizeof *g->logits);
+  g->has_logits = logits != NULL && g->n_evaluated == n_tokens;
+  if (g->has_logits) memcpy(g->logits, logits, g->vocabulary * sizeof *g->logits);
   generator_begin_text(g);
 }
 
@@ -260,7 +260,8 @@ berth_status berth_generator_mark(berth_generator *g, berth_error *err) {
 berth_status berth_generator_rewind(berth_generator *g, berth_error *err) {
   if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
   if (!g->mark.is_set) return berth__fail(err, BERTH_INVALID, "the conversation has no mark to go back to");
-  if (g->mark.n_tokens > 0) BERTH__TRY(berth__generator_restore_rings(g, err));
+  /* Where an evaluation was cancelled, the rings are those of the tokens before it. */
+  if (g->mark.n_tokens > 0 && g->n_evaluated >= g->mark.n_tokens) BERTH__TRY(berth__generator_restore_rings(g, err));
   berth__generator_cut(g, g->mark.n_tokens, g->mark.n_tokens > 0 ? g->mark.logits : NULL);
   return BERTH_OK;
 }

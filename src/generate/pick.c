@@ -10,19 +10,41 @@ enum {
   PICK_TOKEN
 }; /* outputs of the graph */
 
-berth_status berth__generator_add_pick(berth_generator *g, berth_error *err) {
+static berth_status pick_add(berth_graph *graph, const char *name, bool *has_pick, berth_error *err) {
   const berth_attr k = berth_attr_int("k", 1);
-  const berth_value logits = g->graph->outputs[PICK_LOGITS].value;
   const berth__device *device = NULL;
   berth_value best[2];
-  if (g->desc.device == NULL) return BERTH_OK;
-  BERTH__TRY(berth__device_find(g->desc.device, &device, err));
+  *has_pick = false;
+  if (name == NULL) return BERTH_OK;
+  BERTH__TRY(berth__device_find(name, &device, err));
   if (device->limits().choose_storages == NULL) return BERTH_OK; /* the host reads its memory as it is */
-  BERTH__TRY(berth_graph_add(g->graph, "top_k", &logits, 1, &k, 1, best, 2, err));
-  BERTH__TRY(berth_graph_output(g->graph, "best_logit", best[0], err));
-  BERTH__TRY(berth_graph_output(g->graph, "best", best[1], err));
-  g->has_pick = true;
+  const berth_value logits = graph->outputs[PICK_LOGITS].value;
+  BERTH__TRY(berth_graph_add(graph, "top_k", &logits, 1, &k, 1, best, 2, err));
+  BERTH__TRY(berth_graph_output(graph, "best_logit", best[0], err));
+  BERTH__TRY(berth_graph_output(graph, "best", best[1], err));
+  *has_pick = true;
   return BERTH_OK;
+}
+
+berth_status berth__generator_add_pick(berth_generator *g, berth_error *err) {
+  return pick_add(g->graph, g->desc.device, &g->has_pick, err);
+}
+
+berth_status berth_generator_graph(const berth_graph *graph, const char *device, berth_graph **out, berth_error *err) {
+  bool has_pick;
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_generator_graph needs a place for the graph");
+  *out = NULL;
+  if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
+  if (graph->n_outputs != 1)
+    return berth__fail(err, BERTH_INVALID, "a model that generates text has one output, and this graph has %zu",
+                       (size_t)graph->n_outputs);
+  BERTH__TRY(berth__graph_clone(graph, out, err));
+  const berth_status status = pick_add(*out, device, &has_pick, err);
+  if (status != BERTH_OK) {
+    berth_graph_destroy(*out);
+    *out = NULL;
+  }
+  return status;
 }
 
 /* A NaN counts as the largest: where the best logit is none, no logit is one. */

@@ -12,7 +12,7 @@ typedef struct berth__load {
   berth_context *ctx;
   const char *path;     /* NULL: it is memory */
   berth__mapping *file; /* the loader takes it over, also on failure */
-  berth_type kv;        /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f32 */
+  berth_type kv;        /* how a GGUF model keeps keys and values; BERTH_TYPE_NONE: as f16 */
   bool has_weights;     /* the caller has weights for all params: files that the model names are not needed */
 } berth__load;
 

@@ -1,6 +1,8 @@
 /* Which function lowers which op. */
 #include "kernel/lower.h"
 
+#include "base/blocks.h"
+
 #define BERTH_OP(op, tier, family, in0, in1, out0, out1, in_place, strided, function, scratch) \
   berth_status berth__lower_##function(berth__lowering *l, berth_error *err);                  \
   uint64_t berth__scratch_of_##scratch(const berth_op_call *call, const berth__kernel_limits *limits);
@@ -27,6 +29,14 @@ static const berth__lower_row *kernel_lower_find(const berth__op *op) {
 
 bool berth__lower_has(const berth__op *op) { return kernel_lower_find(op) != NULL; }
 
+/* A byte of a block is found by its number, and read with the word that it lies in. */
+#define MOST_BLOCK_BYTES ((uint64_t)INT32_MAX - 16)
+
+static bool kernel_lower_has_far_bytes(const berth_tensor *tensor, int64_t last) {
+  return berth__type_is_block(tensor->type) &&
+         berth_storage_bytes(berth_type_storage(tensor->type), (uint64_t)last + 1) > MOST_BLOCK_BYTES;
+}
+
 /* Kernels count elements in i32. */
 static berth_status kernel_lower_check_extents(const berth_op_call *call, berth_error *err) {
   for (uint32_t i = 0; i < call->n_in + call->n_out; i++) {
@@ -40,6 +50,9 @@ static berth_status kernel_lower_check_extents(const berth_op_call *call, berth_
     if (last >= INT32_MAX || (tensor->type != BERTH_TYPE_NONE && berth__count(tensor) > INT32_MAX))
       return berth__fail(err, BERTH_UNSUPPORTED,
                          "a tensor has more elements than the 2^31 that kernels of the kernel language count");
+    if (kernel_lower_has_far_bytes(tensor, last))
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "blocks have more bytes than the 2^31 that kernels of the kernel language count");
   }
   return BERTH_OK;
 }

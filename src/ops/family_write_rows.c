@@ -1,8 +1,8 @@
 /* write_rows: x with the rows [position, position + n) along an axis replaced, at a position that only a run knows.
  *   x          any type and shape; the axis has `capacity` rows (default: the last axis but one, so that caches may be
  *              [heads, capacity, d] and [capacity, heads * d])
- *   rows       as x, but for n <= capacity rows on the axis; f32 where x lies in blocks (q8_0): they are encoded as
- *              they are written
+ *   rows       as x, but for n <= capacity rows on the axis; f32 will do where x is f16 or bf16, and must where it lies
+ *              in blocks (q8_0): they are rounded, or encoded, as they are written
  *   position   i32 or i64: a scalar, or one per entry of the first axis ([B], where that is not the axis itself)
  * With `ring` the rows past the end go to the start: row i goes to (position + i) modulo capacity.
  *
@@ -12,6 +12,7 @@
 #include <inttypes.h>
 
 #include "base/blocks.h"
+#include "base/half.h"
 #include "base/storage.h"
 #include "ops/copy.h"
 #include "ops/line.h"
@@ -44,6 +45,8 @@ static berth_status write_rows_check_position(const berth__infer *infer, uint32_
 /* Blocks are made of whole lines of f32. */
 static berth_status write_rows_check_types(const berth__infer *infer, berth_error *err) {
   const berth_type type = infer->in_type[BERTH__WRITE_ROWS_X];
+  const bool is_narrow = type == BERTH_F16 || type == BERTH_BF16;
+  if (is_narrow && infer->in_type[BERTH__WRITE_ROWS_ROWS] == BERTH_F32) return BERTH_OK;
   if (!berth__type_is_block(type))
     return berth__want_same_type(infer, BERTH__WRITE_ROWS_X, BERTH__WRITE_ROWS_ROWS, err);
   if (type != BERTH_Q8_0)
@@ -143,9 +146,13 @@ static void write_rows_copy_x(const berth__write_rows *w, int64_t begin, int64_t
   berth__copy_range(&c, begin, end);
 }
 
-/* A line of n elements, `stride` apart, as blocks. */
-static void write_rows_encode(berth_type type, const float *from, int64_t stride, int64_t n, char *to) {
+/* A line of n elements, `stride` apart, as halves or as blocks. */
+void berth__write_rows_encode(berth_type type, const float *from, int64_t stride, int64_t n, char *to) {
   const berth_storage storage = berth_type_storage(type);
+  if (!berth__type_is_block(type)) {
+    for (int64_t i = 0; i < n; i++) berth__convert_from_f32(type, to + i * storage.bytes, from + i * stride, 1);
+    return;
+  }
   if (stride == 1) {
     berth__blocks_encode(type, from, (uint64_t)n, to);
     return;
@@ -157,27 +164,28 @@ static void write_rows_encode(berth_type type, const float *from, int64_t stride
   }
 }
 
-/* The same as put_elements for an x in blocks: elements are those of whole lines. */
-static void write_rows_put_blocks(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
+/* The same as put_elements for rows of another type: line by line. Where the last axis is that of the rows, a line is
+ * an element; blocks lie along it, and are never cut. */
+static void write_rows_put_encoded(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
   const berth_tensor *rows = &w->call->in[BERTH__WRITE_ROWS_ROWS], *out = &w->call->out[0];
-  const uint32_t last = rows->rank - 1;
-  const int64_t width = rows->dim[last];
+  const uint32_t last = rows->rank - 1, axes = w->axis == last ? rows->rank : last;
+  const int64_t width = w->axis == last ? 1 : rows->dim[last];
   for (int64_t line = begin / width; line < end / width; line++) {
     int64_t from = 0, to = shift * out->stride[w->axis], rest = line;
-    for (uint32_t k = last; k-- > 0; rest /= rows->dim[k]) {
+    for (uint32_t k = axes; k-- > 0; rest /= rows->dim[k]) {
       from += rest % rows->dim[k] * rows->stride[k];
       to += rest % rows->dim[k] * out->stride[k];
     }
-    write_rows_encode(out->type, (const float *)rows->data + from, rows->stride[last], width,
-                      (char *)out->data + berth__storage_size(berth_type_storage(out->type), (uint64_t)to));
+    w->encode(out->type, (const float *)rows->data + from, rows->stride[last], width,
+              (char *)out->data + berth__storage_size(berth_type_storage(out->type), (uint64_t)to));
   }
 }
 
 /* Elements [begin, end) of the rows, of which row i goes to row i + shift. */
 static void put_elements(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
   if (begin >= end) return;
-  if (berth__type_is_block(w->call->out[0].type)) {
-    write_rows_put_blocks(w, shift, begin, end);
+  if (w->call->in[BERTH__WRITE_ROWS_ROWS].type != w->call->out[0].type) {
+    write_rows_put_encoded(w, shift, begin, end);
     return;
   }
   berth__copy c = write_rows_copy_of(w, BERTH__WRITE_ROWS_ROWS);
@@ -235,9 +243,10 @@ static void write_copy(const berth__write_rows *w) {
   }
 }
 
-berth_status berth__write_rows_kernel(const berth_op_call *call, berth_error *err) {
+berth_status berth__write_rows_run(const berth_op_call *call, berth__write_rows_encode_fn encode, berth_error *err) {
   berth__write_rows w;
   berth__write_rows_of(call, &w);
+  w.encode = encode;
   if (berth__count(&call->out[0]) == 0) return BERTH_OK;
   BERTH__TRY(check_positions(&w, err));
   if (call->in[BERTH__WRITE_ROWS_X].data == call->out[0].data)
@@ -247,11 +256,15 @@ berth_status berth__write_rows_kernel(const berth_op_call *call, berth_error *er
   return BERTH_OK;
 }
 
+static berth_status write_rows_kernel(const berth_op_call *call, berth_error *err) {
+  return berth__write_rows_run(call, berth__write_rows_encode, err);
+}
+
 const berth__family berth__family_write_rows = {
     .attrs = attrs,
     .n_attrs = sizeof attrs / sizeof *attrs,
     .infer = write_rows_infer,
     .items = berth__write_rows_items,
-    .kernel = berth__write_rows_kernel,
+    .kernel = write_rows_kernel,
     .takes_blocks = 1u << BERTH__WRITE_ROWS_X,
 };

@@ -4,6 +4,9 @@
 
 #include "ops/op.h"
 
+/* A line of n elements, `stride` apart, into one of another type: f16, bf16, or whole blocks. */
+typedef void (*berth__write_rows_encode_fn)(berth_type type, const float *from, int64_t stride, int64_t n, char *to);
+
 /* x is [outer, capacity, inner] around the axis, rows [outer, n, inner]. */
 typedef struct berth__write_rows {
   const berth_op_call *call;
@@ -11,11 +14,14 @@ typedef struct berth__write_rows {
   bool ring;
   int64_t outer, capacity, n, inner;
   int64_t n_positions, position_stride; /* each position is that of outer / n_positions blocks */
+  berth__write_rows_encode_fn encode;
 } berth__write_rows;
 
 void berth__write_rows_of(const berth_op_call *call, berth__write_rows *out);
 /* Work items: as many as there are rows, whether x is copied or not. */
 int64_t berth__write_rows_items(const berth_op_call *call);
-berth_status berth__write_rows_kernel(const berth_op_call *call, berth_error *err);
+void berth__write_rows_encode(berth_type type, const float *from, int64_t stride, int64_t n, char *to);
+/* Lines that change their type do so by `encode`, to the same bytes as berth__write_rows_encode. */
+berth_status berth__write_rows_run(const berth_op_call *call, berth__write_rows_encode_fn encode, berth_error *err);
 
 #endif

@@ -55,6 +55,7 @@ struct berth_plan {
   berth_context *ctx;
   berth_graph *graph;     /* bound, owned */
   const char *device;     /* whom it is for */
+  char which[64];         /* of several, as the caller named it ("1", a part of a name); "": the first */
   berth__profile profile; /* what its scratch was sized by: its program is made with the same */
   uint32_t flags;
   uint64_t align;

@@ -87,9 +87,9 @@ static bool pack_is_read_by_runs(const pass *p, const berth_graph *graph, berth_
   return false;
 }
 
-/* The weight of a product with few rows that is a table of embeddings too, whose rows are the product's columns: as
- * panels of 1 it needs no packing and is in memory once. BERTH_VALUE_NONE: it is none, or so small that it may be there
- * twice. */
+/* The weight of a product that is a table of embeddings too, whose rows are the product's columns: as panels of 1 it
+ * needs no packing and is in memory once, for any number of rows (bindings with few and with many share it).
+ * BERTH_VALUE_NONE: it is none, or so small that it may be there twice. */
 static berth_value pack_table_of(const pass *p, const berth_graph *graph, const berth__node *node) {
   static const int64_t turned[2] = {1, 0};
   const berth__node *transpose = berth__maker(graph, node->in[1], BERTH__OP_transpose);
@@ -103,7 +103,7 @@ static berth_value pack_table_of(const pass *p, const berth_graph *graph, const 
   const bool is_kept =
       v->type == BERTH_F32 || v->type == BERTH_F16 || (v->type == BERTH_BF16 && v->shape.dim[1] % 2 == 0);
   if (v->kind != BERTH_VALUE_PARAM || !is_kept || v->shape.dim[1] == 0 || !berth__value_size(v, &size) ||
-      size <= MAX_TWICE || berth__value_count(x) / v->shape.dim[1] > MOST_NARROW_ROWS)
+      size <= MAX_TWICE)
     return BERTH_VALUE_NONE;
   return pack_is_read_by_runs(p, graph, table) ? table : BERTH_VALUE_NONE;
 }

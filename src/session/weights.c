@@ -154,15 +154,22 @@ static void let_rest(const berth_graph *graph, const void *data, size_t size) {
     if (graph->keeps[i].rest != NULL) graph->keeps[i].rest(graph->keeps[i].object, data, size);
 }
 
+static berth_status place_piece(const berth_session *session, berth_value param, uint64_t at, const void *data,
+                                uint64_t size, berth_error *err) {
+  if (session->device->place == NULL) return berth__arena_put(session->arena, param, at, data, size, err);
+  return session->device->place(session->engine, berth__arena_block(session->arena),
+                                berth__slots_offset(session->home, param) + at, data, size, err);
+}
+
 /* Piece by piece, each let go of in the file once it is in the arena: the weights are never in memory twice. */
 static berth_status move_weight(berth_session *session, berth_value param, const void *data, uint64_t size,
                                 berth_error *err) {
-  const uint64_t piece = (uint64_t)512 << 10;
+  const uint64_t piece = (uint64_t)2 << 20;
   for (uint64_t at = 0; at < size; at += piece) {
     const uint64_t n = size - at < piece ? size - at : piece;
     const uint8_t *from = (const uint8_t *)data + at;
     BERTH__TRY(berth__graph_check_files(session->graph, err));
-    BERTH__TRY(berth__arena_put(session->arena, param, at, from, n, err));
+    BERTH__TRY(place_piece(session, param, at, from, n, err));
     BERTH__TRY(berth__graph_check_files(session->graph, err));
     let_rest(session->graph, from, (size_t)n);
   }

@@ -324,6 +324,27 @@ static void a_worker_helps_with_the_part_of_another(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* Much more than a worker's stack is by default. */
+static void go_deep(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  volatile char deep[6 << 20];
+  (void)worker;
+  for (size_t i = 0; i < sizeof deep; i += 4096) deep[i] = (char)i;
+  atomic_fetch_add((_Atomic int64_t *)user, deep[4096] == 0 ? end - begin : 0);
+}
+
+static void deep_pools_have_deep_stacks(void **state) {
+  berth_context *ctx = test_context();
+  _Atomic int64_t done = 0;
+  berth__pool *pool;
+  berth_error err;
+  (void)state;
+  TEST_OK(berth__pool_create_deep(ctx, 3, (size_t)8 << 20, &pool, &err));
+  for (int i = 0; i < 20; i++) berth__pool_run(pool, 12, 1, go_deep, &done);
+  assert_int_equal(done, 20 * 12);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
 static void wrong_thread_counts_are_refused(void **state) {
   (void)state;
   berth_context *ctx = test_context();
@@ -370,6 +391,7 @@ int main(void) {
       cmocka_unit_test(short_bursts_wake_nobody),
       cmocka_unit_test(bursts_that_help_slows_down_wake_nobody),
       cmocka_unit_test(a_worker_helps_with_the_part_of_another),
+      cmocka_unit_test(deep_pools_have_deep_stacks),
       cmocka_unit_test(wrong_thread_counts_are_refused),
       cmocka_unit_test(a_pool_without_memory_fails),
       cmocka_unit_test(the_machine_has_processors_and_a_clock),

@@ -80,6 +80,15 @@ static void one_huge_number_hides_nothing(void **state) {
   assert_true(compared(BERTH_F16, got, want, 64).excess > 1);
 }
 
+/* The exponents of f64 go from those of its least number to those of its largest. */
+static void has_room_for_every_exponent(void **state) {
+  double ends[] = {5e-324, 4.2e-322, 1.7e308, -5e-324};
+  check_node node = {.name = "n", .op = "exp", .compared = true, .noise = BERTH_F16};
+  (void)state;
+  tool_check_compare(&node, &(record){BERTH_F64, 4, ends}, &(record){BERTH_F64, 4, ends});
+  assert_true(node.excess == 0);
+}
+
 static void refuses_large_differences(void **state) {
   (void)state;
   assert_true(compared(BERTH_F32, (float[]){100.2f}, (float[]){100}, 1).excess > 1);
@@ -157,7 +166,7 @@ int main(void) {
       cmocka_unit_test(refuses_large_differences),     cmocka_unit_test(knows_what_is_not_finite),
       cmocka_unit_test(refuses_another_type_or_count), cmocka_unit_test(finds_the_worst_node),
       cmocka_unit_test(an_empty_model_is_fine),        cmocka_unit_test(gathers_strided_tensors),
-      cmocka_unit_test(one_huge_number_hides_nothing),
+      cmocka_unit_test(one_huge_number_hides_nothing), cmocka_unit_test(has_room_for_every_exponent),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

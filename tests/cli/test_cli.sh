@@ -816,13 +816,13 @@ open("other.gguf", "wb").write(data.replace(name + b"llama", name + b"other"))' 
 fi
 exits "plan gguf" 0 plan "$tale" --ctx 100
 has "plan gguf: the cache is a line of its own" out "state"
-has "plan gguf: a token's share of it" out "context: 100 tokens of keys and values as f32, 512 bytes a token"
+has "plan gguf: a token's share of it" out "context: 100 tokens of keys and values as f16, 256 bytes a token"
 has "plan gguf: the chunk" out "text is read 64 tokens at a time"
 exits "plan gguf --json" 0 plan "$tale" --ctx 100 --chunk 16 --picture tale.svg --json
 valid_json "plan gguf --json is valid"
 has_fields "plan gguf --json has its fields" arena_size weights_size state_size activations_size scratch_size ctx chunk \
   kv token
-json_holds "plan gguf --json: sizes" out "o['ctx'] == 100 and o['chunk'] == 16 and o['state_size'] == 100 * 2 * 2 * 32 * 4"
+json_holds "plan gguf --json: sizes" out "o['ctx'] == 100 and o['chunk'] == 16 and o['state_size'] == 100 * 2 * 2 * 32 * 2 and o['kv'] == 'f16'"
 json_holds "plan gguf --json: the parts are the whole" out \
   "o['arena_size'] == sum(o[k] for k in ('weights_size', 'state_size', 'activations_size', 'scratch_size', 'preparation_size'))"
 json_holds "plan gguf --json: dims" out "o['dims'] == {'rows': 16, 'ctx': 100}"
@@ -832,7 +832,7 @@ json_holds "plan gguf: its context and chunk" out "o['ctx'] == 256 and o['chunk'
 cp out whole.json
 exits "plan gguf: --dim says the same" 0 plan "$tale" --dim ctx=256 --dim rows=64 --json
 json_holds "plan gguf: the same arena" out "o['arena_size'] == json.load(open('whole.json'))['arena_size']"
-for sizes in "--ctx 100" "--ctx 200 --chunk 1" "--ctx 31 --chunk 7" "--ctx 100 --kv f16"; do
+for sizes in "--ctx 100" "--ctx 200 --chunk 1" "--ctx 31 --chunk 7" "--ctx 100 --kv f32"; do
   exits "plan gguf $sizes" 0 plan "$tale" $sizes --threads 2 --json
   cp out planned.json
   exits "generate $sizes" 0 generate "$tale" -p "The" -n 2 --temp 0 $sizes --threads 2 --json
@@ -843,9 +843,9 @@ valid_json "plan gguf --fit --json is valid"
 json_holds "plan gguf --fit: all of it, with larger chunks" out \
   "o['fit']['fits'] and o['fit']['bytes'] == 1 << 30 and o['ctx'] == 256 and o['chunk'] == 256 and o['kv'] == 'f32' and o['fit']['arena_size'] == o['arena_size']"
 most=$(python3 -c "import json; print(json.load(open('whole.json'))['arena_size'])" 2>/dev/null || echo 0)
-exits "plan gguf --fit: exactly what the default takes" 0 plan "$tale" --kv f32 --fit "$most" --json
+exits "plan gguf --fit: exactly what the default takes" 0 plan "$tale" --kv f16 --fit "$most" --json
 json_holds "plan gguf --fit: which is its context" out "o['ctx'] == 256 and o['chunk'] == 64 and o['arena_size'] == $most"
-exits "plan gguf --fit: some bytes less" 0 plan "$tale" --kv f32 --fit "$((most - 20000))" --json
+exits "plan gguf --fit: some bytes less" 0 plan "$tale" --kv f16 --fit "$((most - 20000))" --json
 json_holds "plan gguf --fit: is a smaller context" out "100 < o['ctx'] < 256 and o['arena_size'] <= $most - 20000"
 fitted=$(field ctx)
 exits "plan gguf --fit: a token more" 0 plan "$tale" --ctx "$((fitted + 1))" --json
@@ -890,7 +890,7 @@ with open("hole.gguf", "wb") as f:
     f.truncate((len(head) + 31) // 32 * 32 + at)
 PY
   exits "plan gguf: five gigabytes" 0 plan hole.gguf --ctx 2048 --json
-  json_holds "plan gguf: five gigabytes of weights" out "o['weights_size'] > 5e9 and o['state_size'] == 5 * 2 * 2048 * 4096 * 4"
+  json_holds "plan gguf: five gigabytes of weights" out "o['weights_size'] > 5e9 and o['state_size'] == 5 * 2 * 2048 * 4096 * 2"
   python3 -c 'import resource, subprocess, sys
 subprocess.run([sys.argv[1], "plan", "hole.gguf", "--ctx", "2048", "--json"], stdout=subprocess.DEVNULL, check=True)
 sys.exit(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > (1 << 20 if sys.argv[2] else 1 << 16))' \

@@ -53,10 +53,12 @@ exits "a cache of q8_0" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 
 check "gives the same with it" diff out tale.txt
 exits "its plan" 0 plan "$tale" --kv q8_0 --ctx 64 --json
 q8=$(field state_size)
-exits "that of f32" 0 plan "$tale" --ctx 64 --json
+exits "that of f32" 0 plan "$tale" --kv f32 --ctx 64 --json
 check "34 bytes instead of 128" test $((q8 * 128)) = $(($(field state_size) * 34))
 exits "--fit takes q8_0 where others do not fit" 0 plan "$tale" --fit $(($(field arena_size) - $(field state_size) / 2 - 600)) --ctx 64 --json
 check "it is q8_0" grep -q '"kv": *"q8_0"' out
+exits "a cache of f32" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --kv f32
+check "gives the same with that" diff out tale.txt
 
 # ---- Choosing and stopping ----
 exits "seed 1" 0 generate "$tale" -p 'The' -n 20 --temp 3 --top-k 0 --top-p 1 --min-p 0 --seed 1 --json

@@ -452,6 +452,27 @@ static void rows_of_caches_in_blocks(void **state) {
     }
 }
 
+/* Rows of f32 that are rounded on the way, also along the axis that the rows are counted on. */
+static void rows_of_caches_of_halves(void **state) {
+  static const berth_type halves[] = {BERTH_F16, BERTH_BF16};
+  static const double positions[] = {0, 11, 14};
+  (void)state;
+  for (int i = 0; i < 6; i++)
+    for (int layout = FAST_PLAIN; layout <= FAST_REVERSED; layout++)
+      for (int axis = 1; axis < 3; axis++) {
+        fast_case c = {.op = "write_rows",
+                       .in = {OF(halves[i / 3], .rank = 3, .dim = {3, 16, 19}),
+                              OF(BERTH_F32, .rank = 3, .dim = {3, 2, 19}, .layout = (fast_layout)layout),
+                              OF(BERTH_I32, .values = &positions[i % 3], .n_values = 1)},
+                       .attrs = {FAST_INT("axis", axis)}};
+        if (axis == 2) c.in[1].dim[1] = 16, c.in[1].dim[2] = 2;
+        fast_check(&c);
+        c.attrs[1] = (berth_attr)FAST_INT("ring", 1);
+        c.in[1].dim[axis] = 9;
+        fast_check(&c);
+      }
+}
+
 /* What a row is worth does not depend on how it is kept. */
 static void rows_in_blocks_are_shared_out(void **state) {
   fast_case c = {.op = "write_rows",
@@ -485,6 +506,7 @@ int main(void) {
       cmocka_unit_test(transforms_of_bounded_lengths),
       cmocka_unit_test(rows_of_caches),
       cmocka_unit_test(rows_of_caches_in_blocks),
+      cmocka_unit_test(rows_of_caches_of_halves),
       cmocka_unit_test(rows_in_blocks_are_shared_out),
       cmocka_unit_test(elements_by_index),
       cmocka_unit_test(short_slices),

@@ -6,6 +6,7 @@
 #include "vulkan.h"
 
 #ifdef BERTH__HAS_VULKAN
+#include "block_model.h"
 #include "device/vulkan/vulkan.h"
 
 static berth_status open_named(berth_context *ctx, const char *which, berth_error *err) {
@@ -103,96 +104,34 @@ static void refuses_wrong_options(void **state) {
   assert_int_equal(atomic_load(&alloc.live_blocks), 0);
 }
 
-/* ---- Blocks against a model of them: an array on the host ---- */
+/* ---- Blocks ---- */
 
-#define SIZE ((size_t)5 << 20) /* more than the ring holds */
-
-typedef struct pair {
-  berth__block *block;
-  unsigned char *model;
-} pair;
-
-static void expect_same(const pair *p, uint64_t offset, uint64_t size) {
-  unsigned char *bytes = malloc((size_t)size);
-  berth_error err;
-  assert_non_null(bytes);
-  TEST_OK(berth__vulkan_device.read(p->block, offset, bytes, size, &err));
-  assert_memory_equal(bytes, p->model + offset, (size_t)size);
-  free(bytes);
-}
-
-/* Mostly small, sometimes as large as can be; anywhere. */
-static uint64_t random_range(uint64_t *seed, uint64_t *offset) {
-  const uint64_t most = test_random(seed) % 8 == 0 ? SIZE : test_random(seed) % 4 == 0 ? SIZE / 3 : 70;
-  const uint64_t size = 1 + test_random(seed) % most;
-  *offset = test_random(seed) % (SIZE - size + 1);
-  return size;
-}
-
-static void do_something(pair *pairs, uint64_t *seed, const unsigned char *source) {
-  pair *to = &pairs[test_random(seed) % 3], *from = &pairs[test_random(seed) % 3];
-  uint64_t offset, other;
-  berth_error err;
-  uint64_t size = random_range(seed, &offset);
-  switch (test_random(seed) % 5) {
-    case 0:
-    case 1: {
-      const unsigned char *bytes = source + test_random(seed) % 100;
-      TEST_OK(berth__vulkan_device.write(to->block, offset, bytes, size, &err));
-      memcpy(to->model + offset, bytes, (size_t)size);
-      break;
-    }
-    case 2:
-      TEST_OK(berth__vulkan_device.fill(to->block, offset, size, (uint8_t)size, &err));
-      memset(to->model + offset, (uint8_t)size, (size_t)size);
-      break;
-    case 3: expect_same(to, offset, size); break;
-    default:
-      other = test_random(seed) % 2 == 0 ? test_random(seed) % (SIZE - size + 1)
-                                         : offset - (offset < 9 ? offset : 9); /* ranges that overlap */
-      TEST_OK(berth__vulkan_device.copy(to->block, offset, from->block, other, size, &err));
-      memmove(to->model + offset, from->model + other, (size_t)size);
-      if (to == from && test_random(seed) % 2 == 0) { /* and back */
-        TEST_OK(berth__vulkan_device.copy(to->block, other, to->block, offset, size, &err));
-        memmove(to->model + other, to->model + offset, (size_t)size);
-      }
-      break;
-  }
-}
+#define SIZE ((uint64_t)5 << 20) /* more than the ring holds */
 
 /* Two blocks of one engine and one of another. */
 static void compare_with_model(const char *memory, bool is_cached, uint64_t seed) {
+  const berth__device *device = &berth__vulkan_device;
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
   berth__engine *engines[2];
-  pair pairs[3];
+  berth__block *blocks[BLOCK_MODELS];
   berth_error err;
-  unsigned char *source = malloc(SIZE + 100);
-  assert_non_null(source);
-  for (size_t i = 0; i < SIZE + 100; i++) source[i] = (unsigned char)test_random(&seed);
   vulkan_test_memory(memory);
   test_read_options(ctx);
-  for (int i = 0; i < 2; i++) TEST_OK(berth__vulkan_device.open(ctx, NULL, 1, &engines[i], &err));
-  for (int i = 0; i < 3; i++) {
-    TEST_OK(berth__vulkan_device.block_create(engines[i / 2], SIZE, 64, NULL, &pairs[i].block, &err));
-    assert_true((berth__vulkan_device.host(pairs[i].block) != NULL) == (strcmp(memory, "mapped") == 0));
-    pairs[i].model = calloc(1, SIZE);
-    assert_non_null(pairs[i].model);
+  for (int i = 0; i < 2; i++) TEST_OK(device->open(ctx, NULL, 1, &engines[i], &err));
+  for (uint32_t i = 0; i < BLOCK_MODELS; i++) {
+    TEST_OK(device->block_create(engines[i / 2], SIZE, 64, NULL, &blocks[i], &err));
+    assert_true((device->host(blocks[i]) != NULL) == (strcmp(memory, "mapped") == 0));
     if (is_cached) continue;
-    pairs[i].block->is_cached = false; /* as on most cards */
+    blocks[i]->is_cached = false; /* as on most cards */
     TEST_OK(berth__vulkan_ring_need(engines[i / 2], &err));
   }
-  for (int i = 0; i < 150; i++) do_something(pairs, &seed, source);
-  for (int i = 0; i < 3; i++) {
-    expect_same(&pairs[i], 0, SIZE);
-    berth__vulkan_device.block_destroy(pairs[i].block);
-    free(pairs[i].model);
-  }
+  block_model_compare(device, blocks, SIZE, 150, seed);
+  for (uint32_t i = 0; i < BLOCK_MODELS; i++) device->block_destroy(blocks[i]);
   for (int i = 0; i < 2; i++) {
     assert_int_equal(engines[i]->counts.memory, engines[i]->ring.allocated);
-    berth__vulkan_device.close(engines[i]);
+    device->close(engines[i]);
   }
-  free(source);
   vulkan_test_memory(NULL);
   test_context_done(ctx, &alloc);
   vulkan_test_silent();

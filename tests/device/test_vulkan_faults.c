@@ -39,6 +39,7 @@ static struct {
   uint64_t left; /* calls that are still let through */
   VkResult result;
   PFN_vkQueueSubmit submit;
+  PFN_vkEndCommandBuffer end;
   PFN_vkWaitForFences wait;
   PFN_vkAllocateMemory allocate;
   PFN_vkCreateComputePipelines pipelines;
@@ -48,6 +49,11 @@ static bool fails_now(void) { return fault.left != 0 && --fault.left == 0; }
 
 static VkResult VKAPI_CALL bad_submit(VkQueue queue, uint32_t n, const VkSubmitInfo *info, VkFence fence) {
   return fails_now() ? fault.result : fault.submit(queue, n, info, fence);
+}
+
+static VkResult VKAPI_CALL bad_end(VkCommandBuffer commands) {
+  const VkResult result = fault.end(commands);
+  return fails_now() ? fault.result : result;
 }
 
 static VkResult VKAPI_CALL bad_wait(VkDevice device, uint32_t n, const VkFence *fences, VkBool32 all,
@@ -70,6 +76,7 @@ static void break_driver(berth__engine *engine, uint64_t after, VkResult result)
   fault.left = after;
   fault.result = result;
   fault.submit = engine->vk.QueueSubmit;
+  fault.end = engine->vk.EndCommandBuffer;
   fault.wait = engine->vk.WaitForFences;
   fault.allocate = engine->vk.AllocateMemory;
   fault.pipelines = engine->vk.CreateComputePipelines;
@@ -77,18 +84,18 @@ static void break_driver(berth__engine *engine, uint64_t after, VkResult result)
 
 /* From the first failure on everything says the same; and everything can still be destroyed. */
 static void expect_lost(vulkan_fixture *f, const char *part) {
-  float out[VULKAN_N_OUT];
+  float out[GPU_N_OUT];
   char first[sizeof f->err.message];
   berth_session *clone;
-  test_expect_error(vulkan_compute(f->session, out, &f->err), BERTH_DEVICE_LOST, &f->err, part);
+  test_expect_error(gpu_compute(f->use.session, out, &f->err), BERTH_DEVICE_LOST, &f->err, part);
   memcpy(first, f->err.message, sizeof first);
-  test_expect_error(berth_session_run(f->session, &f->err), BERTH_DEVICE_LOST, &f->err, first);
-  test_expect_error(berth_session_write(f->session, "x", out, VULKAN_N_IN * 4, &f->err), BERTH_DEVICE_LOST, &f->err,
+  test_expect_error(berth_session_run(f->use.session, &f->err), BERTH_DEVICE_LOST, &f->err, first);
+  test_expect_error(berth_session_write(f->use.session, "x", out, GPU_N_IN * 4, &f->err), BERTH_DEVICE_LOST, &f->err,
                     first);
-  test_expect_error(berth_session_read(f->session, "t", out, VULKAN_N_OUT * 4, &f->err), BERTH_DEVICE_LOST, &f->err,
+  test_expect_error(berth_session_read(f->use.session, "t", out, GPU_N_OUT * 4, &f->err), BERTH_DEVICE_LOST, &f->err,
                     first);
-  test_expect_error(berth_session_set_param(f->session, "b", out, 160, &f->err), BERTH_DEVICE_LOST, &f->err, first);
-  test_expect_error(berth_session_clone(f->session, &clone, &f->err), BERTH_DEVICE_LOST, &f->err, first);
+  test_expect_error(berth_session_set_param(f->use.session, "b", out, 160, &f->err), BERTH_DEVICE_LOST, &f->err, first);
+  test_expect_error(berth_session_clone(f->use.session, &clone, &f->err), BERTH_DEVICE_LOST, &f->err, first);
   vulkan_finish(f);
 }
 
@@ -96,18 +103,24 @@ static void a_lost_device_stays_lost(void **state) {
   vulkan_fixture f;
   (void)state;
   for (size_t way = 0; way < 2; way++) {
-    for (uint64_t after = 1; after <= (way == 0 ? 1u : 2u); after++) { /* staged: of the input, of the run */
+    for (uint64_t after = 1; after <= (way == 0 ? 1u : 2u); after++) { /* the run, with its input; staged: the result */
       vulkan_start_in(&f, way, 0);
-      vulkan_expect_right(f.session);
+      vulkan_expect_right(f.use.session);
       break_driver(f.engine, after, VK_ERROR_DEVICE_LOST);
       f.engine->vk.QueueSubmit = bad_submit;
       expect_lost(&f, "lost while");
       vulkan_start_in(&f, way, 0);
-      vulkan_expect_right(f.session);
+      vulkan_expect_right(f.use.session);
       break_driver(f.engine, after, VK_ERROR_DEVICE_LOST);
       f.engine->vk.WaitForFences = bad_wait;
       expect_lost(&f, "lost while");
     }
+    vulkan_start_in(&f, way, 0); /* a run that nothing was written for */
+    vulkan_expect_right(f.use.session);
+    break_driver(f.engine, 1, VK_ERROR_DEVICE_LOST);
+    f.engine->vk.QueueSubmit = bad_submit;
+    test_expect_error(berth_session_run(f.use.session, &f.err), BERTH_DEVICE_LOST, &f.err, "lost while running");
+    expect_lost(&f, "lost while running");
   }
 }
 
@@ -115,7 +128,7 @@ static void what_hangs_is_lost(void **state) {
   vulkan_fixture f;
   (void)state;
   vulkan_start(&f, "vulkan", 0);
-  vulkan_expect_right(f.session);
+  vulkan_expect_right(f.use.session);
   break_driver(f.engine, 1, VK_TIMEOUT);
   f.engine->vk.WaitForFences = bad_wait;
   expect_lost(&f, "BERTH_VULKAN_TIMEOUT");
@@ -126,27 +139,73 @@ static void what_hangs_is_lost(void **state) {
   expect_lost(&f, "BERTH_VULKAN_TIMEOUT");
 }
 
-/* A submission that finds no memory was not made: the next one may succeed. */
+/* A run of the same session again: what was written before the failure is still there. */
+static void expect_second_run(vulkan_fixture *f) {
+  float want[GPU_N_OUT], got[GPU_N_OUT];
+  berth_error err;
+  TEST_OK(berth_session_run(f->use.session, &err));
+  TEST_OK(berth_session_read(f->use.session, "t", got, sizeof got, &err));
+  TEST_OK(gpu_compute(f->use.session, want, &err));
+  assert_memory_equal(got, want, sizeof got);
+  vulkan_expect_right(f->use.session);
+}
+
+/* A submission that finds no memory was not made: the next one may succeed, with all that was written for the first. */
 static void no_memory_for_a_submission_is_no_end(void **state) {
   static const struct {
     VkResult result;
     berth_status status;
   } faults[] = {{VK_ERROR_OUT_OF_HOST_MEMORY, BERTH_NOMEM}, {VK_ERROR_OUT_OF_DEVICE_MEMORY, BERTH_DEVICE_NOMEM}};
   vulkan_fixture f;
-  float out[VULKAN_N_OUT];
+  float out[GPU_N_OUT];
   (void)state;
-  for (size_t way = 0; way < 2; way++) {
-    vulkan_start_in(&f, way, 0);
-    for (size_t i = 0; i < 2; i++) {
-      break_driver(f.engine, 1, faults[i].result);
-      f.engine->vk.QueueSubmit = bad_submit;
-      test_expect_error(vulkan_compute(f.session, out, &f.err), faults[i].status, &f.err, "memory");
-      f.engine->vk.QueueSubmit = fault.submit;
-      vulkan_set_params(f.session); /* staged, what was on its way is gone */
-      vulkan_expect_right(f.session);
-    }
-    vulkan_finish(&f);
+  for (size_t way = 0; way < 2; way++)
+    for (size_t i = 0; i < 2; i++)
+      for (int at_end = 0; at_end < (way == 1 ? 2 : 1); at_end++) {
+        vulkan_start_in(&f, way, 0); /* params are on their way too */
+        break_driver(f.engine, 1, faults[i].result);
+        if (at_end)
+          f.engine->vk.EndCommandBuffer = bad_end; /* of what is written */
+        else
+          f.engine->vk.QueueSubmit = bad_submit;
+        test_expect_error(gpu_compute(f.use.session, out, &f.err), faults[i].status, &f.err, "memory");
+        f.engine->vk.QueueSubmit = fault.submit;
+        f.engine->vk.EndCommandBuffer = fault.end;
+        expect_second_run(&f);
+        vulkan_finish(&f);
+      }
+}
+
+/* What was to be copied to a block that is gone is dropped, and what goes elsewhere is not. */
+static void a_block_that_is_gone_takes_its_writes_along(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__engine *engine;
+  berth__block *blocks[2];
+  uint32_t written[2] = {0x01234567, 0x89abcdef}, got = 0;
+  berth_error err;
+  (void)state;
+  vulkan_test_memory("staged");
+  test_read_options(ctx);
+  TEST_OK(berth__vulkan_device.open(ctx, NULL, 1, &engine, &err));
+  vulkan_test_memory(NULL);
+  for (int i = 0; i < 2; i++) TEST_OK(berth__vulkan_device.block_create(engine, 4096, 64, NULL, &blocks[i], &err));
+  for (int i = 0; i < 2; i++) TEST_OK(berth__vulkan_device.write(blocks[i], 16, &written[i], 4, &err));
+  break_driver(engine, 1, VK_ERROR_OUT_OF_DEVICE_MEMORY);
+  engine->vk.QueueSubmit = bad_submit;
+  berth__vulkan_device.block_destroy(blocks[0]);
+  engine->vk.QueueSubmit = fault.submit;
+  TEST_OK(berth__vulkan_device.read(blocks[1], 16, &got, 4, &err));
+  assert_int_equal(got, written[1]);
+  for (uint32_t i = 0; i < 1000; i++) TEST_OK(berth__vulkan_device.write(blocks[1], 4 * (i % 7), &i, 4, &err));
+  for (uint32_t i = 0; i < 7; i++) { /* more copies than a lane holds; those to the same bytes are in order */
+    TEST_OK(berth__vulkan_device.read(blocks[1], 4 * i, &got, 4, &err));
+    assert_int_equal(got, 999 - (999 - i) % 7);
   }
+  berth__vulkan_device.block_destroy(blocks[1]);
+  berth__vulkan_device.close(engine);
+  test_context_done(ctx, &alloc);
+  vulkan_test_silent();
 }
 
 static void no_memory_for_a_block(void **state) {
@@ -251,16 +310,16 @@ static void kernels_that_the_driver_refuses(void **state) {
 static void a_run_fails_with_what_validation_says(void **state) {
   const VkFenceCreateInfo wrong = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   VkFence fence;
-  float out[VULKAN_N_OUT];
+  float out[GPU_N_OUT];
   vulkan_fixture f;
   (void)state;
   if (getenv("BERTH_VULKAN_VALIDATION") == NULL) TEST_SKIP("the validation layer is not installed");
   vulkan_start(&f, "vulkan", 0);
   assert_int_equal(BERTH__VK_CREATE(f.engine, Fence, &wrong, &fence), VK_SUCCESS);
   BERTH__VK_DESTROY(f.engine, Fence, fence);
-  test_expect_error(vulkan_compute(f.session, out, &f.err), BERTH_INTERNAL, &f.err, "vkCreateFence");
+  test_expect_error(gpu_compute(f.use.session, out, &f.err), BERTH_INTERNAL, &f.err, "vkCreateFence");
   assert_int_equal(vulkan_test_heard(), 1);
-  vulkan_expect_right(f.session);
+  vulkan_expect_right(f.use.session);
   vulkan_finish(&f);
 }
 
@@ -270,6 +329,7 @@ int main(void) {
       cmocka_unit_test(a_lost_device_stays_lost),
       cmocka_unit_test(what_hangs_is_lost),
       cmocka_unit_test(no_memory_for_a_submission_is_no_end),
+      cmocka_unit_test(a_block_that_is_gone_takes_its_writes_along),
       cmocka_unit_test(no_memory_for_a_block),
       cmocka_unit_test(staged_where_mapped_memory_is_short),
       cmocka_unit_test(kernels_that_the_driver_refuses),

@@ -17,13 +17,14 @@ static void gives_what_the_cpu_gives(void **state) {
       berth_session *clone;
       berth_error err;
       vulkan_start_in(&f, way, checked ? BERTH_SESSION_CHECKED : 0);
-      assert_true(berth__session_current(f.session)->program->code->windows == (vulkan_ways[way].max_binding != NULL));
-      vulkan_expect_right(f.session);
-      vulkan_expect_right(f.session);
-      TEST_OK(berth_session_clone(f.session, &clone, &err));
+      assert_true(berth__session_current(f.use.session)->program->code->windows ==
+                  (vulkan_ways[way].max_binding != NULL));
+      vulkan_expect_right(f.use.session);
+      vulkan_expect_right(f.use.session);
+      TEST_OK(berth_session_clone(f.use.session, &clone, &err));
       vulkan_expect_right(clone);
-      berth_session_destroy(f.session);
-      f.session = NULL;
+      berth_session_destroy(f.use.session);
+      f.use.session = NULL;
       vulkan_expect_right(clone);
       berth_session_destroy(clone);
       vulkan_finish(&f);
@@ -84,12 +85,12 @@ static void runs_leave_nothing_behind(void **state) {
   (void)state;
   for (size_t way = 0; way < VULKAN_WAYS; way += 3) {
     vulkan_start_in(&f, way, 0);
-    vulkan_expect_right(f.session); /* staged, writing records */
+    vulkan_expect_right(f.use.session); /* staged, writing records */
     const berth__vulkan_counts before = f.engine->counts;
-    const uint64_t calls = atomic_load(&f.alloc.calls), live = f.engine->host.n_live;
-    for (int i = 0; i < n; i++) TEST_OK(berth_session_run(f.session, &err));
+    const uint64_t calls = atomic_load(&f.use.alloc.calls), live = f.engine->host.n_live;
+    for (int i = 0; i < n; i++) TEST_OK(berth_session_run(f.use.session, &err));
     const berth__vulkan_counts after = f.engine->counts;
-    assert_int_equal(atomic_load(&f.alloc.calls), calls);
+    assert_int_equal(atomic_load(&f.use.alloc.calls), calls);
     assert_true(f.engine->host.n_live <= live + 2); /* a driver frees the last submission when it comes to it */
     assert_int_equal(after.handles, before.handles);
     assert_int_equal(after.memory, before.memory);
@@ -98,7 +99,7 @@ static void runs_leave_nothing_behind(void **state) {
     assert_int_equal(after.descriptors, before.descriptors);
     assert_int_equal(after.recordings, before.recordings);
     assert_int_equal(after.submissions, before.submissions + (uint64_t)n);
-    vulkan_expect_right(f.session);
+    vulkan_expect_right(f.use.session);
     vulkan_finish(&f);
   }
 }
@@ -167,7 +168,7 @@ static void binding_again_records_nothing(void **state) {
   (void)state;
   vulkan_start(&f, "vulkan", 0);
   const uint64_t recordings = f.engine->counts.recordings, descriptors = f.engine->counts.descriptors;
-  TEST_OK(berth__session_rebind(f.session, &err));
+  TEST_OK(berth__session_rebind(f.use.session, &err));
   assert_int_equal(f.engine->counts.recordings, recordings);
   assert_int_equal(f.engine->counts.descriptors, descriptors);
   vulkan_finish(&f);
@@ -230,12 +231,12 @@ static void tells_the_time_of_every_step(void **state) {
   for (size_t way = 0; way < VULKAN_WAYS; way += 3) {
     seen s = {0};
     vulkan_start_in(&f, way, 0);
-    berth_session_observe(f.session, look, &s);
+    berth_session_observe(f.use.session, look, &s);
     const double begin = berth__now_ms();
-    vulkan_expect_right(f.session);
+    vulkan_expect_right(f.use.session);
     assert_true(s.count >= 2 && s.ms > 0 && s.ms < berth__now_ms() - begin);
-    berth_session_observe(f.session, NULL, NULL);
-    vulkan_expect_right(f.session);
+    berth_session_observe(f.use.session, NULL, NULL);
+    vulkan_expect_right(f.use.session);
     vulkan_finish(&f);
   }
 }

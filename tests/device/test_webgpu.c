@@ -7,6 +7,7 @@
 
 #ifdef BERTH__HAS_WEBGPU
 #include "base/thread.h"
+#include "block_model.h"
 #include "device/webgpu/code.h"
 #include "session/session.h"
 
@@ -51,96 +52,24 @@ static void refuses_wrong_options(void **state) {
   assert_int_equal(atomic_load(&alloc.live_blocks), 0);
 }
 
-/* ---- Blocks against a model of them: an array on the host ---- */
+/* ---- Blocks ---- */
 
-#define SIZE ((size_t)9 << 19) /* more than is read back at once */
-
-typedef struct pair {
-  berth__block *block;
-  unsigned char *model;
-} pair;
-
-static void expect_same(const pair *p, uint64_t offset, uint64_t size) {
-  unsigned char *bytes = malloc((size_t)size);
-  berth_error err;
-  assert_non_null(bytes);
-  TEST_OK(device->read(p->block, offset, bytes, size, &err));
-  assert_memory_equal(bytes, p->model + offset, (size_t)size);
-  free(bytes);
-}
-
-/* Mostly small, sometimes large; anywhere, or in whole words. */
-static uint64_t random_range(uint64_t *seed, uint64_t *offset) {
-  const bool in_words = test_random(seed) % 2 == 0;
-  const uint64_t most = in_words && test_random(seed) % 4 == 0 ? SIZE : 5000;
-  uint64_t size = 1 + test_random(seed) % most;
-  if (in_words) size = (size + 3) & ~(uint64_t)3;
-  *offset = test_random(seed) % (SIZE - size + 1);
-  if (in_words) *offset &= ~(uint64_t)3;
-  return size;
-}
-
-static void copy_somewhere(pair *to, pair *from, uint64_t offset, uint64_t size, uint64_t *seed) {
-  const uint64_t near = offset - (offset < 12 ? offset : 12); /* ranges that overlap */
-  uint64_t other = test_random(seed) % 2 == 0 ? test_random(seed) % (SIZE - size + 1) : near;
-  berth_error err;
-  if (size % 4 == 0) other &= ~(uint64_t)3;
-  TEST_OK(device->copy(to->block, offset, from->block, other, size, &err));
-  memmove(to->model + offset, from->model + other, (size_t)size);
-  if (to != from) return;
-  TEST_OK(device->copy(to->block, other, to->block, offset, size, &err)); /* and back */
-  memmove(to->model + other, to->model + offset, (size_t)size);
-}
-
-static void do_something(pair *pairs, uint64_t *seed, const unsigned char *source) {
-  pair *to = &pairs[test_random(seed) % 3], *from = &pairs[test_random(seed) % 3];
-  uint64_t offset;
-  berth_error err;
-  const uint64_t size = random_range(seed, &offset);
-  switch (test_random(seed) % 4) {
-    case 0: {
-      const unsigned char *bytes = source + test_random(seed) % 100;
-      TEST_OK(device->write(to->block, offset, bytes, size, &err));
-      memcpy(to->model + offset, bytes, (size_t)size);
-      break;
-    }
-    case 1: {
-      const uint8_t byte = test_random(seed) % 2 == 0 ? 0 : (uint8_t)size;
-      TEST_OK(device->fill(to->block, offset, size, byte, &err));
-      memset(to->model + offset, byte, (size_t)size);
-      break;
-    }
-    case 2: expect_same(to, offset, size); break;
-    default: copy_somewhere(to, from, offset, size, seed); break;
-  }
-}
+#define SIZE ((uint64_t)9 << 19) /* more than is read back at once */
 
 /* Two blocks of one engine and one of another. */
 static void blocks_are_memory(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
   berth__engine *engines[2];
-  pair pairs[3];
+  berth__block *blocks[BLOCK_MODELS];
   berth_error err;
-  uint64_t seed = 7;
-  unsigned char *source = malloc(SIZE + 100);
   (void)state;
-  assert_non_null(source);
-  for (size_t i = 0; i < SIZE + 100; i++) source[i] = (unsigned char)test_random(&seed);
   for (int i = 0; i < 2; i++) TEST_OK(device->open(ctx, NULL, 1, &engines[i], &err));
-  for (int i = 0; i < 3; i++) {
-    TEST_OK(device->block_create(engines[i / 2], SIZE, 64, NULL, &pairs[i].block, &err));
-    pairs[i].model = calloc(1, SIZE);
-    assert_non_null(pairs[i].model);
-  }
-  for (int i = 0; i < 100; i++) do_something(pairs, &seed, source);
-  for (int i = 0; i < 3; i++) {
-    expect_same(&pairs[i], 0, SIZE);
-    device->block_destroy(pairs[i].block);
-    free(pairs[i].model);
-  }
+  for (uint32_t i = 0; i < BLOCK_MODELS; i++)
+    TEST_OK(device->block_create(engines[i / 2], SIZE, 64, NULL, &blocks[i], &err));
+  block_model_compare(device, blocks, SIZE, 100, 7);
+  for (uint32_t i = 0; i < BLOCK_MODELS; i++) device->block_destroy(blocks[i]);
   for (int i = 0; i < 2; i++) device->close(engines[i]);
-  free(source);
   test_context_done(ctx, &alloc);
 }
 

@@ -5,18 +5,11 @@
 #ifdef BERTH__HAS_VULKAN
 #include "device/gpu/program.h"
 #include "device/vulkan/code.h"
-#include "session/session.h"
-#include "support.h"
+#include "gpu_use.h"
 #include "vulkan.h"
 
-#define VULKAN_N_IN 600
-#define VULKAN_N_OUT 800
-
 typedef struct vulkan_fixture {
-  test_alloc alloc;
-  berth_context *ctx;
-  berth_graph *graph;
-  berth_session *session;
+  gpu_fixture use;
   berth__engine *engine;
   berth_error err;
 } vulkan_fixture;
@@ -31,9 +24,7 @@ extern const vulkan_way vulkan_ways[VULKAN_WAYS];
 /* A session with its params set; its engine, where the device is this one. */
 void vulkan_start(vulkan_fixture *f, const char *device, uint32_t flags);
 void vulkan_start_in(vulkan_fixture *f, size_t way, uint32_t flags);
-void vulkan_finish(vulkan_fixture *f); /* nothing is left behind, and the validation layer said nothing */
-void vulkan_set_params(berth_session *session);
-berth_status vulkan_compute(berth_session *session, float out[VULKAN_N_OUT], berth_error *err);
+void vulkan_finish(vulkan_fixture *f);            /* nothing is left behind, and the validation layer said nothing */
 void vulkan_expect_right(berth_session *session); /* as on the CPU */
 
 /* An engine and a plan for it, without a session. */

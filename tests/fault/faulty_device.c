@@ -49,6 +49,14 @@ static berth_status faulty_write(berth__block *block, uint64_t offset, const voi
   return status;
 }
 
+static berth_status faulty_place(berth__engine *engine, berth__block *block, uint64_t offset, const void *src,
+                                 uint64_t size, berth_error *err) {
+  const berth_status status = faulty_call("place", err);
+  if (status == BERTH_OK) return real->place(engine, block, offset, src, size, err);
+  (void)real->fill(block, offset, size, GARBAGE, NULL);
+  return status;
+}
+
 static berth_status faulty_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size,
                                 berth_error *err) {
   const berth_status status = faulty_call("read", err);
@@ -117,6 +125,7 @@ const berth__device *faulty_over(const berth__device *device, bool grows) {
   table.block_create = faulty_block_create;
   table.block_destroy = faulty_block_destroy;
   table.write = faulty_write;
+  if (device->place != NULL) table.place = faulty_place;
   table.read = faulty_read;
   table.copy = faulty_copy;
   table.fill = faulty_fill;

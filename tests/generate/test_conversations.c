@@ -380,7 +380,7 @@ static void rings_keep_what_a_chunk_sees(void **state) {
     OK(berth_generator_get_info(s.g, &info, &err));
     const uint64_t rows = chunks[i] + RING_WINDOW - 1 < 64 ? chunks[i] + RING_WINDOW - 1 : 64;
     /* six layers of seven are rings; keys and values of two heads of 32 */
-    assert_int_equal(info.state_size, (6 * rows + 64) * 2 * 64 * sizeof(float));
+    assert_int_equal(info.state_size, (6 * rows + 64) * 2 * 64 * sizeof(uint16_t));
     speaker_feed(s.g, SPEAKER_TEXT);
     speaker_speak(s.g, 30, i == 0 ? want : got);
     if (i > 0) assert_memory_equal(got, want, sizeof want);
@@ -416,6 +416,39 @@ static void rings_are_gone_back_to(void **state) {
   OK(berth_generator_feed_tokens(s.g, first, 1, &err));
   ring_expect(s.g, &desc);
   speaker_finish(&s);
+}
+
+/* Then the rings hold the tokens that were evaluated, not those of the mark. */
+static void rings_after_a_cancelled_evaluation(void **state) {
+  speaker s;
+  stop when = {0};
+  berth_error err;
+  int32_t spoken[20];
+  berth_context *ctx = test_context();
+  berth_generator_desc desc = speaker_greedy();
+  (void)state;
+  OK(berth_cancel_create(ctx, &when.cancel, &err));
+  desc.cancel = when.cancel;
+  desc.progress = stop_after;
+  desc.user = &when;
+  speaker_start_with(&s, ring_path(), &desc);
+  for (int i = 0; i < 2; i++) speaker_feed(s.g, SPEAKER_TEXT); /* more than the rings have rows */
+  OK(berth_generator_mark(s.g, &err));
+  const uint32_t n_marked = speaker_count(s.g);
+  assert_true(n_marked > desc.chunk + RING_WINDOW - 1 + desc.chunk);
+  speaker_speak(s.g, 20, spoken);
+  berth__generator_cut(s.g, n_marked + 1, NULL); /* farther than the rings go back */
+  when.after = 1;
+  test_expect_error(berth_generator_feed_tokens(s.g, spoken, 1, &err), BERTH_CANCELLED, &err, NULL);
+  berth_cancel_clear(when.cancel);
+  when.after = 0;
+  assert_int_equal(s.g->n_evaluated, desc.chunk);
+  OK(berth_generator_rewind(s.g, &err));
+  assert_int_equal(speaker_count(s.g), n_marked);
+  ring_expect(s.g, &desc);
+  speaker_finish(&s);
+  berth_cancel_destroy(when.cancel);
+  berth_context_destroy(ctx);
 }
 
 static void rings_slide_and_are_saved(void **state) {
@@ -465,6 +498,7 @@ int main(void) {
       cmocka_unit_test(other_models_are_told_apart),
       cmocka_unit_test(rings_keep_what_a_chunk_sees),
       cmocka_unit_test(rings_are_gone_back_to),
+      cmocka_unit_test(rings_after_a_cancelled_evaluation),
       cmocka_unit_test(rings_slide_and_are_saved),
   };
   return cmocka_run_group_tests(tests, speaker_write, NULL);

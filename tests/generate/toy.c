@@ -306,6 +306,20 @@ static void make_phi3(toy *t) {
   make_phi3_layers(t);
 }
 
+/* The weights of "phi3". */
+static void make_phi3_window(toy *t) {
+  begin(t, 2, 16);
+  key_whole(t, ".attention.sliding_window", 6);
+  make_phi3_layers(t);
+}
+
+/* One that is as long as the context is none. */
+static void make_phi3_wide(toy *t) {
+  begin(t, 2, 16);
+  key_whole(t, ".attention.sliding_window", 1 << 18);
+  make_phi3_layers(t);
+}
+
 /* Factors for a context that is longer (long), or not longer (short), than the model was made with. */
 static void make_phi3_factors(toy *t, uint32_t context) {
   begin(t, 2, 16);
@@ -488,6 +502,8 @@ static const struct {
     {"gemma3", make_gemma3},
     {"gemma3/text", make_gemma3_text},
     {"phi3", make_phi3},
+    {"phi3/window", make_phi3_window},
+    {"phi3/wide", make_phi3_wide},
     {"phi3/long", make_phi3_long},
     {"phi3/short", make_phi3_short},
     {"llama/experts", make_llama_experts},

@@ -33,6 +33,10 @@ check "it is a file" test -s "$folder/pack"
 export BERTH_KERNEL_PACK=$folder/pack
 check "it runs the model without a compiler" exits_with 0 gpu run --device cuda --check
 check "with other dimensions kernels are missing" says "kernels are missing in the pack" gpu run --device cuda --dim batch=3
+tale=$BERTH_SRC/examples/tale/tale.gguf
+check "a pack of a model that generates" exits_with 0 compiler kernels "$tale" -o "$folder/tale" --target sm_90 --dim ctx=32 --chunk 4
+BERTH_KERNEL_PACK=$folder/tale check "it generates without a compiler" exits_with 0 \
+  gpu generate "$tale" --device cuda --ctx 32 --chunk 4 -p "a" -n 2 --temp 0
 unset BERTH_KERNEL_PACK
 check "without it the compiler is missing" says "BERTH_NVRTC" gpu run --device cuda
 check_fails "without a GPU a target is needed" compiler kernels -o "$folder/other"

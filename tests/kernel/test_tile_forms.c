@@ -200,17 +200,17 @@ static void packed_run(packed_data *d, const berth__lowering *l, berth_type type
   }
 }
 
-/* Lowers a product of so many rows of x and weights of a depth. */
-static void packed_lower(berth__lowering *l, berth_type type, uint32_t rows, int64_t depth, uint32_t before,
-                         const berth__kernel_limits *with, berth_context *ctx) {
+/* Lowers a product of so many rows of x and columns of weights of a depth. */
+static void packed_lower_of(berth__lowering *l, berth_type type, uint32_t rows, int64_t columns, int64_t depth,
+                            uint32_t before, const berth__kernel_limits *with, berth_context *ctx) {
   static berth_tensor tensors[3];
   static berth_op_call call;
   static uint64_t at[3];
   berth__tile tile;
   berth_error err;
   tensors[0] = (berth_tensor){.type = BERTH_F32, .rank = 2, .dim = {rows, depth}, .stride = {depth, 1}};
-  tensors[1] = (berth_tensor){.type = type, .rank = 2, .dim = {MANY, depth}, .stride = {depth, 1}};
-  tensors[2] = (berth_tensor){.type = BERTH_F32, .rank = 2, .dim = {rows, MANY}, .stride = {MANY, 1}};
+  tensors[1] = (berth_tensor){.type = type, .rank = 2, .dim = {columns, depth}, .stride = {depth, 1}};
+  tensors[2] = (berth_tensor){.type = BERTH_F32, .rank = 2, .dim = {rows, columns}, .stride = {columns, 1}};
   call = (berth_op_call){.in = tensors, .out = tensors + 2, .n_in = 2, .n_out = 1};
   at[1] = before;
   *l =
@@ -218,12 +218,17 @@ static void packed_lower(berth__lowering *l, berth_type type, uint32_t rows, int
   berth__tile_init(&tile, l, BERTH__NUM_F32);
   tile.finish = store;
   berth__tile_axis(&tile.rows, rows, 0, 1);
-  berth__tile_axis(&tile.columns, MANY, 1, 1);
+  berth__tile_axis(&tile.columns, columns, 1, 1);
   berth__tile_axis(&tile.depth, depth, 0, 0);
   tile.left.line[0] = tile.right.line[0] = depth;
   tile.left.depth[0] = tile.right.depth[0] = 1;
   TEST_OK(berth__tile_lower(&tile, &err));
   assert_int_equal(l->n_kernels, 1);
+}
+
+static void packed_lower(berth__lowering *l, berth_type type, uint32_t rows, int64_t depth, uint32_t before,
+                         const berth__kernel_limits *with, berth_context *ctx) {
+  packed_lower_of(l, type, rows, MANY, depth, before, with, ctx);
 }
 
 static void packed_check(packed_data *d, berth_type type, uint32_t rows, uint32_t before,
@@ -259,6 +264,56 @@ static void packed_forms(void **state) {
     }
   }
   free(d);
+}
+
+/* Tables of formats lie beside the pieces: limits that are just enough for those alone are not. */
+static void tables_are_counted(void **state) {
+  berth_context *ctx = test_context();
+  (void)state;
+  for (size_t t = 0; t < N_PACKED; t++)
+    for (uint32_t bytes = 2048; bytes <= 17408; bytes += 64) {
+      const berth__kernel_limits with = {.group_size = 256, .lanes = 32, .shared_bytes = bytes, .shares_well = true};
+      berth__lowering l;
+      uint64_t shared = 0;
+      packed_lower(&l, packed_types[t], MOST, WIDE, 0, &with, ctx);
+      for (uint32_t i = 0; i < l.kernels[0]->n_shared; i++) shared += 4 * (uint64_t)l.kernels[0]->shared[i].count;
+      if (shared > bytes)
+        fail_msg("%s takes %llu of %u shared bytes", berth_type_name(packed_types[t]), (unsigned long long)shared,
+                 bytes);
+      berth__lowering_free(&l);
+    }
+  berth_context_destroy(ctx);
+}
+
+/* Many rows and few columns: blocks are still read as such, and not element by element. */
+static void blocks_stay_on_their_side(void **state) {
+  berth_context *ctx = test_context();
+  (void)state;
+  for (size_t t = 0; t < N_PACKED; t++) {
+    berth__lowering l;
+    if (berth_type_storage(packed_types[t]).elements == 1) continue;
+    packed_lower_of(&l, packed_types[t], MOST, 3, WIDE, 0, &limits, ctx);
+    assert_null(strstr(l.kernels[0]->name, "split"));
+    berth__lowering_free(&l);
+  }
+  berth_context_destroy(ctx);
+}
+
+/* Elements that i32 can count, of more bytes than it can. */
+static void bytes_past_31_bits_are_refused(void **state) {
+  const berth_tensor tensors[3] = {
+      {.type = BERTH_F32, .rank = 2, .dim = {1, 65536}, .stride = {65536, 1}},
+      {.type = BERTH_Q8_0, .rank = 2, .dim = {31744, 65536}, .stride = {65536, 1}},
+      {.type = BERTH_F32, .rank = 2, .dim = {1, 31744}, .stride = {31744, 1}},
+  };
+  const berth_op_call call = {.in = tensors, .out = tensors + 2, .n_in = 2, .n_out = 1};
+  berth_context *ctx = test_context();
+  berth__lowering l = {.ctx = ctx, .limits = &limits, .op = berth__op_builtin(BERTH__OP_matmul), .call = &call};
+  berth_error err;
+  (void)state;
+  test_expect_error(berth__lower_call(&l, &err), BERTH_UNSUPPORTED, &err, "blocks have more bytes than");
+  assert_int_equal(l.n_kernels, 0);
+  berth_context_destroy(ctx);
 }
 
 /* The lines of memory, of 32 numbers, that 32 neighbouring lanes come to when they load x, for each weight. */
@@ -320,8 +375,13 @@ static void packed_costs(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(shared_forms), cmocka_unit_test(register_forms),
-                                     cmocka_unit_test(split_forms), cmocka_unit_test(packed_forms),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(shared_forms),
+                                     cmocka_unit_test(register_forms),
+                                     cmocka_unit_test(split_forms),
+                                     cmocka_unit_test(packed_forms),
+                                     cmocka_unit_test(tables_are_counted),
+                                     cmocka_unit_test(bytes_past_31_bits_are_refused),
+                                     cmocka_unit_test(blocks_stay_on_their_side),
                                      cmocka_unit_test(packed_costs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,11 +165,23 @@ def write_rows_cases():
         add(kind, x, rows, np.int64(1))
     x, rows = counted(3, 3), counted(1, 3, first=100)
     f.case('write_rows_bf16', 'write_rows', [bf16(x), bf16(rows), np.int64(2)], bf16(write_rows(x, rows, np.int64(2))))
+    halves = np.float32([[1 / 3, -2049, 2051], [0.1, -1e-3, 65519], [65520, -np.inf, np.nan]])
+    for kind, to in (('f16', np.float16), ('bf16', bf16)):
+        with np.errstate(over='ignore'):
+            x, rounded = to(counted(5, 3)), to(write_rows(counted(5, 3), halves, np.int32(1)))
+            f.case('write_rows_f32_to_%s' % kind, 'write_rows', [x, halves, np.int32(1)], rounded)
+            f.case('write_rows_f32_to_%s_ring' % kind, 'write_rows', [x, halves, np.int32(8)],
+                   to(write_rows(counted(5, 3), halves, np.int32(8), ring=1)), ring=1)
+            f.case('write_rows_f32_to_%s_last_axis' % kind, 'write_rows', [to(counted(3, 5)), halves, np.int64(2)],
+                   to(write_rows(counted(3, 5), halves, np.int64(2), axis=1)), axis=1)
+            f.case('write_rows_f32_to_%s_heads' % kind, 'write_rows', [to(cache), two, np.int64(2)],
+                   to(write_rows(cache, two, np.int64(2))))
     odd = np.float32([[np.nan, -0.0, np.inf]])
     add('not_numbers', counted(2, 3), odd, np.int32(1))
     where = np.int64(0)
     f.error('write_rows_position_type', 'write_rows', [flat, flat, np.float32(0)], 'a position has type i32 or i64')
     f.error('write_rows_types', 'write_rows', [flat, flat.astype('f8'), where], 'operand 1 has type f64')
+    f.error('write_rows_half_types', 'write_rows', [np.float16(flat), flat.astype('f8'), where], 'operand 1 has type f64')
     f.error('write_rows_ranks', 'write_rows', [flat, counted(4), where], 'operand 1 has shape [4]')
     f.error('write_rows_axis', 'write_rows', [counted(4), counted(1), where], 'axis -2 is out of range')
     f.error('write_rows_width', 'write_rows', [flat, counted(1, 3), where], 'rows and the operand: extents 4 and 3 differ')

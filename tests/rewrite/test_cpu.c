@@ -310,17 +310,20 @@ static void narrow_products(void **state) {
 }
 
 /* A table of embeddings that is the weight of a product as well, over 4 MiB: it stays as it is, and is there once. */
-#define TIED(type, columns, weight)                                                                 \
-  "graph \"t\" { input %x : f32[1, 32] const %i : i64[2] = [7, 39999] param %t : " type "[" columns \
-  ", 32]\n"                                                                                         \
-  "%e = embedding(%t, %i) " weight                                                                  \
-  " {perm = [1, 0]} %y = matmul(%x, %w)\n"                                                          \
+#define TIED(rows, type, columns, weight)                                                                  \
+  "graph \"t\" { input %x : f32[" rows ", 32] const %i : i64[2] = [7, 39999] param %t : " type "[" columns \
+  ", 32]\n"                                                                                                \
+  "%e = embedding(%t, %i) " weight                                                                         \
+  " {perm = [1, 0]} %y = matmul(%x, %w)\n"                                                                 \
   "output \"e\" = %e output \"y\" = %y }"
 static void tables_are_in_memory_once(void **state) {
   static const pattern patterns[] = {
-      {TIED("f32", "40000", "%w = transpose(%t)"), "product", 1, "pack_weights", 1e-4},
-      {TIED("f16", "80000", "%f = cast(%t) {to = \"f32\"} %w = transpose(%f)"), "product", 1, "pack_weights", 1e-4},
-      {TIED("bf16", "80000", "%f = cast(%t) {to = \"f32\"} %w = transpose(%f)"), "product", 1, "pack_weights", 1e-4},
+      {TIED("1", "f32", "40000", "%w = transpose(%t)"), "product", 1, "pack_weights", 1e-4},
+      {TIED("11", "f32", "40000", "%w = transpose(%t)"), "product", 1, "pack_weights", 1e-4}, /* as with few rows */
+      {TIED("1", "f16", "80000", "%f = cast(%t) {to = \"f32\"} %w = transpose(%f)"), "product", 1, "pack_weights",
+       1e-4},
+      {TIED("1", "bf16", "80000", "%f = cast(%t) {to = \"f32\"} %w = transpose(%f)"), "product", 1, "pack_weights",
+       1e-4},
   };
   (void)state;
   CHECK_ALL(patterns);

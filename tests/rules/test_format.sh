@@ -18,7 +18,7 @@ if [ "$version" != $decides ]; then
 fi
 
 unformatted() { # ROOT: the files that clang-format would change
-  (cd "$1" && find include src tools tests bench examples -name '*.[ch]' 2>/dev/null | LC_ALL=C sort |
+  (cd "$1" && find include src tools tests bench examples python -name '*.[ch]' 2>/dev/null | LC_ALL=C sort |
     xargs $program --dry-run -Werror 2>&1 | sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: error: .*/\1/p' | uniq)
 }
 nothing_unformatted() {

@@ -27,6 +27,7 @@ async function checkWords(berth) {
       { name: 'tale', architecture: 'llama', context: 256, generates: true, hasTemplate: true, nTensors: 20, nParameters: 98560 },
       'the model');
     expect(model.kv[0] === 'f32' && model.kv.includes('f16') && model.kv.includes('q8_0'), `caches: ${model.kv}`);
+    expectEqual(model.defaultKv, 'f16', 'the cache that is taken');
     expectEqual(model.types, { q8_0: 104380, f32: 1280 }, 'types');
   });
   await check(`with ${berth.threads} threads it says what the native program says, and allocates nothing`, async () => {
@@ -109,7 +110,7 @@ async function checkConversations(berth, expectError) {
 async function checkPlans(berth) {
   const model = await berth.gguf(readFileSync(tale));
   await check('a plan of it is what `berth plan --ctx` says', async () => {
-    for (const options of [{ ctx: 100, chunk: 16 }, { ctx: 31, chunk: 7, kv: 'f16' }, { ctx: 64, kv: 'q8_0' }, {}]) {
+    for (const options of [{ ctx: 100, chunk: 16 }, { ctx: 31, chunk: 7, kv: 'f32' }, { ctx: 64, kv: 'q8_0' }, {}]) {
       const got = await model.plan(options), native = planTextNative(tale, options, berth.threads);
       for (const key of ['weights_size', 'state_size', 'activations_size', 'ctx', 'chunk', 'kv', 'n_steps'])
         expectEqual(got[key], native[key], key);
@@ -186,7 +187,7 @@ async function checkLarge(berth, folder, expectError) {
     const got = await model.plan({ ctx: 4096 }), native = planTextNative(file, { ctx: 4096 }, berth.threads);
     for (const key of ['weights_size', 'state_size', 'activations_size']) expectEqual(got[key], native[key], key);
     expect(got.arena_size > 15e9, `${got.arena_size} bytes`);
-    expectEqual((await model.fit(16e9)).ctx, planTextNative(file, { fit: 16e9, kv: 'f32', chunk: 64 }, berth.threads).ctx, 'what fits');
+    expectEqual((await model.fit(16e9)).ctx, planTextNative(file, { fit: 16e9, kv: 'f16', chunk: 64 }, berth.threads).ctx, 'what fits');
     await expectError(model.generator({ ctx: 16 }), 'NOMEM', 'WebAssembly has at most 4 GiB');
     model.close();
   });
@@ -201,8 +202,12 @@ async function checkRefusals(berth, expectError) {
     await expectError(model.plan({ kv: 'f31' }), 'UNSUPPORTED', "'f31'");
     await expectError(model.plan({ ctx: 0 }), 'INVALID', 'ctx');
     await expectError(model.plan({ context: 5 }), 'INVALID', "no option 'context'");
+    const { used } = berth.memory();
     await expectError(model.generator({ sampling: { temperature: -1 } }), 'INVALID', 'temperature');
     await expectError(model.generator({ sampling: { temprature: 1 } }), 'INVALID', "'temprature'");
+    await expectError(model.generator({ sampling: { topP: 2 } }), 'INVALID', 'top');
+    const more = berth.memory().used - used;
+    expect(more < 2 ** 16, `${more} bytes stay behind`);
     await expectError(model.generator({ device: 'webgpu' }), 'UNSUPPORTED', 'navigator.gpu');
   });
   await check('what is closed gives its memory back', async () => {

@@ -296,7 +296,7 @@ async function checkFit(own) {
     await own.device('cpu');
     await own.sample('tale');
     const threads = Number(/(\d+) threads/.exec(await own.text('state'))?.[1] ?? 1);
-    for (const [ctx, kv] of [[256, 'f32'], [96, 'f32'], [96, 'f16']]) {
+    for (const [ctx, kv] of [[256, 'f16'], [96, 'f16'], [96, 'f32']]) {
       if (await own.test('fit-ctx').inputValue() !== String(ctx)) await own.replanned(() => own.test('fit-ctx').fill(String(ctx)));
       if (await own.test(`kv-${kv}`).getAttribute('aria-pressed') !== 'true') await own.replanned(() => own.test(`kv-${kv}`).click());
       await own.fitted();
@@ -317,7 +317,7 @@ async function checkFit(own) {
     await own.fitted();
     await own.test('fit-budget').fill('16');
     await own.page.waitForFunction(() => document.getElementById('fit-verdict').textContent.includes('16.0 GiB'));
-    const fitting = planTextNative(file, { fit: 2 ** 34, kv: 'f32', chunk: 64 }, 1).ctx;
+    const fitting = planTextNative(file, { fit: 2 ** 34, kv: 'f16', chunk: 64 }, 1).ctx;
     expect(Math.abs(Number(await own.test('fit-verdict').getAttribute('data-ctx')) - fitting) <= 1, await own.text('fit-verdict'));
     expect(await own.bytes('fit-size') > size && await own.bytes('fit-weights') > 13e9, 'its sizes');
     expect(Number(await own.test('fit-chart').getAttribute('data-points')) > 5, 'the chart has points');

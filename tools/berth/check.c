@@ -73,7 +73,7 @@ static bool is_half(berth_type type) { return type == BERTH_F16 || type == BERTH
  * was rounded on the way, which is that of a value's larger numbers and not of each element. The few that are far
  * larger than the rest were not in the sums of the others: the size is the power of two below which 15 of 16 numbers
  * lie. */
-#define EXPONENTS 2100 /* of f64, from the least to the largest */
+#define EXPONENTS 2200 /* of f64: from -1073, of the least number, to 1024 */
 static double noise_size(const record *want, berth_type noise) {
   static size_t below[EXPONENTS];
   size_t count = 0, seen = 0;

@@ -19,7 +19,7 @@ static const arg_option options[] = {
     {"ctx", 0, ARG_COUNT, "N", "room for N tokens (what the model was made with, at most 4096)",
      offsetof(generate_options, ctx), 1, INT32_MAX},
     {"chunk", 0, ARG_COUNT, "N", "read text in runs of N tokens (64)", offsetof(generate_options, chunk), 1, INT32_MAX},
-    {"kv", 0, ARG_TEXT, "TYPE", "type of the cache of keys and values: f32, f16, bf16, q8_0 (f32)",
+    {"kv", 0, ARG_TEXT, "TYPE", "type of the cache of keys and values: f32, f16, bf16, q8_0 (f16)",
      offsetof(generate_options, kv), 0, 0},
     {"slide", 0, ARG_FLAG, NULL, "where the context is full, forget its older half and go on",
      offsetof(generate_options, slide), 0, 0},
@@ -40,6 +40,8 @@ static const arg_option options[] = {
      offsetof(generate_options, perplexity), 0, 0},
     {"device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(generate_options, device),
      0, 0},
+    {"compute", 0, ARG_TEXT, "K", "on GPUs with matrix units, multiply as f32, tf32x3, tf32, bf16 or f16 (f32)",
+     offsetof(generate_options, compute), 0, 0},
     {"threads", 0, ARG_COUNT, "N", "threads to run with (0: one a core)", offsetof(generate_options, threads), 0, 1024},
     {"memory-limit", 0, ARG_BYTES, "N", "refuse an arena of more than N bytes in host memory (what the machine has)",
      offsetof(generate_options, memory_limit), 1, 0},
@@ -112,6 +114,8 @@ static int generate_open(const generate_options *wanted, generate *g) {
   desc.user = g;
   if (wanted->kv && (desc.kv = berth_type_from_name(wanted->kv)) == BERTH_TYPE_NONE)
     return cli_usage("--kv takes a type such as f32, f16 or q8_0, not '%s'", wanted->kv);
+  if (wanted->compute && berth_compute_from_name(wanted->compute, &desc.compute, NULL) != BERTH_OK)
+    return cli_usage("--compute takes f32, tf32x3, tf32, bf16 or f16, not '%s'", wanted->compute);
   int code = cli_context((uint32_t)wanted->threads, wanted->memory_limit, NULL, &g->ctx);
   if (code == CLI_OK) code = cli_check_device(g->ctx, wanted->device);
   if (code == CLI_OK && wanted->perplexity) code = generate_choose_window(g->ctx, wanted, &desc.ctx);
@@ -184,6 +188,8 @@ static int generate_read_prompt(const generate_options *wanted, char **text, siz
   if (wanted->prompt && wanted->file) return cli_usage("-p and -f both give the prompt: one will do");
   if (wanted->perplexity && (wanted->prompt || wanted->file || wanted->chat))
     return cli_usage("--perplexity scores a text: there is nothing to continue");
+  if (wanted->perplexity && (wanted->slide || wanted->stop.n != 0))
+    return cli_usage("--slide and --stop are for text that is generated, and --perplexity generates none");
   if (wanted->perplexity) return out_read_all(wanted->perplexity, text, size);
   if (wanted->file) return out_read_all(wanted->file, text, size);
   const char *given = wanted->prompt ? wanted->prompt : "";

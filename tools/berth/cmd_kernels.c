@@ -26,7 +26,7 @@ static const arg_option options[] = {
      0, INT32_MAX},
     {"chunk", 0, ARG_COUNT, "N", "tokens of text that a GGUF model reads at a time (0: 64)", FIELD(chunk), 0,
      INT32_MAX},
-    {"kv", 0, ARG_TEXT, "f32|f16|bf16", "how a GGUF model keeps keys and values (f32)", FIELD(model.kv), 0, 0},
+    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "how a GGUF model keeps keys and values (f16)", FIELD(model.kv), 0, 0},
 };
 
 const arg_verb cmd_kernels_verb = {
@@ -79,7 +79,8 @@ static int kernels_of_generator(const kernels_options *wanted, const model *m, c
   int64_t ctx, chunk;
   int code = generation_made_with(m->ctx, wanted->model.path, &made_with);
   if (code != CLI_OK) return code;
-  generation_sizes(made_with, wanted->ctx, wanted->chunk, &ctx, &chunk);
+  generation_sizes(made_with, generation_dim(m, "ctx", wanted->ctx), generation_dim(m, "rows", wanted->chunk), &ctx,
+                   &chunk);
   if (generation_plan(m->graph, desc, ctx, chunk, &plans, &err) != BERTH_OK) return cli_report(&err);
   const packing p = {{plans.reading, plans.writing}, 2, wanted->target};
   code = out_make(wanted->output, kernels_make, &p);

@@ -37,7 +37,7 @@ static const arg_option options[] = {
      0, INT32_MAX},
     {"chunk", 0, ARG_COUNT, "N", "tokens of text that a GGUF model reads at a time (0: 64)", FIELD(chunk), 0,
      INT32_MAX},
-    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "how a GGUF model keeps keys and values (f32)", FIELD(model.kv), 0, 0},
+    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "how a GGUF model keeps keys and values (f16)", FIELD(model.kv), 0, 0},
     {"fit", 0, ARG_BYTES, "BYTES", "the largest context, type of --kv and --chunk of a GGUF model that fit in this",
      FIELD(fit), 1, 0},
     {"no-reuse", 0, ARG_FLAG, NULL, "give every value bytes of its own", FIELD(no_reuse), 0, 0},
@@ -261,14 +261,6 @@ static int plan_make_one(const plan_options *wanted, model *m, berth_plan **plan
   return CLI_OK;
 }
 
-/* --dim may say what --ctx and --chunk do not. */
-static uint64_t plan_dim(const model *m, const char *name, uint64_t option) {
-  for (size_t i = 0; option == 0 && i < m->dims.n; i++)
-    if (strcmp(m->dims.items[i].name, name) == 0 && m->dims.items[i].extent > 0)
-      option = (uint64_t)m->dims.items[i].extent;
-  return option;
-}
-
 static void plan_set_dim(model *m, const char *name, int64_t extent) {
   for (size_t i = 0; i < m->dims.n; i++)
     if (strcmp(m->dims.items[i].name, name) == 0) m->dims.items[i].extent = extent;
@@ -282,8 +274,8 @@ static int plan_fit(const plan_options *wanted, model *m, const berth_plan_desc 
                                 .desc = desc,
                                 .bytes = wanted->fit,
                                 .made_with = made_with,
-                                .want_ctx = plan_dim(m, "ctx", wanted->ctx),
-                                .want_chunk = plan_dim(m, "rows", wanted->chunk),
+                                .want_ctx = generation_dim(m, "ctx", wanted->ctx),
+                                .want_chunk = generation_dim(m, "rows", wanted->chunk),
                                 .want_kv = wanted->model.kv};
   int code = fit_search(&made->request, &made->answer);
   return code == CLI_OK ? model_reload(&wanted->model, made->answer.kv, m) : code;
@@ -296,14 +288,17 @@ static int plan_make_pair(const plan_options *wanted, model *m, result *made) {
   const berth_plan_desc desc = plan_describe(wanted, m);
   int code = generation_made_with(m->ctx, wanted->model.path, &made_with);
   if (code != CLI_OK) return code;
-  made->answer.kv = wanted->model.kv ? wanted->model.kv : "f32";
-  generation_sizes(made_with, plan_dim(m, "ctx", wanted->ctx), plan_dim(m, "rows", wanted->chunk), &ctx, &chunk);
+  made->answer.kv = wanted->model.kv ? wanted->model.kv : "f16";
+  generation_sizes(made_with, generation_dim(m, "ctx", wanted->ctx), generation_dim(m, "rows", wanted->chunk), &ctx,
+                   &chunk);
   if (wanted->fit != 0) {
     code = plan_fit(wanted, m, &desc, made_with, made);
     ctx = made->answer.ctx;
     chunk = made->answer.chunk;
   }
   if (code != CLI_OK) return code;
+  if (generation_dim(m, "near", 0) != 0)
+    return cli_usage("the dimension near follows from --ctx and --chunk: leave it out");
   double start = cli_now_ms();
   if (generation_plan(m->graph, &desc, ctx, chunk, &made->plans, &err) != BERTH_OK) return cli_report(&err);
   made->ms = cli_now_ms() - start;

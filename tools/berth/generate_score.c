@@ -35,23 +35,36 @@ void generate_on_scores(void *user, uint32_t position, const float *logits, uint
   s->n_scored++;
 }
 
+/* What begins every text: the empty one has it, and so has another, which it does not end. */
+static berth_status score_first(const generate *g, int32_t *first, bool *has_first, berth_error *err) {
+  int32_t other;
+  size_t n, n_other;
+  berth_status status = berth_generator_encode(g->generator, NULL, 0, 0, first, 1, &n, err);
+  if (status == BERTH_OK) status = berth_generator_encode(g->generator, "a", 1, 0, &other, 1, &n_other, err);
+  *has_first = status == BERTH_OK && n != 0 && n_other > 1 && *first == other;
+  return status;
+}
+
 static int score_windows(generate *g, int32_t *tokens, size_t n_tokens, uint32_t size) {
   berth_error err = {BERTH_OK, ""};
   generate_score *s = &g->score;
   const uint64_t windows = n_tokens / size;
   int32_t first;
-  size_t n_first; /* what begins every text; 0: nothing does */
-  if (berth_generator_encode(g->generator, NULL, 0, 0, &first, 1, &n_first, &err) != BERTH_OK) return cli_report(&err);
+  bool has_first;
+  if (score_first(g, &first, &has_first, &err) != BERTH_OK) return cli_report(&err);
   generate_reading(g, "scoring");
   for (; s->n_windows < windows; s->n_windows++) {
     int32_t *window = tokens + s->n_windows * size;
-    if (n_first != 0) window[0] = first;
+    if (has_first) window[0] = first;
     s->window = window;
     s->n_window = size;
     berth_generator_reset(g->generator);
     const berth_status status = berth_generator_feed_tokens(g->generator, window, size, &err);
     if (status == BERTH_CANCELLED) break;
-    if (status != BERTH_OK) return cli_report(&err);
+    if (status != BERTH_OK) {
+      generate_has_read(g); /* ends the line of the bar */
+      return cli_report(&err);
+    }
     progress_update(&g->bar, s->n_windows + 1, windows);
   }
   generate_has_read(g);

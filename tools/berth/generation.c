@@ -15,6 +15,13 @@ int generation_made_with(berth_context *ctx, const char *path, uint64_t *out) {
   return CLI_OK;
 }
 
+uint64_t generation_dim(const model *m, const char *name, uint64_t option) {
+  for (size_t i = 0; option == 0 && i < m->dims.n; i++)
+    if (strcmp(m->dims.items[i].name, name) == 0 && m->dims.items[i].extent > 0)
+      option = (uint64_t)m->dims.items[i].extent;
+  return option;
+}
+
 void generation_print(const generation *plans, const char *kv) {
   char bytes[FORMAT_SIZE], state[FORMAT_SIZE];
   const berth_plan_info reading = cli_plan_info(plans->reading), writing = cli_plan_info(plans->writing);

@@ -48,14 +48,17 @@ static berth_status generation_plan_rows(const berth_graph *graph, const berth_p
   return berth_plan_create(graph, &desc, out, err);
 }
 
-berth_status generation_plan(const berth_graph *graph, const berth_plan_desc *desc, int64_t ctx, int64_t chunk,
+berth_status generation_plan(const berth_graph *model, const berth_plan_desc *desc, int64_t ctx, int64_t chunk,
                              generation *out, berth_error *err) {
   berth_layout *layout = NULL;
+  berth_graph *graph = NULL;
   *out = (generation){.ctx = ctx, .chunk = chunk};
-  berth_status status = generation_plan_rows(graph, desc, out, chunk, NULL, &out->reading, err);
+  berth_status status = berth_generator_graph(model, desc->device, &graph, err);
+  if (status == BERTH_OK) status = generation_plan_rows(graph, desc, out, chunk, NULL, &out->reading, err);
   if (status == BERTH_OK) status = berth_plan_layout(out->reading, &layout, err);
   if (status == BERTH_OK) status = generation_plan_rows(graph, desc, out, 1, layout, &out->writing, err);
   berth_layout_destroy(layout);
+  berth_graph_destroy(graph);
   if (status != BERTH_OK) {
     generation_close(out);
     return status;

@@ -22,7 +22,7 @@ uint64_t generation_context(const berth_model_info *info);
 void generation_sizes(uint64_t made_with, uint64_t ctx, uint64_t chunk, int64_t *out_ctx, int64_t *out_chunk);
 
 /* Both plans; the descriptor has no dims. */
-berth_status generation_plan(const berth_graph *graph, const berth_plan_desc *desc, int64_t ctx, int64_t chunk,
+berth_status generation_plan(const berth_graph *model, const berth_plan_desc *desc, int64_t ctx, int64_t chunk,
                              generation *out, berth_error *err);
 void generation_close(generation *plans);
 const berth_plan *generation_larger(const generation *plans); /* which the arena is as large as */

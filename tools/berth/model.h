@@ -14,7 +14,7 @@ typedef struct model_options {
   const char *device;
   const char *gpu_profile; /* NULL: the device's own */
   const char *compute;     /* how products may be computed; NULL: f32 */
-  const char *kv;          /* how a GGUF model keeps keys and values; NULL: f32 */
+  const char *kv;          /* how a GGUF model keeps keys and values; NULL: f16 */
   const char *fallback;    /* where nodes run that the device has no kernels for; NULL: that is an error */
   uint64_t threads;
   uint64_t memory_limit; /* 0: what the machine has */

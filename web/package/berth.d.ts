@@ -184,7 +184,7 @@ export interface GgufPlanOptions {
   ctx?: number;
   /** Tokens in which text is read; default 64, or `ctx` where that is less. */
   chunk?: number;
-  /** How keys and values are kept: one of `Gguf.kv`. Default "f32". */
+  /** How keys and values are kept: one of `Gguf.kv`. Default `Gguf.defaultKv`. */
   kv?: string;
   onProgress?: OnProgress;
 }
@@ -195,6 +195,8 @@ export interface GgufPlan {
   readonly ctx: number;
   readonly chunk: number;
   readonly kv: string;
+  /** Rows that layers with a sliding window keep; absent where no layer has one. */
+  readonly near?: number;
   /** All of it. */
   readonly arena_size: number;
   readonly weights_size: number;
@@ -224,6 +226,8 @@ export interface Gguf {
   readonly nTensors: number;
   /** Types that a cache of keys and values may have, the most exact first. */
   readonly kv: readonly string[];
+  /** The one of them that is taken where nobody says otherwise: "f16" for models that have a cache. */
+  readonly defaultKv: string;
   /** Bytes of tensors by their type: { q4_K: 1234 }. */
   readonly types: Readonly<Record<string, number>>;
   plan(options?: GgufPlanOptions): Promise<GgufPlan>;

@@ -8,7 +8,7 @@ const encoder = new TextEncoder(), decoder = new TextDecoder();
 
 const DEFAULTS = { temperature: 0.8, topK: 40, topP: 0.95, minP: 0.05, repeatPenalty: 1, repeatLast: 64, seed: 0 };
 
-function checkSampling(given) {
+export function checkSampling(given = {}) {
   for (const [name, value] of Object.entries(given)) {
     if (!(name in DEFAULTS))
       throw new BerthError('INVALID', `there is no '${name}' in sampling; there are ${Object.keys(DEFAULTS).join(', ')}`);
@@ -59,7 +59,8 @@ export class Generator {
 
   get tokens() {
     const { program, at } = this.#handle;
-    return Array.from(new Int32Array(program.memory.buffer, program.now('generator_tokens', at), this.info.nTokens));
+    const { nTokens } = this.info, tokens = program.now('generator_tokens', at); // before the memory is looked at
+    return Array.from(new Int32Array(program.memory.buffer, tokens, nTokens));
   }
 
   get counters() {
@@ -123,7 +124,8 @@ export class Generator {
     const { program } = this.#handle;
     return program.queue(async () => {
       const at = program.need(await this.#call('generator_logits'));
-      return new Float32Array(program.memory.buffer, at, this.info.vocabulary).slice();
+      const { vocabulary } = this.info; // before the memory is looked at, which may grow by it
+      return new Float32Array(program.memory.buffer, at, vocabulary).slice();
     });
   }
 

@@ -1,5 +1,5 @@
 /* GGUF files: what they are and what they take, by their headers alone; and generators of the whole. */
-import { Generator } from './generator.js';
+import { checkSampling, Generator } from './generator.js';
 import { Handle } from './handle.js';
 import { Model } from './model.js';
 import { BerthError, listener } from './program.js';
@@ -47,7 +47,7 @@ class Gguf {
   }
 
   async plan(options = {}) {
-    const { program } = this.#handle, { device = 'cpu', ctx = 0, chunk = 0, kv = 'f32' } = options;
+    const { program } = this.#handle, { device = 'cpu', ctx = 0, chunk = 0, kv = this.defaultKv } = options;
     checkOptions(this.kv, options, PLAN_OPTIONS);
     this.#mustGenerate();
     return program.queue(() => program.withTexts([kv, device], async ([kvAt, deviceAt]) => {
@@ -77,7 +77,7 @@ class Gguf {
     return low;
   }
 
-  async model({ kv = 'f32' } = {}) {
+  async model({ kv = this.defaultKv } = {}) {
     const { program } = this.#handle;
     checkOptions(this.kv, { kv }, ['kv']);
     return program.queue(() => program.withTexts([kv], ([kvAt]) => {
@@ -87,20 +87,31 @@ class Gguf {
   }
 
   async generator(options = {}) {
-    const { program } = this.#handle, { device = 'cpu', ctx = 0, chunk = 0, kv = 'f32', slide = false } = options;
+    const { program } = this.#handle, { device = 'cpu', ctx = 0, chunk = 0, kv = this.defaultKv, slide = false } = options;
     checkOptions(this.kv, options, GENERATOR_OPTIONS);
+    checkSampling(options.sampling);
     this.#mustGenerate();
     const tell = (done, total) => listener(options.onProgress)({ stage: 'reading the model', done, total });
     const file = await readInto(program, this.#source, tell);
+    let isTaken = false; // by C, also where it fails
     const generator = await program.queue(async () => {
       await program.threads?.reserve(program);
       return program.withTexts([device, kv], async ([deviceAt, kvAt]) => {
+        isTaken = true;
         const flags = slide ? SLIDE : 0;
         const at = await program.call('generator', file.at, file.size, deviceAt, kvAt, ctx, chunk, flags);
         return new Generator(program, program.need(at), device);
       });
-    }, options.onProgress);
-    await generator.sample(options.sampling);
+    }, options.onProgress).catch((error) => {
+      if (!isTaken) file.free();
+      throw error;
+    });
+    try {
+      await generator.sample(options.sampling);
+    } catch (error) {
+      generator.close();
+      throw error;
+    }
     return generator;
   }
 

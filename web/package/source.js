@@ -35,7 +35,8 @@ async function openAddress(address) {
   if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
   const isPacked = response.headers.get('content-encoding') !== null; // then its length is that of the packed bytes
   const total = isPacked ? 0 : Number(response.headers.get('content-length') ?? 0);
-  return { pieces: piecesOf(response.body), total };
+  /* Of another origin a browser shows the length and hides that the bytes are packed. */
+  return { pieces: piecesOf(response.body), total, isExact: response.type !== 'cors' };
 }
 
 async function resolve(source) {
@@ -44,7 +45,8 @@ async function resolve(source) {
   return pathToFileURL(source);
 }
 
-/* { pieces, total }: Uint8Arrays one after the other, and how many bytes there are (0: nobody knows). */
+/* { pieces, total, isExact }: Uint8Arrays one after the other, and how many bytes there are (0: nobody knows); there may
+ * be more where that is not exact. */
 async function open(source) {
   if (typeof source === 'string' || source instanceof URL) {
     const url = await resolve(source);
@@ -63,9 +65,9 @@ async function open(source) {
  * an error of berth's. */
 async function read(source, begin, take, tell) {
   try {
-    const { pieces, total } = await open(source);
+    const { pieces, total, isExact = true } = await open(source);
     let size = 0;
-    begin(total);
+    begin(total, isExact);
     for await (const piece of pieces) {
       const isEnough = await take(piece);
       size += piece.length;
@@ -130,8 +132,8 @@ export async function readInto(program, source, tell) {
 export async function readUntil(program, source, look, tell) {
   const block = new Block(program);
   let answer = 0, whole = Infinity, next = FIRST_LOOK;
-  const begin = (total) => {
-    if (total !== 0) whole = total;
+  const begin = (total, isExact) => {
+    if (total !== 0 && isExact) whole = total;
   };
   const take = async (piece) => {
     block.take(piece);

@@ -47,7 +47,7 @@ async function openGguf(source, onProgress) {
   const gguf = await berth.gguf(await blobOf(source), { name: source.name, onProgress });
   try {
     const model = await gguf.model();
-    return { model, seeded: false, gguf, byKind: { f32: model } };
+    return { model, seeded: false, gguf, byKind: { [gguf.defaultKv]: model } };
   } catch (error) {
     gguf.close();
     throw error;
@@ -87,7 +87,7 @@ async function fixedModel(entry, fixed = {}, onProgress) {
 
 /** What a request is about: an entry's model, with its inputs fixed, or of a GGUF file the one with that cache; and the
  * options for it. */
-async function modelFor(entry, fixed, { kv = 'f32', ...options }, onProgress) {
+async function modelFor(entry, fixed, { kv = entry.gguf?.defaultKv, ...options }, onProgress) {
   if (!entry.gguf) {
     const model = await fixedModel(entry, fixed, onProgress);
     return [model, optionsFor(model, options, onProgress)];

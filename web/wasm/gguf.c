@@ -114,6 +114,21 @@ static uint64_t gguf_type_bytes(const berth_model_info *info, size_t i) {
   return bytes;
 }
 
+/* As everywhere else; a model without a cache has the first one alone. */
+static const char *gguf_default_kind(const web_gguf *g) {
+  for (int kind = 0; kind < n_kinds; kind++)
+    if (g->graphs[kind] != NULL && strcmp(kinds[kind], "f16") == 0) return kinds[kind];
+  return kinds[0];
+}
+
+/* How many rows layers with a sliding window see; 0: there are none. */
+static int64_t gguf_window(const berth_graph *graph) {
+  berth_dim dims[BERTH_GENERATOR_DIMS];
+  for (size_t n = berth_generator_dims(graph, INT32_MAX, 1, 1, dims); n-- > 0;)
+    if (strcmp(dims[n].name, "near") == 0) return dims[n].extent;
+  return 0;
+}
+
 const char *berth_web_describe_gguf(const web_gguf *g) {
   const berth_model_info *info = g->info;
   json *text = web_text_begin();
@@ -124,12 +139,14 @@ const char *berth_web_describe_gguf(const web_gguf *g) {
   json_bool(text, "hasTemplate", info->chat_template[0] != '\0');
   json_bool(text, "generates", generation_is(web_graph_of(g->graphs[0])));
   json_uint(text, "context", generation_context(info));
+  json_int(text, "window", gguf_window(web_graph_of(g->graphs[0])));
   json_uint(text, "nParameters", info->param_elements);
   json_uint(text, "nTensors", info->n_tensors);
   json_open_array(text, "kv");
   for (int kind = 0; kind < n_kinds; kind++)
     if (g->graphs[kind] != NULL) json_string(text, NULL, kinds[kind]);
   json_close_array(text);
+  json_string(text, "defaultKv", gguf_default_kind(g));
   json_open_object(text, "types");
   for (size_t i = 0; i < info->n_tensors; i++) {
     const uint64_t bytes = gguf_type_bytes(info, i);
@@ -159,6 +176,7 @@ const char *berth_web_gguf_plan(const web_gguf *g, const char *kv, const char *d
   json_int(text, "ctx", all);
   json_int(text, "chunk", rows);
   json_string(text, "kv", kv);
+  if (plans.near != 0) json_int(text, "near", plans.near);
   json_open_object(text, "token");
   json_uint(text, "arena_size", token.arena_size);
   json_uint(text, "activations_size", token.activations_size);

@@ -144,7 +144,7 @@ static void *llama_open(const engine_options *o) {
   context.n_ctx = o->ctx;
   context.n_batch = context.n_ubatch = o->chunk;
   context.n_threads = context.n_threads_batch = o->threads;
-  if (o->f32_cache) context.type_k = context.type_v = 0;
+  if (o->f32_cache) context.type_k = context.type_v = context.flash_attention = 0; /* which would round to f16 again */
   s->context = s->lib.context(s->model, context);
   if (s->context == NULL) engine_stop("llama.cpp makes no context for %s", o->model);
   s->vocabulary = s->lib.vocabulary(s->model);

@@ -2,12 +2,13 @@
  *
  *   llama_run speed --engine berth|llama [--lib LIBLLAMA] [--threads N] [--ctx N] [--chunk N] [--count N] [--no-map]
  *             --text FILE MODEL
- *   llama_run score the same, with [--windows N] [--keep FILE | --against FILE]
+ *   llama_run score the same, with [--windows N] [--own-cache] [--keep FILE | --against FILE]
  *   llama_run quantise --lib LIBLLAMA --type N FROM TO
  *
  * speed reads --chunk tokens of the text and generates --count more, always the best one. score is the perplexity of
- * the text in windows of --ctx tokens, with caches of f32; --keep writes the logits, and --against compares with logits
- * that were kept: the mean divergence (KL) from them, and how often the best token is the same. */
+ * the text in windows of --ctx tokens, with caches of f32, or with --own-cache of what an engine has by default; --keep
+ * writes the logits, and --against compares with logits that were kept: the mean divergence (KL) from them, how often
+ * the best token is the same, and the largest difference of two logits. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ typedef struct options {
   const char *verb, *engine, *text, *keep, *against, *files[2];
   engine_options engine_options;
   int n_files, type;
+  bool has_own_cache;
   size_t count, windows;
 } options;
 
@@ -115,7 +117,7 @@ static void speed(const engine *e, const options *o) {
 typedef struct scoring {
   const int32_t *window;
   uint32_t n;
-  double nats, divergence;
+  double nats, divergence, apart;
   size_t scored, same;
   FILE *keep, *against;
   float *other;
@@ -137,6 +139,7 @@ static void compare(scoring *s, const float *logits, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     const double log_p = (double)s->other[i] - true_sum;
     s->divergence += exp(log_p) * (log_p - ((double)logits[i] - own));
+    s->apart = fmax(s->apart, fabs((double)logits[i] - (double)s->other[i]));
   }
   s->same += best_of(logits, count) == best_of(s->other, count);
 }
@@ -159,7 +162,7 @@ static void score(const engine *e, const options *o) {
   if (o->against != NULL && (s.against = fopen(o->against, "rb")) == NULL) engine_stop("%s is not there", o->against);
   settings.scores = on_scores;
   settings.user = &s;
-  settings.f32_cache = true;
+  settings.f32_cache = !o->has_own_cache;
   void *state = e->open(&settings);
   int32_t *tokens = text_tokens(e, state, o->text, &n);
   const size_t n_begin = e->encode(state, "", 0, &begin, 1), windows = n / s.n < o->windows ? n / s.n : o->windows;
@@ -175,8 +178,8 @@ static void score(const engine *e, const options *o) {
   printf("{\"perplexity\": %.6f, \"scored\": %zu, \"windows\": %zu, \"ms\": %.1f", exp(s.nats / (double)s.scored),
          s.scored, windows, ms);
   if (s.against != NULL)
-    printf(", \"divergence\": %.9f, \"same\": %.6f", s.divergence / (double)s.scored,
-           (double)s.same / (double)s.scored);
+    printf(", \"divergence\": %.9f, \"same\": %.6f, \"apart\": %.6f", s.divergence / (double)s.scored,
+           (double)s.same / (double)s.scored, s.apart);
   printf("}\n");
   if (s.keep != NULL && fclose(s.keep) != 0) engine_stop("%s is not whole", o->keep);
   if (s.against != NULL) fclose(s.against);
@@ -211,6 +214,8 @@ static bool parse(options *o, int argc, char **argv) {
     const char **text = text_option(o, argv[i]);
     if (strcmp(argv[i], "--no-map") == 0)
       o->engine_options.maps = false;
+    else if (strcmp(argv[i], "--own-cache") == 0)
+      o->has_own_cache = true;
     else if (text != NULL && i + 1 < argc)
       *text = argv[++i];
     else if (strncmp(argv[i], "--", 2) == 0 && i + 1 < argc && number_option(o, argv[i], strtol(argv[i + 1], NULL, 10)))

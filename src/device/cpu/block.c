@@ -142,6 +142,31 @@ berth_status berth__cpu_write(berth__block *block, uint64_t offset, const void *
   return BERTH_OK;
 }
 
+typedef struct cpu_placing {
+  unsigned char *to;
+  const unsigned char *from;
+  uint64_t size;
+} cpu_placing;
+
+#define PLACE_BYTES ((uint64_t)64 << 10) /* an item */
+#define PLACE_GRAIN 4                    /* items that are worth a thread */
+
+static void cpu_place_some(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  const cpu_placing *p = user;
+  const uint64_t first = (uint64_t)begin * PLACE_BYTES, last = (uint64_t)end * PLACE_BYTES;
+  (void)worker;
+  memcpy(p->to + first, p->from + first, (size_t)((last < p->size ? last : p->size) - first));
+}
+
+berth_status berth__cpu_place(berth__engine *engine, berth__block *block, uint64_t offset, const void *src,
+                              uint64_t size, berth_error *err) {
+  cpu_placing p = {block->data + offset, src, size};
+  (void)err;
+  berth__pool_run_split(engine->pool, (int64_t)(size / PLACE_BYTES + (size % PLACE_BYTES != 0)), PLACE_GRAIN,
+                        BERTH__SPLIT_PARTS, cpu_place_some, &p);
+  return BERTH_OK;
+}
+
 berth_status berth__cpu_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err) {
   (void)err;
   if (size != 0) memmove(dst, block->data + offset, (size_t)size);

@@ -21,6 +21,9 @@ berth_status berth__cpu_block_grow(berth__block *block, uint64_t size, berth_err
 void berth__cpu_block_destroy(berth__block *block);
 void *berth__cpu_host(berth__block *block);
 berth_status berth__cpu_write(berth__block *block, uint64_t offset, const void *src, uint64_t size, berth_error *err);
+/* The same by all threads: most of the time goes into pages that are touched for the first time. */
+berth_status berth__cpu_place(berth__engine *engine, berth__block *block, uint64_t offset, const void *src,
+                              uint64_t size, berth_error *err);
 berth_status berth__cpu_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
 berth_status berth__cpu_copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
                              uint64_t size, berth_error *err);

@@ -32,7 +32,6 @@ typedef struct berth__cu_kernel_node {
 enum {
   BERTH__CU_SUCCESS = 0,
   BERTH__CU_OUT_OF_MEMORY = 2,
-  BERTH__CU_NOT_INITIALIZED = 3,
   BERTH__CU_DEINITIALIZED = 4,
   BERTH__CU_STUB_LIBRARY = 34,
   BERTH__CU_NO_DEVICE = 100,
@@ -40,6 +39,7 @@ enum {
   BERTH__CU_ECC_UNCORRECTABLE = 214,
   BERTH__CU_NVLINK_UNCORRECTABLE = 220,
   BERTH__CU_UNSUPPORTED_PTX_VERSION = 222,
+  BERTH__CU_CONTAINED = 226, /* an error of the hardware, after which the process computes nothing any more */
   BERTH__CU_NOT_READY = 600,
   BERTH__CU_ILLEGAL_ADDRESS = 700,
   BERTH__CU_LAUNCH_TIMEOUT = 702,
@@ -47,7 +47,7 @@ enum {
   BERTH__CU_ASSERT = 710,
   BERTH__CU_HARDWARE_STACK_ERROR = 714, /* to 719: a launch that failed */
   BERTH__CU_LAUNCH_FAILED = 719,
-  BERTH__CU_SYSTEM_DRIVER_MISMATCH = 803
+  BERTH__CU_MPS_CLIENT_TERMINATED = 810 /* by the server that several processes share a GPU through */
 };
 
 /* Attributes of a device. */

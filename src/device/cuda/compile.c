@@ -63,10 +63,14 @@ static void compile_some(void *user, uint32_t worker, int64_t begin, int64_t end
   }
 }
 
+/* What a program's first thread has: NVRTC was seen to need more than one MiB of stack. */
+#define COMPILER_STACK ((size_t)8 << 20)
+
 static berth_status compile_rest(todo *t, uint32_t n_threads, berth_error *err) {
   berth__pool *pool = NULL;
   if (t->n > 1 && n_threads > 1)
-    BERTH__TRY(berth__pool_create(t->recipe->ctx, t->n < n_threads ? (uint32_t)t->n : n_threads, &pool, err));
+    BERTH__TRY(berth__pool_create_deep(t->recipe->ctx, t->n < n_threads ? (uint32_t)t->n : n_threads, COMPILER_STACK,
+                                       &pool, err));
   berth__pool_run(pool, (int64_t)t->n, 1, compile_some, t);
   berth__pool_destroy(pool);
   for (size_t i = 0; i < t->n; i++)
@@ -78,10 +82,11 @@ static berth_status compile_rest(todo *t, uint32_t n_threads, berth_error *err) 
 static berth_status list_rest(todo *t, berth_error *err) {
   for (uint32_t i = 0; i < t->recipe->n_kernels; i++) {
     berth__text *text = &t->sources[t->n];
-    const berth_status status = berth__cuda_render(t->recipe, i, text, err);
+    berth_status status = berth__cuda_render(t->recipe, i, text, err);
     const berth__cuda_source source = {t->recipe->kernels[i]->name, text->data, text->size};
     t->kernels[t->n] = i;
-    if (status != BERTH_OK || berth__cuda_compiler_cached(t->compiler, &source, &t->images[i]))
+    if (status == BERTH_OK) status = berth__cuda_compiler_cached(t->compiler, &source, &t->images[i], err);
+    if (status != BERTH_OK || t->images[i].data != NULL)
       berth__text_free(text);
     else
       t->n++;

@@ -2,7 +2,10 @@
 
 #include <stdio.h>
 
-#define OPTIONS "--fmad=false"  /* kernels say where a product and a sum are one */
+#define OPTIONS "--fmad=false" /* kernels say where a product and a sum are one */
+/* It would change a limit of the whole process while it compiles, on several threads at once. Old ones do not know it.
+ */
+#define STACK_OPTION "--modify-stack-limit=false"
 #define CUBIN_MAGIC 0x464c457fu /* ELF */
 #define PTX_MAGIC 0x2f0a2f2fu   /* the comment that it begins with */
 
@@ -14,8 +17,10 @@ void berth__cuda_compiler_start(berth__cuda_compiler *compiler, berth_context *c
 
 berth_status berth__cuda_compiler_use_kept(berth__cuda_compiler *compiler, berth_error *err) {
   berth_context *ctx = compiler->ctx;
+  if (compiler->cache.ctx != NULL) return BERTH_OK;
+  BERTH__TRY(berth__kernel_pack_open(&compiler->pack, ctx, ctx->options.kernel_pack, err));
   berth__kernel_cache_open(&compiler->cache, ctx);
-  return berth__kernel_pack_open(&compiler->pack, ctx, ctx->options.kernel_pack, err);
+  return BERTH_OK;
 }
 
 void berth__cuda_compiler_end(berth__cuda_compiler *compiler) {
@@ -43,31 +48,32 @@ static berth__kernel_key cuda_compiler_key(const berth__cuda_compiler *c, const 
 }
 
 /* Code for this GPU, or else PTX for it or one before. */
-static bool is_packed(const berth__cuda_compiler *c, const berth__cuda_source *source, berth__kernel_code *out) {
+static berth_status cuda_compiler_packed(const berth__cuda_compiler *c, const berth__cuda_source *source,
+                                         berth__kernel_code *out, berth_error *err) {
   enum {
     OLDEST = 50
   };
   char target[24];
-  if (c->pack.data == NULL) return false;
+  if (c->pack.data == NULL) return BERTH_OK;
   snprintf(target, sizeof target, "sm_%d", c->capability);
-  if (berth__kernel_pack_find(&c->pack, target, source->text, source->size, out)) return true;
-  for (int version = c->capability; version >= OLDEST; version--) {
+  BERTH__TRY(berth__kernel_pack_find(&c->pack, target, source->text, source->size, out, err));
+  for (int version = c->capability; version >= OLDEST && out->data == NULL; version--) {
     snprintf(target, sizeof target, "compute_%d", version);
-    if (berth__kernel_pack_find(&c->pack, target, source->text, source->size, out)) return true;
+    BERTH__TRY(berth__kernel_pack_find(&c->pack, target, source->text, source->size, out, err));
   }
-  return false;
+  return BERTH_OK;
 }
 
-bool berth__cuda_compiler_cached(const berth__cuda_compiler *compiler, const berth__cuda_source *source,
-                                 berth__kernel_code *out) {
+berth_status berth__cuda_compiler_cached(const berth__cuda_compiler *compiler, const berth__cuda_source *source,
+                                         berth__kernel_code *out, berth_error *err) {
   key_text text;
-  if (is_packed(compiler, source, out)) return true;
-  if (compiler->found != BERTH_OK) return false;
-  for (int is_ptx = 0; is_ptx < 2; is_ptx++) {
+  *out = (berth__kernel_code){0};
+  BERTH__TRY(cuda_compiler_packed(compiler, source, out, err));
+  for (int is_ptx = 0; is_ptx < 2 && out->data == NULL && compiler->found == BERTH_OK; is_ptx++) {
     const berth__kernel_key key = cuda_compiler_key(compiler, source, is_ptx != 0, &text);
-    if (berth__kernel_cache_read(&compiler->cache, &key, out)) return true;
+    (void)berth__kernel_cache_read(&compiler->cache, &key, out); /* false: there is no data */
   }
-  return false;
+  return BERTH_OK;
 }
 
 /* ---- Compiling ---- */
@@ -123,13 +129,14 @@ static berth_status cuda_compiler_run(const berth__cuda_compiler *c, const berth
                                       berth__kernel_code *out, berth_error *err) {
   const berth__nvrtc_calls *call = &c->nvrtc.call;
   char target[40];
-  const char *options[] = {target, OPTIONS};
+  const char *options[] = {target, OPTIONS, STACK_OPTION};
   berth__nvrtc_program program = NULL;
   snprintf(target, sizeof target, "--gpu-architecture=%s_%d", is_ptx ? "compute" : "sm", c->architecture);
   int result = call->CreateProgram(&program, source->text, "kernel.cu", 0, NULL, NULL);
   if (result != 0)
     return berth__fail(err, BERTH_INTERNAL, "NVRTC: %s while compiling a kernel", call->GetErrorString(result));
-  result = call->CompileProgram(program, 2, options);
+  result = call->CompileProgram(program, 3, options);
+  if (result == BERTH__NVRTC_INVALID_OPTION) result = call->CompileProgram(program, 2, options);
   const berth_status status = result == 0 ? cuda_compiler_take(c, program, is_ptx, out, err)
                                           : fail_compile(c, program, result, source->name, err);
   (void)call->DestroyProgram(&program);

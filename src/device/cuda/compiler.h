@@ -20,7 +20,8 @@ typedef struct berth__cuda_compiler {
 } berth__cuda_compiler;
 
 void berth__cuda_compiler_start(berth__cuda_compiler *compiler, berth_context *ctx, int capability);
-/* Kernels may come from the pack and the cache, and go to the cache. Fails where a pack is named that is none. */
+/* Kernels may come from the pack and the cache, and go to the cache, from the first call on. Fails where a pack is
+ * named that is none. */
 berth_status berth__cuda_compiler_use_kept(berth__cuda_compiler *compiler, berth_error *err);
 void berth__cuda_compiler_end(berth__cuda_compiler *compiler);
 
@@ -29,9 +30,9 @@ typedef struct berth__cuda_source {
   size_t size;
 } berth__cuda_source;
 
-/* What was compiled before; false: nothing. Free out->data with berth__free. */
-bool berth__cuda_compiler_cached(const berth__cuda_compiler *compiler, const berth__cuda_source *source,
-                                 berth__kernel_code *out);
+/* What was compiled before; out->data NULL: nothing. Free it with berth__free. */
+berth_status berth__cuda_compiler_cached(const berth__cuda_compiler *compiler, const berth__cuda_source *source,
+                                         berth__kernel_code *out, berth_error *err);
 /* Before the first that was not: fails where there is no NVRTC. */
 berth_status berth__cuda_compiler_open(berth__cuda_compiler *compiler, berth_error *err);
 /* Compiles, and keeps what comes out. On any thread, once it is open. */

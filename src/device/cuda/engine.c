@@ -60,11 +60,18 @@ uint32_t berth__cuda_count(const berth_context *ctx) {
   return cuda_engine_find(ctx, &f, reason) ? f.n : 1;
 }
 
+/* NVRTC, or a pack; where that lacks a kernel, it is said when the kernel is needed. */
 static bool has_compiler(const berth_context *ctx, char reason[BERTH__CUDA_TEXT]) {
   berth__nvrtc nvrtc;
+  berth__kernel_pack pack;
   berth_error err;
-  if (ctx->options.kernel_pack != NULL) return true; /* where it lacks a kernel, that is said when it is needed */
   if (berth__nvrtc_find(&ctx->options, &nvrtc, &err) == BERTH_OK) return true;
+  if (ctx->options.kernel_pack != NULL) {
+    const berth_status status =
+        berth__kernel_pack_open(&pack, (berth_context *)(uintptr_t)ctx, ctx->options.kernel_pack, &err);
+    berth__kernel_pack_close(&pack);
+    if (status == BERTH_OK) return true;
+  }
   snprintf(reason, BERTH__CUDA_TEXT, "%.*s", (int)BERTH__CUDA_TEXT - 1, err.message);
   return false;
 }
@@ -143,7 +150,7 @@ static berth_status cuda_engine_open(berth__engine *engine, const char *which, b
   memcpy(engine->name, f.names[index], sizeof engine->name);
   cuda_engine_read_properties(engine);
   berth__cuda_compiler_start(&engine->compiler, engine->core.ctx, capability(f.cu, engine->device));
-  return berth__cuda_compiler_use_kept(&engine->compiler, err);
+  return BERTH_OK;
 }
 
 berth_status berth__cuda_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,

@@ -8,6 +8,7 @@
 
 #define BERTH__NVRTC_PATH 4096u
 #define BERTH__NVRTC_VERSION 96u
+#define BERTH__NVRTC_INVALID_OPTION 5
 
 typedef struct berth__nvrtc_program *berth__nvrtc_program;
 

@@ -11,14 +11,20 @@ typedef struct target {
 } target;
 
 static berth_status cuda_pack_parse(const char *text, size_t size, target *out, berth_error *err) {
+  enum {
+    OLDEST = 50,
+    NEWEST = 999
+  };
   const char *number;
   char *end;
   snprintf(out->name, sizeof out->name, "%.*s", (int)(size < sizeof out->name ? size : sizeof out->name - 1), text);
   out->is_ptx = strncmp(out->name, "compute_", 8) == 0;
   number = out->name + (out->is_ptx ? 8 : 3);
   if (size < sizeof out->name && (out->is_ptx || strncmp(out->name, "sm_", 3) == 0)) {
-    out->capability = (int)strtol(number, &end, 10);
-    if (*number >= '1' && *number <= '9' && *end == '\0' && out->capability >= 50) return BERTH_OK;
+    const long capability = strtol(number, &end, 10);
+    out->capability = (int)capability;
+    if (*number >= '1' && *number <= '9' && *end == '\0' && capability >= OLDEST && capability <= NEWEST)
+      return BERTH_OK;
   }
   return berth__fail(err, BERTH_INVALID, "'%.*s' is nothing to compile for; sm_90 is, or compute_80", (int)size, text);
 }
@@ -62,10 +68,12 @@ static berth_status cuda_pack_for(const berth__recipe *recipe, const target *t, 
   return status;
 }
 
+/* For the GPU that the plan was made for. */
 static berth_status cuda_pack_here(const berth__recipe *recipe, berth__kernel_packer *out, berth_error *err) {
+  const char *which = recipe->plan->which;
   berth__engine *engine;
   target t;
-  BERTH__TRY(berth__cuda_open(recipe->ctx, NULL, 1, &engine, err));
+  BERTH__TRY(berth__cuda_open(recipe->ctx, which[0] != '\0' ? which : NULL, 1, &engine, err));
   snprintf(t.name, sizeof t.name, "sm_%d", engine->compiler.capability);
   t.capability = engine->compiler.capability;
   t.is_ptx = false;

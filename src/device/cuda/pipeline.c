@@ -14,6 +14,7 @@ berth_status berth__cuda_code_create(berth__engine *engine, const berth__recipe 
                             .images = berth__alloc_array_zero(ctx, recipe->n_kernels, sizeof *code->images)};
   berth_status status = BERTH_OK;
   if (code->kernels == NULL || code->images == NULL) status = berth__fail_nomem(err, "a program");
+  if (status == BERTH_OK) status = berth__cuda_compiler_use_kept(&engine->compiler, err);
   if (status == BERTH_OK)
     status = berth__cuda_compile_all(&engine->compiler, recipe, engine->core.n_threads, code->images, err);
   if (status != BERTH_OK) {

@@ -14,9 +14,11 @@ static bool is_fatal(berth__cu_result result) {
     case BERTH__CU_DEINITIALIZED:
     case BERTH__CU_ECC_UNCORRECTABLE:
     case BERTH__CU_NVLINK_UNCORRECTABLE:
+    case BERTH__CU_CONTAINED:
     case BERTH__CU_ILLEGAL_ADDRESS:
     case BERTH__CU_LAUNCH_TIMEOUT:
     case BERTH__CU_CONTEXT_IS_DESTROYED:
+    case BERTH__CU_MPS_CLIENT_TERMINATED:
     case BERTH__CU_ASSERT: return true;
     default: return result >= BERTH__CU_HARDWARE_STACK_ERROR && result <= BERTH__CU_LAUNCH_FAILED;
   }

@@ -84,26 +84,32 @@ void berth__kernel_pack_close(berth__kernel_pack *pack) {
   pack->data = NULL;
 }
 
-bool berth__kernel_pack_find(const berth__kernel_pack *pack, const char *target, const char *source, size_t size,
-                             berth__kernel_code *out) {
+static berth_status gpu_pack_take(const berth__kernel_pack *pack, const pack_entry *entry, const char *target,
+                                  berth__kernel_code *out, berth_error *err) {
+  uint64_t sum[2];
+  *out = (berth__kernel_code){berth__alloc_zero(pack->ctx, (size_t)entry->size + 1), (size_t)entry->size};
+  if (out->data == NULL) return berth__fail_nomem(err, "a compiled kernel");
+  memcpy(out->data, pack->data + entry->at, out->size);
+  berth__kernel_code_sum(out, sum);
+  if (memcmp(sum, entry->sum, sizeof sum) == 0) return BERTH_OK;
+  berth__log(pack->ctx, 1, "BERTH_KERNEL_PACK: a kernel for %s is damaged", target);
+  berth__free(pack->ctx, out->data);
+  *out = (berth__kernel_code){0};
+  return BERTH_OK;
+}
+
+berth_status berth__kernel_pack_find(const berth__kernel_pack *pack, const char *target, const char *source,
+                                     size_t size, berth__kernel_code *out, berth_error *err) {
   const uint64_t n = gpu_pack_count(pack);
-  uint64_t name[2], sum[2];
-  if (n == 0) return false;
+  uint64_t name[2];
+  *out = (berth__kernel_code){0};
+  if (n == 0) return BERTH_OK;
   berth__kernel_name(target, source, size, name);
   for (uint64_t i = 0; i < n; i++) {
     const pack_entry entry = gpu_pack_entry(pack, i);
-    if (memcmp(entry.name, name, sizeof name) != 0) continue;
-    *out = (berth__kernel_code){berth__alloc_zero(pack->ctx, (size_t)entry.size + 1), (size_t)entry.size};
-    if (out->data != NULL) {
-      memcpy(out->data, pack->data + entry.at, out->size);
-      berth__kernel_code_sum(out, sum);
-      if (memcmp(sum, entry.sum, sizeof sum) == 0) return true;
-    }
-    berth__free(pack->ctx, out->data); /* damaged, or there is no memory */
-    *out = (berth__kernel_code){0};
-    return false;
+    if (memcmp(entry.name, name, sizeof name) == 0) return gpu_pack_take(pack, &entry, target, out, err);
   }
-  return false;
+  return BERTH_OK;
 }
 
 /* ---- Making ---- */
@@ -174,8 +180,13 @@ static berth_status pack_plan(const berth_plan *plan, const char *targets, berth
 
 berth_status berth_kernels_pack(const berth_plan *const *plans, uint32_t n_plans, const char *targets,
                                 berth_write_fn write, void *user, berth_error *err) {
-  if (plans == NULL || n_plans == 0 || plans[0] == NULL || write == NULL)
+  if (plans == NULL || n_plans == 0 || write == NULL)
     return berth__fail(err, BERTH_INVALID, "plans, and a function that takes the bytes, are needed");
+  for (uint32_t i = 0; i < n_plans; i++) {
+    if (plans[i] == NULL) return berth__fail(err, BERTH_INVALID, "plan %u is NULL", i);
+    if (plans[i]->ctx != plans[0]->ctx)
+      return berth__fail(err, BERTH_INVALID, "plan %u is of another context than plan 0; pack them apart", i);
+  }
   berth__kernel_packer packer = {.ctx = plans[0]->ctx};
   berth_status status = BERTH_OK;
   for (uint32_t i = 0; i < n_plans && status == BERTH_OK; i++) status = pack_plan(plans[i], targets, &packer, err);

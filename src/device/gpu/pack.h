@@ -16,9 +16,10 @@ typedef struct berth__kernel_pack {
 /* path NULL: an empty one. A file that is no pack, or not whole, is an error. */
 berth_status berth__kernel_pack_open(berth__kernel_pack *pack, berth_context *ctx, const char *path, berth_error *err);
 void berth__kernel_pack_close(berth__kernel_pack *pack);
-/* False: it is not there. A 0 stands behind the code, which is from the context. */
-bool berth__kernel_pack_find(const berth__kernel_pack *pack, const char *target, const char *source, size_t size,
-                             berth__kernel_code *out);
+/* out->data NULL: it is not there, or damaged, which the log says. A 0 stands behind the code, which is from the
+ * context. */
+berth_status berth__kernel_pack_find(const berth__kernel_pack *pack, const char *target, const char *source,
+                                     size_t size, berth__kernel_code *out, berth_error *err);
 
 /* While one is made. */
 typedef struct berth__packed_kernel {

@@ -120,6 +120,7 @@ void berth__vulkan_block_destroy(berth__block *block) {
     BERTH__VK_DESTROY(engine, Buffer, block->buffer);
     berth__vulkan_free(engine, &block->memory, block->allocated);
   }
+  berth__vulkan_ring_forget(engine, block);
   berth__free(engine->core.ctx, block);
 }
 

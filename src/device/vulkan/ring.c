@@ -88,43 +88,76 @@ berth_status berth__vulkan_lane_wait(berth__engine *engine, berth__vulkan_lane *
   return berth__vulkan_wait(engine, lane->ends, doing, err);
 }
 
-static berth_status vulkan_ring_begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err) {
-  const VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-                                         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+/* The next lane, which nothing uses any more. */
+static berth_status vulkan_ring_take(berth__engine *engine, berth__vulkan_lane **out, berth_error *err) {
   berth__vulkan_lane *lane = &engine->ring.lanes[engine->ring.next];
   BERTH__TRY(berth__vulkan_alive(engine, err));
   BERTH__TRY(berth__vulkan_lane_wait(engine, lane, err));
-  BERTH__TRY(berth__vulkan_check(engine, engine->vk.BeginCommandBuffer(lane->commands, &info), doing, err));
-  berth__vulkan_barrier(engine, lane->commands);
   engine->ring.next = (engine->ring.next + 1) % BERTH__VULKAN_LANES;
   *out = lane;
   return BERTH_OK;
 }
 
+static VkResult vulkan_ring_begin(const berth__engine *engine, const berth__vulkan_lane *lane) {
+  const VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+  const VkResult result = engine->vk.BeginCommandBuffer(lane->commands, &info);
+  if (result == VK_SUCCESS) berth__vulkan_barrier(engine, lane->commands);
+  return result;
+}
+
+static VkResult vulkan_ring_end(const berth__engine *engine, const berth__vulkan_lane *lane) {
+  berth__vulkan_barrier(engine, lane->commands);
+  return engine->vk.EndCommandBuffer(lane->commands);
+}
+
 berth_status berth__vulkan_lane_begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err) {
   BERTH__TRY(berth__vulkan_ring_flush(engine, err));
-  return vulkan_ring_begin(engine, out, err);
+  BERTH__TRY(vulkan_ring_take(engine, out, err));
+  const VkResult result = vulkan_ring_begin(engine, *out);
+  const berth_status status = berth__vulkan_check(engine, result, doing, err);
+  if (status != BERTH_OK && result == VK_SUCCESS) (void)vulkan_ring_end(engine, *out); /* it can be begun again */
+  return status;
 }
 
 berth_status berth__vulkan_lane_open(berth__engine *engine, berth_error *err) {
   berth__vulkan_ring *ring = &engine->ring;
-  if (ring->open != NULL && ring->used == BERTH__VULKAN_LANE_SIZE) BERTH__TRY(berth__vulkan_ring_flush(engine, err));
+  const bool is_full = ring->used == BERTH__VULKAN_LANE_SIZE || ring->n_copies == BERTH__VULKAN_COPIES;
+  if (ring->open != NULL && is_full) BERTH__TRY(berth__vulkan_ring_flush(engine, err));
   if (ring->open != NULL) return BERTH_OK;
   ring->used = 0;
-  ring->target = NULL;
-  return vulkan_ring_begin(engine, &ring->open, err);
+  ring->n_copies = 0;
+  return vulkan_ring_take(engine, &ring->open, err);
 }
 
-berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err) {
-  berth__vulkan_lane *lane = engine->ring.open;
-  if (lane == NULL) return BERTH_OK;
-  engine->ring.open = NULL;
-  return berth__vulkan_lane_submit(engine, lane, err);
+/* The copies of the open lane. They may run in any order: those to the same bytes must not. */
+static void vulkan_ring_copy(const berth__engine *engine) {
+  const berth__vulkan_ring *ring = &engine->ring;
+  const berth__block *target = NULL; /* whose bytes [low, high) are written since the last barrier */
+  uint64_t low = 0, high = 0;
+  for (uint32_t i = 0; i < ring->n_copies; i++) {
+    const berth__vulkan_pending *c = &ring->copies[i];
+    const VkBufferCopy region = {.srcOffset = ring->open->offset + c->from, .dstOffset = c->to, .size = c->size};
+    if (c->block == NULL) continue;
+    const bool waits = target != NULL && (target != c->block || (c->to < high && low < c->to + c->size));
+    if (waits) berth__vulkan_barrier(engine, ring->open->commands);
+    engine->vk.CmdCopyBuffer(ring->open->commands, ring->buffer, c->block->buffer, 1, &region);
+    const bool is_first = waits || target == NULL;
+    low = is_first || c->to < low ? c->to : low;
+    high = is_first || c->to + c->size > high ? c->to + c->size : high;
+    target = c->block;
+  }
 }
 
-static berth_status vulkan_ring_end(berth__engine *engine, const berth__vulkan_lane *lane, berth_error *err) {
-  berth__vulkan_barrier(engine, lane->commands);
-  return berth__vulkan_check(engine, engine->vk.EndCommandBuffer(lane->commands), doing, err);
+/* As often as it takes until the lane is sent. */
+static berth_status vulkan_ring_record(berth__engine *engine, berth_error *err) {
+  BERTH__TRY(berth__vulkan_alive(engine, err));
+  VkResult result = vulkan_ring_begin(engine, engine->ring.open);
+  if (result == VK_SUCCESS) {
+    vulkan_ring_copy(engine);
+    result = vulkan_ring_end(engine, engine->ring.open);
+  }
+  return berth__vulkan_check(engine, result, doing, err);
 }
 
 static void vulkan_ring_sent(berth__engine *engine, berth__vulkan_lane *lane, VkFence fence) {
@@ -133,8 +166,14 @@ static void vulkan_ring_sent(berth__engine *engine, berth__vulkan_lane *lane, Vk
   berth__vulkan_host_stock(&engine->host); /* what was recorded holds some of it */
 }
 
+berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err) {
+  berth__vulkan_lane *lane = engine->ring.open;
+  if (lane == NULL) return BERTH_OK;
+  return berth__vulkan_ring_submit(engine, VK_NULL_HANDLE, lane->fence, doing, err);
+}
+
 berth_status berth__vulkan_lane_submit(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err) {
-  BERTH__TRY(vulkan_ring_end(engine, lane, err));
+  BERTH__TRY(berth__vulkan_check(engine, vulkan_ring_end(engine, lane), doing, err));
   BERTH__TRY(berth__vulkan_submit(engine, &lane->commands, 1, lane->fence, doing, err));
   vulkan_ring_sent(engine, lane, lane->fence);
   return BERTH_OK;
@@ -143,12 +182,23 @@ berth_status berth__vulkan_lane_submit(berth__engine *engine, berth__vulkan_lane
 berth_status berth__vulkan_ring_submit(berth__engine *engine, VkCommandBuffer commands, VkFence fence, const char *what,
                                        berth_error *err) {
   berth__vulkan_lane *lane = engine->ring.open;
-  const VkCommandBuffer both[2] = {lane != NULL ? lane->commands : commands, commands};
+  VkCommandBuffer both[2];
+  uint32_t n = 0;
+  if (lane != NULL) {
+    BERTH__TRY(vulkan_ring_record(engine, err));
+    both[n++] = lane->commands;
+  }
+  if (commands != VK_NULL_HANDLE) both[n++] = commands;
+  BERTH__TRY(berth__vulkan_submit(engine, both, n, fence, what, err));
   engine->ring.open = NULL;
-  if (lane != NULL) BERTH__TRY(vulkan_ring_end(engine, lane, err));
-  BERTH__TRY(berth__vulkan_submit(engine, both, lane != NULL ? 2 : 1, fence, what, err));
   if (lane != NULL) vulkan_ring_sent(engine, lane, fence);
   return BERTH_OK;
+}
+
+void berth__vulkan_ring_forget(berth__engine *engine, const berth__block *block) {
+  berth__vulkan_ring *ring = &engine->ring;
+  for (uint32_t i = 0; i < ring->n_copies; i++)
+    if (ring->copies[i].block == block) ring->copies[i].block = NULL;
 }
 
 void berth__vulkan_ring_ended(berth__engine *engine, VkFence fence) {

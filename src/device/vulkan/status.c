@@ -76,7 +76,7 @@ bool berth__vulkan_may_free(berth__engine *engine) {
   VkFence fences[BERTH__VULKAN_LANES + 1];
   uint32_t n = 0;
   if (engine->is_abandoned) return false;
-  (void)berth__vulkan_ring_flush(engine, NULL); /* what cannot be submitted any more uses nothing */
+  (void)berth__vulkan_ring_flush(engine, NULL); /* what cannot be submitted now uses nothing */
   if (engine->hung != VK_NULL_HANDLE) fences[n++] = engine->hung;
   for (uint32_t i = 0; i < BERTH__VULKAN_LANES; i++) {
     if (engine->ring.lanes[i].is_busy) fences[n++] = engine->ring.lanes[i].ends;

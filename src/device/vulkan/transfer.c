@@ -26,22 +26,13 @@ static berth_status vulkan_transfer_submit(berth__engine *engine, berth__vulkan_
   return host_sees ? berth__vulkan_lane_wait(engine, lane, err) : BERTH_OK;
 }
 
-/* Into the open lane, which has room. Copies of one lane may run in any order: those to the same bytes must not. */
+/* Into the open lane, which has room. */
 static void vulkan_transfer_append(const berth__block *block, uint64_t offset, const void *src, uint64_t size) {
-  berth__engine *engine = block->engine;
-  berth__vulkan_ring *ring = &engine->ring;
-  const bool is_first = ring->target == NULL, is_same = ring->target == block;
-  if (!is_first && (!is_same || (offset < ring->high && ring->low < offset + size))) {
-    berth__vulkan_barrier(engine, ring->open->commands);
-    ring->target = NULL;
-  }
+  berth__vulkan_ring *ring = &block->engine->ring;
   memcpy(ring->open->data + ring->used, src, (size_t)size);
-  record_copy(engine, ring->open->commands, ring->buffer, ring->open->offset + ring->used, block->buffer,
-              block->base + offset, size);
+  ring->copies[ring->n_copies++] =
+      (berth__vulkan_pending){.block = block, .from = ring->used, .to = block->base + offset, .size = size};
   ring->used += size;
-  ring->low = ring->target != NULL ? vulkan_transfer_least(ring->low, offset) : offset;
-  ring->high = ring->target != NULL && ring->high > offset + size ? ring->high : offset + size;
-  ring->target = block;
 }
 
 berth_status berth__vulkan_write(berth__block *block, uint64_t offset, const void *src, uint64_t size,

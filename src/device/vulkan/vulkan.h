@@ -15,9 +15,16 @@ typedef enum berth__vulkan_way {
 } berth__vulkan_way;
 
 /* The staging ring: lanes that are filled in turn while those before are on their way. Writes gather in the open lane,
- * which is submitted when it is full or when anything else is. */
+ * which is submitted when it is full or when anything else is. What it copies is recorded only then: a submission that
+ * fails leaves it open, with all that was written, and the next one sends it. */
 #define BERTH__VULKAN_LANES 4u
 #define BERTH__VULKAN_LANE_SIZE ((uint64_t)1 << 20)
+#define BERTH__VULKAN_COPIES 256u /* of a lane */
+
+typedef struct berth__vulkan_pending {
+  const struct berth__block *block; /* to which; NULL: it is gone */
+  uint64_t from, to, size;          /* in the lane; in the block's buffer */
+} berth__vulkan_pending;
 
 typedef struct berth__vulkan_lane {
   VkCommandBuffer commands;
@@ -35,10 +42,10 @@ typedef struct berth__vulkan_ring {
   VkCommandPool pool;
   berth__vulkan_lane lanes[BERTH__VULKAN_LANES];
   uint32_t next;
-  berth__vulkan_lane *open;          /* NULL: none */
-  uint64_t used;                     /* bytes of it */
-  const struct berth__block *target; /* whose bytes [low, high) it writes, since its last barrier */
-  uint64_t low, high;
+  berth__vulkan_lane *open; /* NULL: none */
+  uint64_t used;            /* bytes of it */
+  berth__vulkan_pending copies[BERTH__VULKAN_COPIES];
+  uint32_t n_copies;
   /* mail.c: after the lanes, small results of the run that ended last. */
   uint64_t mail_offset;
   const unsigned char *mail;
@@ -158,9 +165,10 @@ void berth__vulkan_ring_destroy(berth__engine *engine);
 berth_status berth__vulkan_lane_begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err);
 berth_status berth__vulkan_lane_open(berth__engine *engine, berth_error *err); /* one with room, for writes */
 berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err);
+void berth__vulkan_ring_forget(berth__engine *engine, const berth__block *block); /* which is destroyed */
 berth_status berth__vulkan_lane_submit(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err);
 berth_status berth__vulkan_lane_wait(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err);
-/* What was written, and then `commands`, in one submission; and what is known once its fence is. */
+/* What was written, and then `commands`, if any, in one submission; and what is known once its fence is. */
 berth_status berth__vulkan_ring_submit(berth__engine *engine, VkCommandBuffer commands, VkFence fence,
                                        const char *doing, berth_error *err);
 void berth__vulkan_ring_ended(berth__engine *engine, VkFence fence);

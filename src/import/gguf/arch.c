@@ -8,7 +8,7 @@ static const berth__arch archs[] = {
     {.name = "qwen3", .build = berth__arch_halves},
     {.name = "gemma2", .build = berth__arch_gemma2},
     {.name = "gemma3", .build = berth__arch_gemma3},
-    {.name = "phi3", .build = berth__arch_halves},
+    {.name = "phi3", .build = berth__arch_phi3},
     {.name = "gpt-oss", .build = berth__arch_gpt_oss},
     {.name = "bert", .build = berth__arch_bert, .embeds = true},
     {.name = "nomic-bert", .build = berth__arch_bert, .embeds = true},
@@ -62,7 +62,7 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
                     .graph = graph,
                     .err = err,
                     .layer = -1,
-                    .cache = BERTH_F32,
+                    .cache = BERTH__ARCH_CACHE,
                     .position = BERTH_VALUE_NONE,
                     .length = BERTH_VALUE_NONE};
   if (options != NULL && options->cache != BERTH_TYPE_NONE) net.cache = options->cache;

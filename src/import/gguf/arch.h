@@ -13,8 +13,12 @@ typedef struct berth__arch {
 /* By the file's general.architecture; NULL: none that berth knows. */
 const berth__arch *berth__arch_find(const berth__gguf *file);
 
+/* Of keys and values where nobody says otherwise: half the bytes of f32, and next to nothing lost (docs/generation.md).
+ */
+#define BERTH__ARCH_CACHE BERTH_F16
+
 typedef struct berth__arch_options {
-  berth_type cache; /* of keys and values; BERTH_TYPE_NONE: f32 */
+  berth_type cache; /* BERTH_TYPE_NONE: BERTH__ARCH_CACHE */
   bool every_row;   /* logits of every row, not of one alone */
 } berth__arch_options;
 /* The graph of a file, which keeps it. options NULL: the defaults. */
@@ -23,6 +27,7 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
 
 void berth__arch_llama(berth__net *net);
 void berth__arch_halves(berth__net *net); /* as llama, with rope over halves */
+void berth__arch_phi3(berth__net *net);
 void berth__arch_gemma2(berth__net *net);
 void berth__arch_gemma3(berth__net *net);
 void berth__arch_gpt_oss(berth__net *net);

@@ -46,7 +46,6 @@ static berth_value attention_keep(berth__net *net, const char *what, berth_value
     return state;
   }
   net->status = berth_graph_state(net->graph, name, net->cache, shape, NULL, 0, &state, net->err);
-  if (net->cache == BERTH_F16 || net->cache == BERTH_BF16) rows = berth__net_cast(net, rows, net->cache);
   const berth_value next =
       berth__net_add(net, "write_rows", (const berth_value[]){state, rows, net->position}, 3, &ring, is_ring);
   if (net->status == BERTH_OK) net->status = berth_graph_update(net->graph, state, next, net->err);

@@ -83,10 +83,11 @@ berth_value berth__net_layers(berth__net *net, berth_value x, const berth__layer
   return x;
 }
 
-void berth__net_decoder(berth__net *net, berth__rope_kind kind, double scale) {
+void berth__net_decoder(berth__net *net, berth__rope_kind kind, double scale, int64_t window) {
   const berth_value x = berth__net_begin(net);
   const berth__rope_tables rope = berth__net_rope(net, kind, berth__net_rope_base(net), true);
-  const berth__layer_form form = {
-      .attention = {.scale = scale, .rope = &rope}, .gate = BERTH__GATE_SILU, .feed_norm = "ffn_norm"};
+  const berth__layer_form form = {.attention = {.scale = scale, .window = window, .rope = &rope},
+                                  .gate = BERTH__GATE_SILU,
+                                  .feed_norm = "ffn_norm"};
   berth__net_finish(net, berth__net_layers(net, x, &form, &form, 0), 0);
 }

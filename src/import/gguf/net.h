@@ -9,7 +9,8 @@
  *   position   i32 []
  *   last       i32 [1]: the row whose logits are wanted; where those of all are wanted, [rows]
  *   logits     f32 [1, vocabulary], or [rows, vocabulary]
- *   states     blk.N.keys and blk.N.values, [ctx, heads * size]: `ctx` is a named dimension like `rows`
+ *   states     blk.N.keys and blk.N.values, [ctx, heads * size]: `ctx` is a named dimension like `rows`; layers with
+ *              a sliding window have [near, heads * size]
  * Rows may be more than there are tokens: those after the last one see what is before them and are seen by nobody, as
  * long as the next run starts at the position after the last token. */
 #ifndef BERTH_IMPORT_GGUF_NET_H

@@ -83,7 +83,8 @@ bool berth__net_is_local(berth__net *net, int64_t layer, int64_t period);
 /* All layers: `local` where berth__net_is_local says so, `global` otherwise. */
 berth_value berth__net_layers(berth__net *net, berth_value x, const berth__layer_form *global,
                               const berth__layer_form *local, int64_t period);
-/* A whole decoder whose layers are all alike: a gate of silu, and no norms after. scale: as of berth__attending. */
-void berth__net_decoder(berth__net *net, berth__rope_kind kind, double scale);
+/* A whole decoder whose layers are all alike: a gate of silu, and no norms after. scale, window: as of
+ * berth__attending. */
+void berth__net_decoder(berth__net *net, berth__rope_kind kind, double scale, int64_t window);
 
 #endif

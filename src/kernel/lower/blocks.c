@@ -164,6 +164,11 @@ static void blocks_fill_shared(berth__kernel *k, const berth__l_format *format, 
   berth__x_barrier(k);
 }
 
+uint32_t berth__l_blocks_table_size(berth_type type) {
+  const berth__l_format *format = berth__l_format_of(type);
+  return format != NULL ? format->table_size : 0;
+}
+
 berth__l_table berth__l_blocks_table(berth__kernel *k, berth_type type, berth__l_table_kind kind) {
   const berth__l_format *format = berth__l_format_of(type);
   berth__l_table table = {.kind = BERTH__TABLE_TREE};

@@ -23,6 +23,7 @@ typedef struct berth__l_table {
 /* The table of a format, as an array where it has one; a shared one is filled by all threads, with a barrier after it:
  * outside of ifs. */
 berth__l_table berth__l_blocks_table(berth__kernel *k, berth_type type, berth__l_table_kind kind);
+uint32_t berth__l_blocks_table_size(berth_type type); /* its entries, of a word each; 0: the type has none */
 
 #define BERTH__BLOCKS_SEEN 64u
 typedef struct berth__l_seen {

@@ -159,10 +159,13 @@ static const struct choice {
     {{2, 2, 16, 16, 32}, 40},  {{1, 1, 16, 16, 32}, 0},  {{4, 4, 8, 8, 16}, 128},  {{2, 2, 8, 8, 16}, 0},
 };
 
-static bool lower_tile_fits(const berth__tile_form *f, const berth__kernel_limits *limits) {
+/* The table of a format of blocks lies beside the pieces. */
+static bool lower_tile_fits(const berth__tile *tile, const berth__tile_form *f) {
+  const berth__kernel_limits *limits = tile->l->limits;
   const uint32_t rows = f->group_rows * f->thread_rows, columns = f->group_columns * f->thread_columns;
+  const uint32_t table = berth__l_blocks_table_size(tile->l->call->in[tile->right.operand].type);
   return f->group_rows * f->group_columns <= limits->group_size &&
-         (rows + columns + 2) * f->depth * 4 <= limits->shared_bytes;
+         ((rows + columns + 2) * f->depth + table) * 4 <= limits->shared_bytes;
 }
 
 int64_t berth__tile_groups(const berth__tile *tile, int64_t rows, int64_t columns) {
@@ -186,7 +189,7 @@ static const berth__tile_form *choose_shared(const berth__tile *tile) {
   const berth__tile_form *chosen = NULL;
   for (size_t i = 0; i < sizeof shared_forms / sizeof *shared_forms; i++) {
     const struct choice *choice = &shared_forms[i];
-    if (!lower_tile_fits(&choice->form, tile->l->limits)) continue;
+    if (!lower_tile_fits(tile, &choice->form)) continue;
     chosen = &choice->form;
     if (lower_tile_groups_of(tile, chosen) >= choice->groups && use_of(tile, chosen) > 0.6) break;
     if (choice->groups == 0) break;
@@ -293,8 +296,8 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
     return berth__tile_packed(tile, &packed, err);
   }
   if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) &&
-      (berth__tile_count(&tile->columns) <= 4 || wants_split(tile)))
-    swap_sides(tile);
+      (berth__tile_count(&tile->columns) <= 4 || wants_split(tile)) && !berth__tile_has_blocks(tile))
+    swap_sides(tile); /* blocks stay where they are looked for */
   berth__tile_form form;
   if (wants_split(tile)) {
     form = choose_split(tile);

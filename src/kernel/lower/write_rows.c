@@ -130,6 +130,10 @@ berth_status berth__lower_write_rows(berth__lowering *l, berth_error *err) {
   berth__l_unravel(k, berth__l_each_alone(l, k, berth__count(rows)), rows->rank, rows->dim, at);
   const berth__x from = berth__l_place(k, rows, at);
   at[w.axis] = open_fitting(k, &w, position_of(l, k, &w, at), at[w.axis]);
-  berth__l_store_raw(l, k, 0, berth__l_place(k, out, at), berth__l_load_raw(l, k, BERTH__WRITE_ROWS_ROWS, from));
+  const berth__x to = berth__l_place(k, out, at);
+  if (rows->type == x->type)
+    berth__l_store_raw(l, k, 0, to, berth__l_load_raw(l, k, BERTH__WRITE_ROWS_ROWS, from));
+  else /* f32 that becomes f16 or bf16 */
+    berth__l_store(l, k, 0, to, berth__l_load(l, k, BERTH__WRITE_ROWS_ROWS, from));
   return berth__l_end(l, k, err);
 }

@@ -15,18 +15,19 @@ EXPORT fake_cuda fake_cuda_state = {.memory = (uint64_t)2 << 30};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t taken; /* bytes of the device */
 
-int fake_fails(void) {
+int fake_fails(const char *call) {
   bool fails = false;
   fake_cuda_state.calls++;
   pthread_mutex_lock(&lock);
   if (fake_cuda_state.fail_at != 0) fails = --fake_cuda_state.fail_at == 0;
+  if (fails) snprintf(fake_cuda_state.failed_call, sizeof fake_cuda_state.failed_call, "%s", call);
   pthread_mutex_unlock(&lock);
   if (fails) fake_cuda_state.failed++;
   return fails;
 }
 
 #define MAY_FAIL() \
-  if (fake_fails()) return fake_cuda_state.fail_with
+  if (fake_fails(__func__)) return fake_cuda_state.fail_with
 
 static void *make(size_t size) {
   fake_cuda_state.made++;
@@ -84,15 +85,18 @@ EXPORT int cuDeviceGetName(char *name, int size, int device) {
   return 0;
 }
 
+#define FIRST_DEVICE 10
+
+static int capability_of(int device) { return device == FIRST_DEVICE ? 90 : number("FAKE_CUDA_SECOND", 90); }
+
 EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
-  (void)device;
   switch (attribute) {
     case BERTH__CU_MAX_THREADS_PER_BLOCK: *value = 1024; break;
     case BERTH__CU_MAX_SHARED_PER_BLOCK: *value = 49152; break;
     case BERTH__CU_MAX_SHARED_OPTIN: *value = 232448; break;
     case BERTH__CU_WARP_SIZE: *value = 32; break;
-    case BERTH__CU_CAPABILITY_MAJOR: *value = 9; break;
-    case BERTH__CU_CAPABILITY_MINOR: *value = 0; break;
+    case BERTH__CU_CAPABILITY_MAJOR: *value = capability_of(device) / 10; break;
+    case BERTH__CU_CAPABILITY_MINOR: *value = capability_of(device) % 10; break;
     default: return 1;
   }
   return 0;
@@ -104,16 +108,20 @@ EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device) {
   return 0;
 }
 
-/* ---- Contexts: one, and how often it is current ---- */
+/* ---- Contexts: one a device, and those that are current ---- */
 
-static char primary;
+#define MOST_DEVICES 8
+#define MOST_CURRENT 8
+
+static char primary[MOST_DEVICES];
+static berth__cu_context stack[MOST_CURRENT];
 
 EXPORT int cuDevicePrimaryCtxRetain(berth__cu_context *context, int device) {
-  (void)device;
   MAY_FAIL();
+  if (device < FIRST_DEVICE || device >= FIRST_DEVICE + MOST_DEVICES) return 101;
   fake_cuda_state.made++;
   fake_cuda_state.live++;
-  *context = (berth__cu_context)(void *)&primary;
+  *context = (berth__cu_context)(void *)&primary[device - FIRST_DEVICE];
   return 0;
 }
 
@@ -124,14 +132,20 @@ EXPORT int cuDevicePrimaryCtxRelease_v2(int device) {
 }
 
 EXPORT int cuCtxPushCurrent_v2(berth__cu_context context) {
-  if ((void *)context != (void *)&primary) return 201;
-  fake_cuda_state.current++;
+  const char *at = (const char *)(void *)context;
+  if (at < primary || at >= primary + MOST_DEVICES || fake_cuda_state.current >= MOST_CURRENT) return 201;
+  stack[fake_cuda_state.current++] = context;
   return 0;
 }
 
 EXPORT int cuCtxPopCurrent_v2(berth__cu_context *context) {
-  *context = (berth__cu_context)(void *)&primary;
-  return fake_cuda_state.current-- > 0 ? 0 : 201;
+  if (fake_cuda_state.current <= 0) return 201;
+  *context = stack[--fake_cuda_state.current];
+  return 0;
+}
+
+static int current_device(void) {
+  return FIRST_DEVICE + (int)((const char *)(void *)stack[fake_cuda_state.current - 1] - primary);
 }
 
 /* What needs a context says so where there is none. */
@@ -377,11 +391,26 @@ EXPORT int cuEventElapsedTime(float *ms, berth__cu_event from, berth__cu_event t
   return 0;
 }
 
-/* ---- Modules: an image is a mark and the source ---- */
+/* ---- Modules: an image is a mark, what it was compiled for, and the source on the next line ---- */
 
-static const char mark[] =
+static const char elf_mark[] =
     "\x7f"
-    "ELFfake";
+    "ELFfake ";
+static const char ptx_mark[] = "//\n// fake ";
+
+/* The source of an image that runs on this device: code for its kind alone, PTX for it and those before. */
+static const char *source_of(const char *image, int capability) {
+  int made_for = 0;
+  if (strncmp(image, elf_mark, sizeof elf_mark - 1) == 0) {
+    image += sizeof elf_mark - 1;
+    if (sscanf(image, "sm_%d\n", &made_for) != 1 || made_for != capability) return NULL;
+  } else if (strncmp(image, ptx_mark, sizeof ptx_mark - 1) == 0) {
+    image += sizeof ptx_mark - 1;
+    if (sscanf(image, "compute_%d\n", &made_for) != 1 || made_for > capability) return NULL;
+  }
+  const char *line = made_for != 0 ? strchr(image, '\n') : NULL;
+  return line != NULL ? line + 1 : NULL;
+}
 
 struct berth__cu_module_s {
   fake_kernel *kernel;
@@ -389,8 +418,9 @@ struct berth__cu_module_s {
 
 EXPORT int cuModuleLoadData(berth__cu_module *module, const void *image) {
   IN_CONTEXT();
-  if (memcmp(image, mark, sizeof mark - 1) != 0) return 200;
-  fake_kernel *kernel = fake_kernel_load((const char *)image + sizeof mark - 1);
+  const char *source = source_of(image, capability_of(current_device()));
+  if (source == NULL) return BERTH__CU_NO_BINARY_FOR_GPU;
+  fake_kernel *kernel = fake_kernel_load(source);
   if (kernel == NULL) return 200;
   *module = make(sizeof **module);
   (*module)->kernel = kernel;
@@ -509,7 +539,24 @@ EXPORT int cuGraphExecDestroy(berth__cu_exec exec) {
   return unmake(exec);
 }
 
-/* ---- NVRTC: a program is its source ---- */
+/* ---- NVRTC: a program is its source, and what it was compiled for ---- */
+
+typedef struct fake_program {
+  char architecture[40];
+  char source[];
+} fake_program;
+
+#define LEAST_STACK ((size_t)4 << 20) /* a compiler needs some */
+
+static bool has_stack(void) {
+  pthread_attr_t attr;
+  size_t size = 0;
+  void *base;
+  if (pthread_getattr_np(pthread_self(), &attr) != 0) return false;
+  (void)pthread_attr_getstack(&attr, &base, &size);
+  pthread_attr_destroy(&attr);
+  return size >= LEAST_STACK;
+}
 
 EXPORT const char *nvrtcGetErrorString(int result) { return result == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_FAKE"; }
 
@@ -526,55 +573,91 @@ EXPORT int nvrtcGetSupportedArchs(int *archs) {
   return 0;
 }
 
-EXPORT int nvrtcCreateProgram(char **program, const char *source, const char *name, int n, const char *const *headers,
-                              const char *const *names) {
+EXPORT int nvrtcCreateProgram(fake_program **program, const char *source, const char *name, int n,
+                              const char *const *headers, const char *const *names) {
   (void)name, (void)n, (void)headers, (void)names;
   MAY_FAIL();
+  fake_program *p = calloc(1, sizeof *p + strlen(source) + 1);
+  if (p == NULL) return 1;
+  strcpy(p->source, source);
   fake_cuda_state.made++;
   fake_cuda_state.live++;
-  *program = strdup(source);
+  *program = p;
   return 0;
 }
 
-EXPORT int nvrtcCompileProgram(const char *program, int n, const char *const *options) {
-  bool is_strict = false;
+EXPORT int nvrtcCompileProgram(fake_program *program, int n, const char *const *options) {
+  static const char target[] = "--gpu-architecture=";
+  const bool is_old = getenv("FAKE_NVRTC_OLD") != NULL;
+  bool is_strict = false, keeps_limit = is_old;
   MAY_FAIL();
+  for (int i = 0; i < n; i++) {
+    const bool is_limit = strcmp(options[i], "--modify-stack-limit=false") == 0;
+    if (is_limit && is_old) return 5; /* an invalid option */
+    keeps_limit |= is_limit;
+    is_strict |= strcmp(options[i], "--fmad=false") == 0;
+    if (strncmp(options[i], target, sizeof target - 1) == 0)
+      snprintf(program->architecture, sizeof program->architecture, "%s", options[i] + sizeof target - 1);
+  }
   fake_cuda_state.compiled++;
-  for (int i = 0; i < n; i++) is_strict |= strcmp(options[i], "--fmad=false") == 0;
-  return is_strict && !fake_cuda_state.refuses_source && strstr(program, "BERTH_KERNEL(") != NULL ? 0 : 6;
+  pthread_mutex_lock(&lock);
+  memcpy(fake_cuda_state.architecture, program->architecture, sizeof program->architecture);
+  pthread_mutex_unlock(&lock);
+  if (!has_stack()) return 1;
+  const bool is_good = is_strict && keeps_limit && strstr(program->source, "BERTH_KERNEL(") != NULL;
+  return is_good && !fake_cuda_state.refuses_source ? 0 : 6;
 }
 
 static const char complaint[] = "kernel.cu(3): warning: so what\nkernel.cu(7): error: it was told to refuse\n1 error";
 
-EXPORT int nvrtcGetProgramLogSize(const char *program, size_t *size) {
+EXPORT int nvrtcGetProgramLogSize(const fake_program *program, size_t *size) {
   (void)program;
   *size = sizeof complaint;
   return 0;
 }
 
-EXPORT int nvrtcGetProgramLog(const char *program, char *log) {
+EXPORT int nvrtcGetProgramLog(const fake_program *program, char *log) {
   (void)program;
   memcpy(log, complaint, sizeof complaint);
   return 0;
 }
 
-EXPORT int nvrtcGetCUBINSize(const char *program, size_t *size) {
+static size_t image_size(const fake_program *program, const char *mark) {
+  return strlen(mark) + strlen(program->architecture) + 1 + strlen(program->source) + 1;
+}
+
+static void write_image(const fake_program *program, const char *mark, char *code) {
+  sprintf(code, "%s%s\n%s", mark, program->architecture, program->source);
+}
+
+/* There is code only of what was compiled for one kind of GPU. */
+static bool has_code(const fake_program *program) { return strncmp(program->architecture, "sm_", 3) == 0; }
+
+EXPORT int nvrtcGetCUBINSize(const fake_program *program, size_t *size) {
   MAY_FAIL();
-  *size = sizeof mark + strlen(program);
+  *size = has_code(program) ? image_size(program, elf_mark) : 0;
   return 0;
 }
 
-EXPORT int nvrtcGetCUBIN(const char *program, char *code) {
+EXPORT int nvrtcGetCUBIN(const fake_program *program, char *code) {
   MAY_FAIL();
-  memcpy(code, mark, sizeof mark - 1);
-  strcpy(code + sizeof mark - 1, program);
+  if (has_code(program)) write_image(program, elf_mark, code);
   return 0;
 }
 
-EXPORT int nvrtcGetPTXSize(const char *program, size_t *size) { return nvrtcGetCUBINSize(program, size); }
-EXPORT int nvrtcGetPTX(const char *program, char *code) { return nvrtcGetCUBIN(program, code); }
+EXPORT int nvrtcGetPTXSize(const fake_program *program, size_t *size) {
+  MAY_FAIL();
+  *size = image_size(program, ptx_mark);
+  return 0;
+}
 
-EXPORT int nvrtcDestroyProgram(char **program) {
+EXPORT int nvrtcGetPTX(const fake_program *program, char *code) {
+  MAY_FAIL();
+  write_image(program, ptx_mark, code);
+  return 0;
+}
+
+EXPORT int nvrtcDestroyProgram(fake_program **program) {
   free(*program);
   *program = NULL;
   fake_cuda_state.live--;

@@ -8,7 +8,9 @@
  *   FAKE_CUDA_DEVICES   how many GPUs there are; 2
  *   FAKE_CUDA_VERSION   of the driver; 13000
  *   FAKE_CUDA_INIT      what cuInit says; 0
- *   FAKE_CUDA_ARCH      the newest architecture that NVRTC knows; 90 */
+ *   FAKE_CUDA_ARCH      the newest architecture that NVRTC knows; 90
+ *   FAKE_CUDA_SECOND    the compute capability of all GPUs but the first; 90
+ *   FAKE_NVRTC_OLD      set: NVRTC does not know the option that keeps it from changing the limit of stacks */
 #ifndef BERTH_TESTS_DEVICE_FAKE_CUDA_H
 #define BERTH_TESTS_DEVICE_FAKE_CUDA_H
 
@@ -20,6 +22,8 @@ typedef struct fake_cuda {
   _Atomic uint64_t fail_at;   /* 1: the next one fails, 2: the one after it, ...; 0: none. Counts down */
   _Atomic int fail_with;      /* the result of that call */
   _Atomic uint64_t failed;    /* calls that were made to fail */
+  char failed_call[40];       /* the last of them */
+  char architecture[40];      /* the last that was compiled for: "sm_90" */
   _Atomic uint64_t made;      /* objects and allocations so far */
   _Atomic int64_t live;       /* of them */
   _Atomic uint64_t compiled;  /* programs so far */
@@ -45,6 +49,6 @@ unsigned fake_kernel_shared(const fake_kernel *kernel);
 unsigned fake_kernel_n_params(const fake_kernel *kernel);
 /* 0, or a result of the driver. */
 int fake_kernel_run(const fake_kernel *kernel, unsigned groups, unsigned threads, void **params);
-int fake_fails(void); /* whether the call that asks fails */
+int fake_fails(const char *call); /* whether the call that asks fails */
 
 #endif

@@ -22,6 +22,15 @@ export const cacheOptions = () => (current ? { kv: current.kv } : {});
 /** Options of a generator of the model that is open. */
 export const generatorOptions = () => ({ device: device(), ctx: current.ctx, kv: current.kv });
 
+/** Rows of layers with a sliding window: what one sees, and a chunk less one more. Nothing where no layer has one. */
+export function nearFor(ctx, rows) {
+  const window = current?.language.window ?? 0;
+  return window > 0 && ctx > 0 && rows > 0 ? { near: Math.min(ctx, window + rows - 1) } : {};
+}
+
+/** The dimensions that a generator binds when it reads text. */
+export const dimsFor = (ctx) => ({ rows: chunkFor(ctx), ctx, ...nearFor(ctx, chunkFor(ctx)) });
+
 export const chunkFor = (ctx) => Math.min(CHUNK, ctx);
 
 const budget = () => {
@@ -181,9 +190,9 @@ export const fitAgain = () => current && look();
 export function openFit(model, language) {
   const made = language.context || DEFAULT_CTX;
   const ctx = Math.min(made, DEFAULT_CTX);
-  current = { model, language, scale: new CtxScale(made), ctx, kv: language.kv[0], series: {}, turn: 0 };
+  current = { model, language, scale: new CtxScale(made), ctx, kv: language.defaultKv, series: {}, turn: 0 };
   showFields();
-  return { rows: chunkFor(ctx), ctx };
+  return dimsFor(ctx);
 }
 
 export function closeFit() {

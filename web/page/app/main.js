@@ -9,7 +9,7 @@ import { markSource, samples, showSources } from './source.js';
 import { dimOf, fixedInputs, planOptions, setDims, showDims, showFixed, watchSetup } from './setup.js';
 import { hidePlan, showPlan, watchPlan } from './plan.js';
 import { disableRun, forgetRun, freeSession, loseSession, showInputs, showNoInputs, watchRun } from './run.js';
-import { cacheOptions, chooseCtx, chunkFor, fitAgain, watchFit } from './fit.js';
+import { cacheOptions, chooseCtx, dimsFor, fitAgain, nearFor, watchFit } from './fit.js';
 import { loseTalk, moveTalk, showLanguage, watchTalk } from './talk.js';
 import { outputsOf } from './outputs.js';
 import { digitAgain, loseDigit, startDigit, watchDigit } from './digit.js';
@@ -191,6 +191,7 @@ async function start() {
   showSources(open);
   watchSetup(() => {
     chooseCtx(dimOf('ctx'));
+    setDims(nearFor(dimOf('ctx'), dimOf('rows')));
     replan();
   });
   watchPlan();
@@ -198,7 +199,7 @@ async function start() {
   watchRun(client, target, cancel);
   watchFit(client, (ctx) => {
     loseTalk();
-    setDims({ ctx, rows: chunkFor(ctx) });
+    setDims(dimsFor(ctx));
     replan();
   });
   const tale = samples.find(({ id }) => id === 'tale');

@@ -12,6 +12,7 @@ let model = null; // a handle
 let chats = false; // messages are answered, by the model's own template
 let going = null; // the request that writes now
 let hasBegun = false; // there is something to go on from
+let lost = 0; // how many conversations are gone
 let isTooLarge = false; // for a page
 const LARGEST = 2 ** 31; // bytes: one block of WebAssembly's memory
 
@@ -78,10 +79,11 @@ function sampling() {
   };
 }
 
-/** `given`: { prompt }, { message } or nothing, which goes on. */
-async function write(given, place) {
+/** `given`: { prompt }, { message } or nothing, which goes on. `begun` gives the place for the text. */
+async function write(given, begun) {
   const options = generatorOptions();
   const request = { model, options, sampling: sampling(), count: Math.trunc(numberOf('tokens', 1, 'the number of tokens')) };
+  const place = begun();
   let began;
   const first = new Promise((resolve) => {
     began = resolve;
@@ -100,8 +102,9 @@ async function write(given, place) {
     return Promise.race([going, first]);
   };
   await busy('reading the model', reading, cancel);
+  const turn = lost;
   showFacts(await going, options.device);
-  hasBegun = true;
+  hasBegun = turn === lost;
 }
 
 async function act(given, place) {
@@ -110,7 +113,7 @@ async function act(given, place) {
   clearAlert('talk');
   $('talk-end').textContent = '';
   try {
-    await write(given, place());
+    await write(given, place);
   } catch (error) {
     if (asked === model && !(error instanceof Cancelled)) showAlert('talk', error);
   } finally {
@@ -124,10 +127,10 @@ function begin() {
   if (chats) {
     if (text.trim() === '') return;
     act({ message: text, isFirst: !hasBegun }, () => {
+      $('prompt').value = '';
       paragraph('asked', text);
       return paragraph('answer', '');
     });
-    $('prompt').value = '';
     return;
   }
   act({ prompt: text }, () => {
@@ -152,6 +155,7 @@ function setChats(yes) {
 /** The model's conversation is gone: with the worker, or with the options that it had. */
 export function loseTalk() {
   hasBegun = false;
+  lost++;
   showButtons();
 }
 

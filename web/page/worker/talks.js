@@ -65,7 +65,9 @@ export async function converse(talk, request, onProgress, isStopped) {
   }
   const decoded = performance.now() - first;
   if (text !== '') await tell();
+  const last = talk.messages.at(-1);
   if (message !== undefined) talk.messages.push({ role: 'assistant', content: answer });
+  else if (last?.role === 'assistant') last.content += answer; // it went on
   return {
     tokens,
     stoppedBy,

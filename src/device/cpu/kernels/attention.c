@@ -5,7 +5,7 @@
  * done between whole vectors. Few queries (decoding) are done one by one, along the rows of k and v.
  *
  * What is not f32 becomes so block by block: queries and biases as they are turned, keys and values in scratch. For few
- * queries keys and values of q8_0 are read where they lie.
+ * queries keys and values of f16 and q8_0 are read where they lie.
  *
  * Results that are not finite are left to the reference kernel, which knows what may not be seen. */
 #include <float.h>
@@ -46,6 +46,7 @@ typedef struct job {
   float *wide;                 /* [KEYS][D or Dv]: a block of keys or values that are not f32 */
   bool has_beside, has_beside_rows;
   bool reads_blocks; /* one query at a time, along rows of q8_0 */
+  bool reads_halves; /* the same along rows of f16, which become f32 in registers */
 } job;
 
 /* Queries [row, row + n_rows) of a head; keys [first, last) are those that any of them sees. */
@@ -378,34 +379,48 @@ static berth_status attend_tile(const job *j, block *b, berth_error *err) {
 
 #define AT_ONCE 4 /* keys, or vectors of a row of v */
 
-static inline vf dot_step(const float *a, const float *b, int64_t n, vf sum) {
-  return n == VF_LANES ? vf_fma(vf_load(a), vf_load(b), sum) : vf_fma(vf_load_n(a, n), vf_load_n(b, n), sum);
+/* Rows of keys or values: of f32, or of f16, whose sizes are whole vectors. */
+static inline __attribute__((always_inline)) vf attention_load(const void *row, int64_t at, int64_t n,
+                                                               const bool is_half) {
+  if (is_half) return vf_load_f16((const uint16_t *)row + at);
+  const float *x = (const float *)row + at;
+  return n == VF_LANES ? vf_load(x) : vf_load_n(x, n);
+}
+
+static inline const void *attention_row(const void *rows, int64_t at, const bool is_half) {
+  return is_half ? (const void *)((const uint16_t *)rows + at) : (const void *)((const float *)rows + at);
 }
 
 /* The scores of n keys that lie one below the other. */
-static void score_keys(const job *j, const float *keys, int64_t stride, int64_t n, float *score) {
+static inline __attribute__((always_inline)) void score_keys(const job *j, const void *keys, int64_t stride, int64_t n,
+                                                             float *score, const bool is_half) {
   const int64_t size = j->a.q.size;
   int64_t key = 0;
   for (; key + AT_ONCE <= n; key += AT_ONCE) {
     vf sum[AT_ONCE];
-    const float *k = keys + key * stride;
+    const void *k = attention_row(keys, key * stride, is_half);
     UNROLL for (int i = 0; i < AT_ONCE; i++) sum[i] = vf_zero();
-    for (int64_t d = 0; d < size; d += VF_LANES)
+    for (int64_t d = 0; d < size; d += VF_LANES) {
+      const int64_t tail = vf_tail(size - d);
+      const vf query = tail == VF_LANES ? vf_load(j->query + d) : vf_load_n(j->query + d, tail);
       UNROLL for (int i = 0; i < AT_ONCE; i++) sum[i] =
-          dot_step(j->query + d, k + i * stride + d, vf_tail(size - d), sum[i]);
+          vf_fma(query, attention_load(k, i * stride + d, tail, is_half), sum[i]);
+    }
     UNROLL for (int i = 0; i < AT_ONCE; i++) score[key + i] = vf_sum(sum[i]);
   }
   for (; key < n; key++) {
     vf sum = vf_zero();
-    for (int64_t d = 0; d < size; d += VF_LANES)
-      sum = dot_step(j->query + d, keys + key * stride + d, vf_tail(size - d), sum);
+    for (int64_t d = 0; d < size; d += VF_LANES) {
+      const int64_t tail = vf_tail(size - d);
+      sum = vf_fma(vf_load_n(j->query + d, tail), attention_load(keys, key * stride + d, tail, is_half), sum);
+    }
     score[key] = vf_sum(sum);
   }
 }
 
 /* Keys from this one on that are done at once: those that become f32 do so a block at a time. */
 static int64_t keys_at_once(const job *j, const block *b, int64_t key) {
-  const bool is_plain = j->kv_type == BERTH_F32 || j->reads_blocks;
+  const bool is_plain = j->kv_type == BERTH_F32 || j->reads_blocks || j->reads_halves;
   return berth__attention_run(&j->a, key, is_plain ? b->last - key : attention_kernel_smaller(KEYS, b->last - key));
 }
 
@@ -421,8 +436,13 @@ static void score_row(const job *j, const block *b) {
       q8_score_all(j->query, j->a.q.size, k, q8_row_bytes(&j->a.k), n, score);
       continue;
     }
+    if (j->reads_halves) {
+      const int64_t at = b->k + berth__attention_place(&j->a, key) * j->a.k.row_stride;
+      score_keys(j, (const uint16_t *)(const void *)j->k + at, j->a.k.row_stride, n, score, true);
+      continue;
+    }
     const wide_rows k = rows_of(j, j->k, b->k, &j->a.k, key, n);
-    score_keys(j, k.at, k.row, n, score);
+    score_keys(j, k.at, k.row, n, score, false);
   }
   const vf cap = vf_set1((float)j->a.cap), inverse = vf_set1((float)(1 / j->a.cap));
   for (int64_t i = 0, n = b->last - b->first; i < n && j->a.cap != 0; i += VF_LANES) {
@@ -451,24 +471,25 @@ static float weigh_row(float *score, int64_t n, float *most_of_all) {
 /* Columns [d, d + columns) of the result, at most AT_ONCE vectors, for keys whose values are v; gives something times
  * 0. Sums go on from those of the keys before. */
 typedef struct weighed {
-  const float *score, *v;
+  const float *score;
+  const void *v;
   int64_t row, keys;
   bool is_first;
   float factor;
 } weighed;
 
 static inline __attribute__((always_inline)) vf sum_columns(const weighed *w, int64_t d, int64_t columns, float *out,
-                                                            const int vectors) {
+                                                            const int vectors, const bool is_half) {
   vf sum[AT_ONCE], probe = vf_zero();
-  const float *v = w->v + d;
+  int64_t at = d;
   const int64_t n = columns - (vectors - 1) * VF_LANES; /* of the last vector */
   const vf factor = vf_set1(w->factor);
   UNROLL for (int i = 0; i < vectors; i++) sum[i] =
       w->is_first ? vf_zero() : vf_load_n(out + d + i * VF_LANES, i < vectors - 1 ? VF_LANES : n);
-  for (int64_t key = 0; key < w->keys; key++, v += w->row) {
+  for (int64_t key = 0; key < w->keys; key++, at += w->row) {
     const vf weight = vf_set1(w->score[key]);
-    UNROLL for (int i = 0; i < vectors - 1; i++) sum[i] = vf_fma(weight, vf_load(v + i * VF_LANES), sum[i]);
-    sum[vectors - 1] = vf_fma(weight, vf_load_n(v + (vectors - 1) * VF_LANES, n), sum[vectors - 1]);
+    UNROLL for (int i = 0; i < vectors; i++) sum[i] =
+        vf_fma(weight, attention_load(w->v, at + i * VF_LANES, i < vectors - 1 ? VF_LANES : n, is_half), sum[i]);
   }
   UNROLL for (int i = 0; i < vectors; i++) {
     vf_store_n(out + d + i * VF_LANES, sum[i] * factor, i < vectors - 1 ? VF_LANES : n);
@@ -477,15 +498,16 @@ static inline __attribute__((always_inline)) vf sum_columns(const weighed *w, in
   return probe;
 }
 
-static vf sum_all_columns(const weighed *w, int64_t size, float *out) {
+static inline __attribute__((always_inline)) vf sum_all_columns(const weighed *w, int64_t size, float *out,
+                                                                const bool is_half) {
   vf probe = vf_zero();
   for (int64_t d = 0; d < size; d += AT_ONCE * VF_LANES) {
     const int64_t columns = attention_kernel_smaller(size - d, AT_ONCE * VF_LANES);
     switch ((columns + VF_LANES - 1) / VF_LANES) {
-      case 1: probe = probe + sum_columns(w, d, columns, out, 1); break;
-      case 2: probe = probe + sum_columns(w, d, columns, out, 2); break;
-      case 3: probe = probe + sum_columns(w, d, columns, out, 3); break;
-      default: probe = probe + sum_columns(w, d, columns, out, 4); break;
+      case 1: probe = probe + sum_columns(w, d, columns, out, 1, is_half); break;
+      case 2: probe = probe + sum_columns(w, d, columns, out, 2, is_half); break;
+      case 3: probe = probe + sum_columns(w, d, columns, out, 3, is_half); break;
+      default: probe = probe + sum_columns(w, d, columns, out, 4, is_half); break;
     }
   }
   return probe;
@@ -502,10 +524,14 @@ static vf sum_values(const job *j, const block *b, float factor, float *out) {
     if (j->reads_blocks) {
       const uint8_t *v = q8_at(j->v, b->v, &j->a.v, n != 0 ? berth__attention_place(&j->a, key) : 0);
       probe = probe + q8_sum(score, n, v, q8_row_bytes(&j->a.v), j->a.v.size, is_first, by, out);
+    } else if (j->reads_halves) {
+      const int64_t at = b->v + (n != 0 ? berth__attention_place(&j->a, key) : 0) * j->a.v.row_stride;
+      const weighed w = {score, (const uint16_t *)(const void *)j->v + at, j->a.v.row_stride, n, is_first, by};
+      probe = probe + sum_all_columns(&w, j->a.v.size, out, true);
     } else {
       const wide_rows v = rows_of(j, j->v, b->v, &j->a.v, key, n);
-      const weighed w = {.score = score, .v = v.at, .row = v.row, .keys = n, .is_first = is_first, .factor = by};
-      probe = probe + sum_all_columns(&w, j->a.v.size, out);
+      const weighed w = {score, v.at, v.row, n, is_first, by};
+      probe = probe + sum_all_columns(&w, j->a.v.size, out, false);
     }
     key += n;
   } while (key < b->last);
@@ -590,6 +616,7 @@ static void attention_kernel_describe(const berth_op_call *call, job *j) {
   j->kv_element = (int64_t)berth_type_size(j->kv_type);
   j->reads_blocks =
       j->kv_type == BERTH_Q8_0 && does_rows(a) && a->k.size % Q8_ELEMENTS == 0 && a->v.size % Q8_ELEMENTS == 0;
+  j->reads_halves = j->kv_type == BERTH_F16 && does_rows(a) && a->k.size % VF_LANES == 0 && a->v.size % VF_LANES == 0;
   j->wide = (float *)call->scratch + floats_of(a);
   j->has_beside = a->mask != NULL || a->bias != NULL;
   j->has_beside_rows = a->mask_stride[2] != 0 || a->bias_stride[2] != 0;

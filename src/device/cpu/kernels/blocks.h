@@ -54,8 +54,7 @@ static inline blocks_row_x blocks_row_of(const blocks_x *x, int64_t row) {
 #define blocks_dot_of BERTH__PER_ISA(berth__blocks_dot_of)
 #define blocks_split_of BERTH__PER_ISA(berth__blocks_split_of)
 #define blocks_panel_bytes BERTH__PER_ISA(berth__blocks_panel_bytes)
-#define blocks_unpack BERTH__PER_ISA(berth__blocks_unpack)
-#define blocks_multiply BERTH__PER_ISA(berth__blocks_multiply)
+#define blocks_product BERTH__PER_ISA(berth__blocks_product)
 
 /* A row of f32, its elements `step` apart, into row `row` of x. A block with NaN or an infinity in it has NaN for its
  * scale. */
@@ -69,10 +68,39 @@ blocks_dot blocks_dot_of(berth_type type);
 typedef void (*blocks_split)(const uint8_t *block, berth__block_parts *parts);
 blocks_split blocks_split_of(berth_type type);
 
-/* VF_PANEL rows of a weight, taken apart and laid beside each other in scratch; times rows of x. */
+/* Up to VF_PANEL rows of a weight (columns of the result), times the first n rows of x; out has those VF_PANEL numbers
+ * apart. A slice of the weight's rows at a time is taken apart and laid side by side in scratch, the panel: it stays in
+ * the first cache while all rows of x go over it. */
 uint64_t blocks_panel_bytes(berth_type type, int64_t depth);
-void blocks_unpack(berth_type type, const uint8_t *w, int64_t columns, int64_t depth, void *panel);
-/* The first n rows of x; out has them VF_PANEL numbers apart. */
-void blocks_multiply(berth_type type, const void *panel, int64_t columns, const blocks_x *x, int64_t n, float *out);
+void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
+                    float *out);
+
+#define BLOCKS_SLICE 512 /* elements of a row: whole blocks of every type */
+
+/* The part of the weight that is taken apart next comes from memory, in short runs: it is asked for ahead, a little
+ * with every tile. */
+typedef struct blocks_ahead {
+  const uint8_t *at; /* in the first row that is not asked for yet */
+  int64_t rows, row_bytes, bytes, done, each;
+} blocks_ahead;
+
+/* `at`: of the slice that is multiplied now. The last one of these rows is followed by the first of those after them.
+ */
+static inline blocks_ahead blocks_look_ahead(const uint8_t *w, int64_t columns, int64_t row_bytes, int64_t depth,
+                                             int64_t at, int64_t tiles) {
+  const int64_t next = at + BLOCKS_SLICE < depth ? at + BLOCKS_SLICE : 0;
+  const int64_t end = next + BLOCKS_SLICE < depth ? next + BLOCKS_SLICE : depth;
+  const int64_t begin_byte = next * row_bytes / depth, bytes = end * row_bytes / depth - begin_byte;
+  const int64_t lines = columns * (bytes / 64 + 1);
+  const uint8_t *first = w + (next != 0 ? 0 : columns * row_bytes) + begin_byte;
+  return (blocks_ahead){first, columns, row_bytes, bytes, 0, lines / (tiles + 1) + 1};
+}
+
+static inline void blocks_ask(blocks_ahead *a) {
+  for (int64_t i = 0; i < a->each && a->rows > 0; i++, a->done += 64) {
+    if (a->done >= a->bytes) a->at += a->row_bytes, a->rows--, a->done = 0;
+    __builtin_prefetch(a->at + a->done);
+  }
+}
 
 #endif

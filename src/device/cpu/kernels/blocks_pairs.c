@@ -68,6 +68,7 @@ static pairs_panel pairs_panel_in(const pairs_manner *m, int64_t depth, const vo
 
 uint64_t blocks_panel_bytes(berth_type type, int64_t depth) {
   const pairs_manner m = pairs_manner_of(type);
+  if (depth > BLOCKS_SLICE) depth = BLOCKS_SLICE;
   return 2 * sizeof(float) * VF_PANEL * (uint64_t)(depth / m.group) + pairs_numbers_bytes(&m, depth);
 }
 
@@ -266,9 +267,10 @@ static void pairs_unpack_eight(const pairs_unpacking *u) {
   }
 }
 
-void blocks_unpack(berth_type type, const uint8_t *w, int64_t columns, int64_t depth, void *panel) {
+/* `depth` elements of rows that are row_bytes apart. */
+static void pairs_unpack(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t columns, int64_t depth,
+                         void *panel) {
   const berth_storage storage = berth_type_storage(type);
-  const int64_t row_bytes = (int64_t)berth__storage_size(storage, (uint64_t)depth);
   pairs_unpacking u = {.type = type,
                        .manner = pairs_manner_of(type),
                        .split = blocks_split_of(type),
@@ -337,7 +339,7 @@ typedef struct pairs_tile {
   const float *factor, *offset;
   const uint8_t *numbers;
   const blocks_x *x;
-  int64_t row;
+  int64_t row, first, depth; /* the first row; elements [first, first + depth) of it */
   float *out;
 } pairs_tile;
 
@@ -348,12 +350,13 @@ INLINED void pairs_run(const pairs_tile *t, const int rows, const int group, con
   vf total[ROWS][2];
   UNROLL for (int r = 0; r < rows; r++) {
     const blocks_row_x from = blocks_row_of(t->x, t->row + r);
-    x[r] = from.q;
-    scale[r] = from.scale;
-    sum[r] = group == BLOCKS_X ? from.sums : from.sum;
-    total[r][0] = total[r][1] = vf_zero();
+    x[r] = from.q + t->first;
+    scale[r] = from.scale + t->first / BLOCKS_X;
+    sum[r] = (group == BLOCKS_X ? from.sums : from.sum) + t->first / group;
+    UNROLL for (int v = 0; v < vectors; v++) total[r][v] =
+        t->first != 0 ? vf_load(t->out + r * VF_PANEL + v * VF_LANES) : vf_zero();
   }
-  for (int64_t at = 0, g = 0; at < t->x->depth; at += group, g++) {
+  for (int64_t at = 0, g = 0; at < t->depth; at += group, g++) {
     vi count[ROWS][2];
     pairs_group(x, at, t->numbers, rows, group, chain, is_split, count);
     UNROLL for (int v = 0; v < vectors; v++) {
@@ -388,21 +391,39 @@ static const pairs_fn *pairs_tiles_of(const pairs_manner *m) {
   return m->chain == 8 ? chain_8 : m->chain == 4 ? chain_4 : chain_1;
 }
 
-void blocks_multiply(berth_type type, const void *panel, int64_t columns, const blocks_x *x, int64_t n, float *out) {
-  const pairs_manner m = pairs_manner_of(type);
-  const pairs_panel from = pairs_panel_in(&m, x->depth, panel);
-  const pairs_fn *run = pairs_tiles_of(&m);
-  for (int64_t first = 0; first < (m.is_split ? columns : 1); first += VF_LANES)
+/* Elements [at, at + depth) of n rows of x, added to what is in `out` from those before. */
+static void pairs_multiply(const pairs_manner *m, const void *panel, int64_t columns, const blocks_x *x, int64_t n,
+                           int64_t at, int64_t depth, blocks_ahead *ahead, float *out) {
+  const pairs_panel from = pairs_panel_in(m, depth, panel);
+  const pairs_fn *run = pairs_tiles_of(m);
+  for (int64_t first = 0; first < (m->is_split ? columns : 1); first += VF_LANES)
     for (int64_t r = 0, step; r < n; r += step) {
       const pairs_tile t = {.factor = from.factor + first,
                             .offset = from.offset + first,
-                            .numbers = from.numbers + (first != 0 ? pairs_numbers_bytes(&m, x->depth) / 2 : 0),
+                            .numbers = from.numbers + (first != 0 ? pairs_numbers_bytes(m, depth) / 2 : 0),
                             .x = x,
                             .row = r,
+                            .first = at,
+                            .depth = depth,
                             .out = out + r * VF_PANEL + first};
       step = n - r >= ROWS ? ROWS : 1;
+      blocks_ask(ahead);
       run[step == ROWS](&t);
     }
+}
+
+void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
+                    float *out) {
+  const pairs_manner m = pairs_manner_of(type);
+  const berth_storage storage = berth_type_storage(type);
+  const int64_t row_bytes = (int64_t)berth__storage_size(storage, (uint64_t)x->depth);
+  const int64_t tiles = (n / ROWS + n % ROWS) * (m.is_split && columns > VF_LANES ? 2 : 1);
+  for (int64_t at = 0, depth; at < x->depth; at += depth) {
+    depth = x->depth - at < BLOCKS_SLICE ? x->depth - at : BLOCKS_SLICE;
+    blocks_ahead ahead = blocks_look_ahead(w, columns, row_bytes, x->depth, at, tiles);
+    pairs_unpack(type, w + at / storage.elements * storage.bytes, row_bytes, columns, depth, panel);
+    pairs_multiply(&m, panel, columns, x, n, at, depth, &ahead, out);
+  }
 }
 
 #endif

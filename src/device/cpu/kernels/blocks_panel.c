@@ -37,6 +37,7 @@ static blocks_half blocks_half_of(int64_t group, int64_t depth, const void *pane
 }
 
 uint64_t blocks_panel_bytes(berth_type type, int64_t depth) {
+  if (depth > BLOCKS_SLICE) depth = BLOCKS_SLICE;
   return 2 * (uint64_t)blocks_half_bytes(berth__block_group(type), depth);
 }
 
@@ -118,10 +119,13 @@ static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int6
   }
 }
 
-void blocks_unpack(berth_type type, const uint8_t *w, int64_t columns, int64_t depth, void *panel) {
-  blocks_unpacking u = {
-      .storage = berth_type_storage(type), .group = berth__block_group(type), .split = blocks_split_of(type)};
-  u.row_bytes = (int64_t)berth__storage_size(u.storage, (uint64_t)depth);
+/* `depth` elements of rows that are row_bytes apart. */
+static void blocks_unpack(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t columns, int64_t depth,
+                          void *panel) {
+  blocks_unpacking u = {.storage = berth_type_storage(type),
+                        .group = berth__block_group(type),
+                        .split = blocks_split_of(type),
+                        .row_bytes = row_bytes};
   for (int half = 0; half < 2 && half * VF_LANES < columns; half++) {
     u.to = blocks_half_of(u.group, depth, panel, half);
     blocks_unpack_half(&u, w + half * VF_LANES * u.row_bytes, columns - half * VF_LANES, depth);
@@ -148,7 +152,7 @@ INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *w, c
 typedef struct blocks_tile {
   blocks_half half;
   const blocks_x *x;
-  int64_t row;
+  int64_t row, first, depth; /* the first row; elements [first, first + depth) of it */
   float *out;
 } blocks_tile;
 
@@ -158,12 +162,12 @@ INLINED void blocks_run(const blocks_tile *t, const int rows, const int group, c
   vf total[ROWS];
   UNROLL for (int r = 0; r < rows; r++) {
     const blocks_row_x from = blocks_row_of(t->x, t->row + r);
-    x[r] = from.q;
-    scale[r] = from.scale;
-    sum[r] = group == BLOCKS_X ? from.sums : from.sum;
-    total[r] = vf_zero();
+    x[r] = from.q + t->first;
+    scale[r] = from.scale + t->first / BLOCKS_X;
+    sum[r] = (group == BLOCKS_X ? from.sums : from.sum) + t->first / group;
+    total[r] = t->first != 0 ? vf_load(t->out + r * VF_PANEL) : vf_zero();
   }
-  for (int64_t at = 0, g = 0; at < t->x->depth; at += group, g++) {
+  for (int64_t at = 0, g = 0; at < t->depth; at += group, g++) {
     vi count[ROWS];
     UNROLL for (int r = 0; r < rows; r++) count[r] = vi_load(t->half.start + g * VF_LANES);
     blocks_group(x, at, t->half.bytes, rows, group, count);
@@ -185,18 +189,36 @@ TILES(wide, 32, false)
 TILES(wide_offset, 32, true)
 TILES(small, 16, true)
 
-void blocks_multiply(berth_type type, const void *panel, int64_t columns, const blocks_x *x, int64_t n, float *out) {
+/* Elements [at, at + depth) of n rows of x, added to what is in `out` from those before. */
+static void blocks_multiply(berth_type type, const void *panel, int64_t columns, const blocks_x *x, int64_t n,
+                            int64_t at, int64_t depth, blocks_ahead *ahead, float *out) {
   const int64_t group = berth__block_group(type);
   const blocks_fn *run = group == 16 ? small : berth__block_has_offset(type) ? wide_offset : wide;
   for (int half = 0; half < (columns > VF_LANES ? 2 : 1); half++)
     for (int64_t r = 0, step; r < n; r += step) {
-      const blocks_tile t = {.half = blocks_half_of(group, x->depth, panel, half),
+      const blocks_tile t = {.half = blocks_half_of(group, depth, panel, half),
                              .x = x,
                              .row = r,
+                             .first = at,
+                             .depth = depth,
                              .out = out + r * VF_PANEL + half * VF_LANES};
       step = n - r >= ROWS ? ROWS : 1;
+      blocks_ask(ahead);
       run[step == ROWS](&t);
     }
+}
+
+void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
+                    float *out) {
+  const berth_storage storage = berth_type_storage(type);
+  const int64_t row_bytes = (int64_t)berth__storage_size(storage, (uint64_t)x->depth);
+  const int64_t tiles = (n / ROWS + n % ROWS) * (columns > VF_LANES ? 2 : 1);
+  for (int64_t at = 0, depth; at < x->depth; at += depth) {
+    depth = x->depth - at < BLOCKS_SLICE ? x->depth - at : BLOCKS_SLICE;
+    blocks_ahead ahead = blocks_look_ahead(w, columns, row_bytes, x->depth, at, tiles);
+    blocks_unpack(type, w + at / storage.elements * storage.bytes, row_bytes, columns, depth, panel);
+    blocks_multiply(type, panel, columns, x, n, at, depth, &ahead, out);
+  }
 }
 
 #endif

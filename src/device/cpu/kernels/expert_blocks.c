@@ -152,8 +152,7 @@ static void expert_blocks_panels_of(const expert_blocks_job *j, int64_t expert, 
   for (int64_t i = 0; i < j->n; i++) blocks_quantise(expert_blocks_row(j, j->use[i]), 1, &x, i);
   for (int64_t panel = first; panel < last; panel++) {
     const int64_t column = panel * VF_PANEL, left = j->columns - column, n = left < VF_PANEL ? left : VF_PANEL;
-    blocks_unpack(j->w->type, expert_blocks_weight(j, expert, column), n, j->depth, j->panel);
-    blocks_multiply(j->w->type, j->panel, n, &x, j->n, j->tile);
+    blocks_product(j->w->type, expert_blocks_weight(j, expert, column), n, &x, j->n, j->panel, j->tile);
     for (int64_t i = 0; i < j->n; i++)
       memcpy(j->out + j->use[i] * j->columns + column, j->tile + i * VF_PANEL, (size_t)n * sizeof(float));
   }

@@ -1,6 +1,8 @@
 /* Moving elements: what transpose, concat, split, narrow, expand and the like do when they are no views. Where the
  * last axis lies in the source as it must lie in the result, lines are copied; where another axis has the source's
  * neighbouring elements, the two change places in tiles that are turned in registers. */
+#include "base/blocks.h"
+#include "device/cpu/kernels/chain_steps.h"
 #include "device/cpu/kernels/turn.h"
 #include "ops/copy.h"
 #include "ops/operand.h"
@@ -329,6 +331,17 @@ static int64_t write_rows_grain(const berth_op_call *call) {
   return WORTH / (w.inner * (int64_t)berth_type_size(call->in[BERTH__WRITE_ROWS_ROWS].type) + 1) + 1;
 }
 
+static void write_rows_encode(berth_type type, const float *from, int64_t stride, int64_t n, char *to) {
+  if (stride == 1 && !berth__type_is_block(type))
+    chain_store(to, type, from, n);
+  else
+    berth__write_rows_encode(type, from, stride, n, to);
+}
+
+static berth_status write_rows_run(const berth_op_call *call, berth_error *err) {
+  return berth__write_rows_run(call, write_rows_encode, err);
+}
+
 #define VIEW(op) \
   { .name = #op, .code = BERTH__OP_##op, .takes = takes_view, .items = view_items, .run = run_view }
 
@@ -349,6 +362,6 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_move)[] = {
      .code = BERTH__OP_write_rows,
      .items = berth__write_rows_items,
      .grain = write_rows_grain,
-     .run = berth__write_rows_kernel},
+     .run = write_rows_run},
     {0},
 };

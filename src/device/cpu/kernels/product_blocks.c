@@ -130,8 +130,7 @@ static void product_blocks_many(const product_blocks_job *j, const blocks_x *x, 
   const uint8_t *w = (const uint8_t *)j->call->in[BERTH__PRODUCT_WEIGHT].data + column * j->row_bytes;
   float *tile = (float *)((char *)j->call->scratch + product_blocks_x_size(j->call));
   void *panel = tile + CHUNK * VF_PANEL;
-  blocks_unpack(j->type, w, end - column, j->depth, panel);
-  blocks_multiply(j->type, panel, end - column, x, n, tile);
+  blocks_product(j->type, w, end - column, x, n, panel, tile);
   for (int64_t r = 0; r < n; r++)
     for (int64_t c = column; c < end; c++) product_blocks_store(j, row + r, c, tile[r * VF_PANEL + c - column]);
 }

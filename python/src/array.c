@@ -1,0 +1,119 @@
+/* Arrays that are given: whatever has elements in C order, by the buffer protocol or DLPack, and what numpy makes an
+ * array of. */
+#include "py.h"
+
+PyObject *py_numpy(const char *name) {
+  static PyObject *numpy, *functions;
+  static int is_missing;
+  if (is_missing) return NULL;
+  if (numpy == NULL) {
+    numpy = PyImport_ImportModule("numpy");
+    if (numpy == NULL) {
+      if (!PyErr_ExceptionMatches(PyExc_ImportError)) return NULL;
+      PyErr_Clear();
+      is_missing = 1;
+      return NULL;
+    }
+    functions = PyDict_New();
+  }
+  PyObject *found = functions != NULL ? PyDict_GetItemString(functions, name) : NULL;
+  if (found != NULL) return found;
+  found = PyObject_GetAttrString(numpy, name);
+  if (found == NULL || functions == NULL || PyDict_SetItemString(functions, name, found) < 0) {
+    Py_XDECREF(found);
+    return NULL;
+  }
+  Py_DECREF(found); /* the dict keeps it */
+  return found;
+}
+
+void py_array_release(py_array *array) {
+  if (array->has_buffer) PyBuffer_Release(&array->buffer);
+  array->has_buffer = 0;
+  Py_CLEAR(array->holder);
+}
+
+/* One encoding serves two types: bits of bf16 come as u16, blocks as bytes. */
+static berth_type array_type(berth_type given, berth_type wanted) {
+  return (given == BERTH_U16 && wanted == BERTH_BF16) ? BERTH_BF16 : given;
+}
+
+static int array_from_buffer(PyObject *object, berth_type wanted, py_array *out) {
+  if (PyObject_GetBuffer(object, &out->buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) return -1;
+  const Py_buffer *b = &out->buffer;
+  out->has_buffer = 1;
+  out->type = array_type(py_type_of_format(b->format, b->itemsize), wanted);
+  if (out->type == BERTH_TYPE_NONE || b->ndim > BERTH_MAX_RANK) {
+    py_invalid("elements of the format '%.20s' in %d axes are not what berth computes with", b->format, b->ndim);
+    py_array_release(out);
+    return -1;
+  }
+  out->rank = (uint32_t)b->ndim;
+  for (int i = 0; i < b->ndim; i++) out->dim[i] = b->shape[i];
+  out->data = b->buf;
+  out->size = (uint64_t)b->len;
+  return 0;
+}
+
+/* What numpy makes of it, in C order; a new reference. */
+static PyObject *array_from_numpy(PyObject *object, berth_type wanted, int is_buffer) {
+  PyObject *make = py_numpy(is_buffer ? "ascontiguousarray" : "asarray");
+  if (make == NULL) {
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_TypeError, "an array is needed: something with the buffer protocol or __dlpack__");
+    return NULL;
+  }
+  if (is_buffer || wanted == BERTH_TYPE_NONE) return PyObject_CallFunctionObjArgs(make, object, NULL);
+  return PyObject_CallFunction(make, "Os", object, py_element_of(wanted)->numpy);
+}
+
+static int array_is_number(PyObject *object) {
+  return PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) || PyLong_Check(object);
+}
+
+/* Its bytes are there but not in C order, or of a type that the protocol has no name for. */
+static int array_copy(PyObject *object, berth_type wanted, py_array *out) {
+  PyObject *type, *value, *trace, *copy = NULL;
+  PyErr_Fetch(&type, &value, &trace);
+  if (wanted == BERTH_BF16) copy = PyObject_CallMethod(object, "view", "s", "uint16"); /* ml_dtypes */
+  if (copy == NULL) {
+    PyErr_Clear();
+    copy = array_from_numpy(object, wanted, 1);
+  }
+  if (copy == NULL || array_from_buffer(copy, wanted, out) < 0) {
+    Py_XDECREF(copy);
+    if (type == NULL) return -1;
+    PyErr_Restore(type, value, trace);
+    return -1;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  out->holder = copy;
+  return 0;
+}
+
+int py_array_get(PyObject *object, berth_type wanted, py_array *out) {
+  out->has_buffer = 0;
+  out->holder = NULL;
+  if (PyObject_CheckBuffer(object)) {
+    if (array_from_buffer(object, wanted, out) == 0) return 0;
+    if (PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError))
+      return array_copy(object, wanted, out);
+    return -1;
+  }
+  PyObject *asked = array_is_number(object) ? NULL : PyObject_GetAttrString(object, "__dlpack__");
+  if (asked != NULL) {
+    Py_DECREF(asked);
+    out->holder = py_dlpack_open(object, out);
+    return out->holder != NULL ? 0 : -1;
+  }
+  PyErr_Clear();
+  PyObject *array = array_from_numpy(object, wanted, 0);
+  if (array == NULL || array_from_buffer(array, wanted, out) < 0) {
+    Py_XDECREF(array);
+    return -1;
+  }
+  out->holder = array;
+  return 0;
+}

@@ -1,0 +1,211 @@
+/* py.h - what the files of the Python extension share.
+ *
+ * Threads:  the GIL is held unless a function says otherwise; it is given up around everything that plans, runs or
+ *           reads files. A handle that belongs to one thread at a time has a py_guard around it.
+ * Errors:   as usual in extensions: NULL or -1, and an exception is set.
+ * Types:    there is one interpreter (module.c refuses others), so types and other objects of the module are global. */
+#ifndef BERTH_PY_H
+#define BERTH_PY_H
+
+#define PY_SSIZE_T_CLEAN
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#include <Python.h>
+
+#include "berth/berth.h"
+
+/* A function in a table of slots: ISO C has no conversion to void *, POSIX does. */
+#define PY_OBJECT(pointer) ((PyObject *)(pointer))
+#define PY_SLOT(function) __extension__(void *)(function)
+#define PY_METHOD(function) __extension__(PyCFunction)(void (*)(void))(function)
+
+/* ---- The module (module.c) ---- */
+
+extern berth_context *py_context;
+berth_status py_text_write(void *list, const char *text, size_t size); /* a berth_write_fn into a list of str */
+PyObject *py_text_join(PyObject *list);
+PyObject *py_string(const char *text);                      /* str; bytes that are no UTF-8 are replaced */
+PyTypeObject *py_type(PyObject *module, PyType_Spec *spec); /* makes a type and adds it to the module */
+/* Memory of `size` bytes that lives as long as the list `keep`. */
+void *py_keep(PyObject *keep, size_t size);
+
+/* ---- Errors (errors.c) ---- */
+
+int py_errors_init(PyObject *module);
+PyObject *py_fail(const berth_error *err); /* sets the exception of a status; NULL */
+PyObject *py_invalid(const char *format, ...);
+/* The exception that is set becomes a sentence in *err, for callbacks of the library; `what` raised it. */
+berth_status py_to_error(const char *what, berth_error *err);
+
+/* ---- What belongs to one thread at a time (guard.c) ---- */
+
+typedef struct py_guard {
+  PyThread_type_lock lock;
+  unsigned long owner; /* the thread that is inside; 0: none */
+  unsigned generation; /* of processes: counts forks */
+  int is_alone;        /* it has no threads and no driver behind it, so that a forked process can go on with it */
+} py_guard;
+int py_guard_init_module(void);
+int py_guard_init(py_guard *guard, int is_alone);
+void py_guard_free(py_guard *guard);
+int py_guard_enter(py_guard *guard, const char *what); /* waits, with the GIL given up */
+void py_guard_leave(py_guard *guard);
+int py_guard_is_lost(const py_guard *guard);     /* a forked process has no threads of it: it can only be forgotten */
+void py_callback_enter(PyGILState_STATE *state); /* around calls into Python from the library */
+void py_callback_leave(PyGILState_STATE state);
+
+/* ---- Element types, shapes, attributes (types.c) ---- */
+
+typedef struct py_element {
+  berth_type type;
+  const char *format; /* of the buffer protocol */
+  const char *numpy;  /* its dtype */
+  uint8_t dl_code, dl_bits;
+} py_element;
+const py_element *py_element_of(berth_type type); /* block types are bytes */
+berth_type py_type_of_format(const char *format, Py_ssize_t itemsize);
+int py_type_from(PyObject *name, berth_type *out); /* "f32", "float32", numpy.float32, a dtype */
+PyObject *py_extents(uint32_t rank, const int64_t *dim);
+PyObject *py_shape(const berth_shape *shape);
+int py_shape_from(PyObject *given, berth_shape *out); /* its names live as long as `given` */
+/* A dict of extents by name as dims; they live as long as `keep`. None: none. */
+int py_dims_from(PyObject *dict, PyObject *keep, const berth_dim **dims, size_t *n);
+int py_attrs_from(PyObject *dict, PyObject *keep, const berth_attr **attrs, size_t *n);
+PyObject *py_attrs(const berth_attr *attrs, uint32_t n);
+/* "f32[2, batch]" into `text`, cut where it is too long. */
+#define PY_SHAPE_TEXT 160
+const char *py_shape_text(berth_type type, uint32_t rank, const int64_t *dim, char *text);
+
+/* ---- Tensors (tensor.c, dlpack.c) ---- */
+
+struct py_session;
+typedef struct py_tensor {
+  PyObject_HEAD void *data;
+  berth_type type;
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK];
+  Py_ssize_t shape[BERTH_MAX_RANK], stride[BERTH_MAX_RANK]; /* strides in bytes */
+  uint64_t size;
+  int is_readonly;
+  Py_ssize_t n_exports;       /* buffers and capsules that others have of it */
+  struct py_session *session; /* whose arena it lies in; NULL: it is elsewhere */
+  PyObject *keep;             /* what it lies in otherwise; NULL: `memory` */
+  void *memory;               /* its own */
+  int32_t device, device_id;  /* of DLPack */
+} py_tensor;
+extern PyTypeObject *py_tensor_type;
+int py_tensor_init(PyObject *module);
+/* A tensor of memory of its own. */
+py_tensor *py_tensor_new(berth_type type, uint32_t rank, const int64_t *dim);
+/* One that shows memory: strides in elements, NULL: contiguous. */
+py_tensor *py_tensor_view(void *data, berth_type type, uint32_t rank, const int64_t *dim, const int64_t *stride,
+                          int is_readonly);
+PyObject *py_tensor_array(py_tensor *tensor); /* numpy.asarray of it, or itself where there is no numpy. Takes it */
+PyObject *py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *py_tensor_dlpack_device(PyObject *self, PyObject *unused);
+PyObject *py_from_dlpack(PyObject *module, PyObject *object);
+
+/* ---- Arrays that are given (array.c) ---- */
+
+typedef struct py_array {
+  Py_buffer buffer;
+  int has_buffer;
+  PyObject *holder; /* keeps the bytes */
+  const void *data;
+  berth_type type;
+  uint32_t rank;
+  int64_t dim[BERTH_MAX_RANK];
+  uint64_t size;
+} py_array;
+/* Anything that has elements in C order; copies only where it must. `wanted` decides for lists and numbers, and where
+ * one encoding serves two types; BERTH_TYPE_NONE: as it comes. */
+int py_array_get(PyObject *object, berth_type wanted, py_array *out);
+void py_array_release(py_array *array);
+PyObject *py_numpy(const char *name); /* a function of numpy, borrowed; NULL without an exception: no numpy */
+PyObject *py_dlpack_open(PyObject *object, py_array *out); /* the capsule; host memory in C order */
+
+/* ---- Graphs, plans, sessions ---- */
+
+typedef struct py_graph {
+  PyObject_HEAD berth_graph *graph;
+  int n_readers; /* calls that read it with the GIL given up, or that change it */
+} py_graph;
+extern PyTypeObject *py_graph_type;
+int py_graph_init(PyObject *module);
+int py_graph_begin_change(py_graph *self);
+
+typedef struct py_plan {
+  PyObject_HEAD berth_plan *own; /* NULL: a session's */
+  struct py_session *session;    /* whose current plan it is */
+  const berth_plan *of_session;
+} py_plan;
+extern PyTypeObject *py_plan_type;
+int py_plan_init(PyObject *module);
+
+/* What plans and sessions are asked for. */
+typedef struct py_request {
+  PyObject *keep;
+  berth_plan_desc plan;
+  uint32_t session_flags;
+  uint32_t max_bindings;
+} py_request;
+/* From keyword arguments; `names` of them are consumed by the caller. */
+int py_request_get(PyObject *args, PyObject *kwargs, int is_session, py_graph **graph, py_request *out);
+void py_request_release(py_request *request);
+
+typedef struct py_port {
+  PyObject *name;
+  berth_type type;
+  berth_shape shape; /* as the graph declares it; names live in the graph */
+  berth_value value;
+  uint32_t rank; /* of the current binding, as are all that follow */
+  int64_t dim[BERTH_MAX_RANK];
+  uint64_t size;
+  int is_bounded;  /* a run finds its extents */
+  PyObject *empty; /* outputs: arguments of numpy.empty */
+  void *data;      /* inputs: where it lies, for the host; NULL: nowhere */
+} py_port;
+
+typedef struct py_session {
+  PyObject_HEAD py_guard guard;
+  py_graph *graph;
+  py_request request;
+  berth_session *session; /* NULL: not made yet, as dims are missing, or closed */
+  berth_cancel *cancel;
+  int is_closed;
+  uint32_t n_in, n_out, n_dims;
+  py_port *in, *out;
+  int64_t *extents; /* of the n_dims named dimensions; -1: not known */
+  int64_t *wanted;  /* those that a run asks for */
+  Py_ssize_t n_views;
+  const char *block; /* its arena, while nothing is binding; NULL: not for the host */
+  uint64_t block_size;
+  struct py_session *next, **link; /* all that there are, for callbacks that look for memory */
+} py_session;
+extern PyTypeObject *py_session_type;
+int py_session_init_type(PyObject *module);
+int py_session_enter(py_session *self);                                 /* as py_guard_enter; refuses closed ones */
+int py_session_need(py_session *self);                                  /* there is a binding */
+int py_session_adopt_extents(py_session *self, const int64_t *extents); /* binds, where they are others; inside */
+py_session *py_session_at(const void *data);
+PyObject *py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames);
+PyObject *py_session_execute(PyObject *self, PyObject *unused);
+PyObject *py_session_view(PyObject *self, PyObject *name);
+PyObject *py_session_states(PyObject *self, PyObject *unused);
+PyObject *py_session_state_get(PyObject *self, PyObject *name);
+PyObject *py_session_state_set(PyObject *self, PyObject *args);
+PyObject *py_session_state_reset(PyObject *self, PyObject *args);
+PyObject *py_session_save(PyObject *self, PyObject *unused);
+PyObject *py_session_restore(PyObject *self, PyObject *data);
+PyObject *py_session_set_param(PyObject *self, PyObject *args);
+
+/* ---- The rest ---- */
+
+PyObject *py_op_register(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_pack(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *py_pack_picture(PyObject *module, PyObject *args, PyObject *kwargs);
+int py_generator_init(PyObject *module);
+int py_embedder_init(PyObject *module);
+
+#endif /* BERTH_PY_H */
