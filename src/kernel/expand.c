@@ -163,6 +163,7 @@ static void expand_one(expansion *e, berth__x x) {
   berth__kernel *k = e->k;
   switch ((berth__inst_code)inst->code) {
     case BERTH__INST_commit:
+    case BERTH__INST_ahead:
     case BERTH__INST_wait: return;
     case BERTH__INST_shared_copy: expand_copy(e, inst); return;
     case BERTH__INST_multiply: expand_multiply(e, inst); return;

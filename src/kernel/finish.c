@@ -64,7 +64,8 @@ static void mark_blocks(const berth__kernel *k, mark *marks) {
 static bool is_root(berth__inst_code code) {
   return code == BERTH__INST_store || code == BERTH__INST_store_max || code == BERTH__INST_shared_store ||
          code == BERTH__INST_local_store || code == BERTH__INST_barrier || code == BERTH__INST_shared_copy ||
-         code == BERTH__INST_commit || code == BERTH__INST_wait || code == BERTH__INST_multiply;
+         code == BERTH__INST_commit || code == BERTH__INST_wait || code == BERTH__INST_multiply ||
+         code == BERTH__INST_ahead;
 }
 
 /* The loop that a break leaves. */

@@ -286,6 +286,7 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_wait:
       if (m->group_open > inst->bits) m->group_here = m->group_open - 1 - inst->bits;
       return BERTH_OK;
+    case BERTH__INST_ahead:
     case BERTH__INST_multiply: return berth__machine_multiply(m, x);
     case BERTH__INST_sum: berth__machine_sum(m, x); return BERTH_OK;
     case BERTH__INST_sum_row:

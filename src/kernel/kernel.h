@@ -244,6 +244,7 @@ void berth__x_shared_copy(berth__kernel *k, uint32_t array, berth__x to, uint32_
 void berth__x_commit(berth__kernel *k);
 void berth__x_wait(berth__kernel *k, uint32_t n);
 void berth__x_multiply(berth__kernel *k, uint32_t sums, berth__x slot);
+void berth__x_ahead(berth__kernel *k, uint32_t sums, berth__x slot);
 berth__x berth__x_each(berth__kernel *k, uint32_t sums); /* a block */
 berth__x berth__x_sum_row(berth__kernel *k, berth__x each);
 berth__x berth__x_sum_column(berth__kernel *k, berth__x each);

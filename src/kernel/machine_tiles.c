@@ -136,7 +136,7 @@ berth_status berth__machine_multiply(berth__machine *m, berth__x x) {
       BERTH__TRY(check_tile(m, x, &sums->left, slot[lane].u, lane));
       BERTH__TRY(check_tile(m, x, &sums->right, slot[lane].u, lane));
     }
-    multiply_lane(m, sums, all + lane, slot[lane].u, lane);
+    if (inst->code == BERTH__INST_multiply) multiply_lane(m, sums, all + lane, slot[lane].u, lane);
   }
   return BERTH_OK;
 }

@@ -299,8 +299,10 @@ static void print_statement(printer *p, berth__x x) {
     case BERTH__INST_set: print_set(p, inst); break;
     case BERTH__INST_shared_copy: print_copy(p, inst); break;
     case BERTH__INST_wait: berth__text_printf(&p->text, "wait %u", (unsigned)inst->bits); break;
+    case BERTH__INST_ahead:
     case BERTH__INST_multiply:
-      berth__text_printf(&p->text, "multiply %u of slot ", (unsigned)inst->bits);
+      berth__text_printf(&p->text, "%s %u of slot ", berth__inst_name((berth__inst_code)inst->code),
+                         (unsigned)inst->bits);
       kernel_print_value(p, inst->in[0]);
       break;
     case BERTH__INST_commit:

@@ -125,8 +125,9 @@ static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__re
   for (uint32_t i = 0; i < kernel->n_local; i++)
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
   for (uint32_t i = 0; i < kernel->n_sums; i++)
-    berth__text_printf(out, "  float c%u[%u] = {0};\n", i,
-                       kernel->sums[i].left.lines * kernel->sums[i].right.lines / kernel->group_size);
+    berth__text_printf(out, "  float c%u[%u] = {0};\n  unsigned f%u[%u] = {0};\n", i,
+                       kernel->sums[i].left.lines * kernel->sums[i].right.lines / kernel->group_size, i,
+                       berth__cuda_tiles_factors(kernel, i));
 }
 
 /* ---- The rules ---- */
@@ -174,7 +175,8 @@ static const berth__dialect cuda = {
             [BERTH__INST_commit] = BERTH__RULE_ALL("berth_commit();"),
             [BERTH__INST_wait] = BERTH__RULE_ALL("berth_wait($n);"),
             [BERTH__INST_multiply] = BERTH__RULE_ALL("BERTH_MULTIPLY_$n(#a);"),
-            [BERTH__INST_each] = BERTH__RULE_ALL("BERTH_EACH_$n($v) {"),
+            [BERTH__INST_ahead] = BERTH__RULE_ALL("BERTH_AHEAD_$n(#a);"),
+            [BERTH__INST_each] = BERTH__RULE_ALL("BERTH_SETTLE_$n; BERTH_EACH_$n($v) {"),
             [BERTH__INST_sum_row] = BERTH__RULE_ALL("BERTH_ROW_$n(#a)"),
             [BERTH__INST_sum_column] = BERTH__RULE_ALL("BERTH_COLUMN_$n(#a)"),
             [BERTH__INST_sum] = BERTH__RULE_ALL("BERTH_SUM_$n(#a, #b)"),

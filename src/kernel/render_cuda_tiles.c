@@ -5,8 +5,9 @@
 
 /* What CUDA has no words for. Tests have each of these in plain C (tests/device/fake_cuda/shim.h). */
 static const char prelude[] =
-    "BERTH_FUNCTION unsigned berth_shared_at(const void *at) {\n"
-    "  unsigned place;\n"
+    "typedef unsigned berth_at;\n"
+    "BERTH_FUNCTION berth_at berth_shared_at(const void *at) {\n"
+    "  berth_at place;\n"
     "  asm(\"{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }\" : \"=r\"(place) : \"l\"(at));\n"
     "  return place;\n"
     "}\n"
@@ -17,10 +18,10 @@ static const char prelude[] =
     "#define berth_commit() asm volatile(\"cp.async.commit_group;\" : : : \"memory\")\n"
     "#define berth_wait(n) asm volatile(\"cp.async.wait_group %0;\" : : \"n\"(n) : \"memory\")\n"
     "#define BERTH_LDMATRIX(name, form) \\\n"
-    "  BERTH_FUNCTION void name(unsigned *x, const void *at) { \\\n"
+    "  BERTH_FUNCTION void name(unsigned *x, berth_at at) { \\\n"
     "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x4\" form \".shared.b16 {%0, %1, %2, %3}, [%4];\" \\\n"
     "                 : \"=r\"(x[0]), \"=r\"(x[1]), \"=r\"(x[2]), \"=r\"(x[3]) \\\n"
-    "                 : \"r\"(berth_shared_at(at)) : \"memory\"); \\\n"
+    "                 : \"r\"(at) : \"memory\"); \\\n"
     "  }\n"
     "BERTH_LDMATRIX(berth_ldmatrix, \"\")\n"
     "BERTH_LDMATRIX(berth_ldmatrix_across, \".trans\")\n"
@@ -80,7 +81,7 @@ static warps warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
 bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
   for (uint32_t i = 0; i < kernel->n_sums; i++) {
     const berth__kernel_sums *sums = &kernel->sums[i];
-    const uint32_t step = berth__compute_storage(sums->kind) == BERTH_F32 ? 8 : 16;
+    const uint32_t step = berth__compute_storage(sums->kind) == BERTH_F32 ? 8 : 16; /* what mma takes */
     if (sums->type != BERTH__NUM_F32 || sums->kind == BERTH_COMPUTE_F32 || sums->together > 2 ||
         sums->left.depth % step != 0 || kernel->group_size % 32 != 0 || warps_of(kernel, sums).across == 0)
       return false;
@@ -88,7 +89,7 @@ bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
   return true;
 }
 
-/* ---- Multiplying ---- */
+/* ---- Factors ---- */
 
 /* Elements from one line, or step of the depth, to the next. */
 static uint32_t line_step(const berth__kernel_tile *tile) { return tile->is_deep ? tile->pitch : 1; }
@@ -98,133 +99,173 @@ static bool is_wide(const berth__kernel *k, const berth__kernel_tile *tile) {
   return k->shared[tile->array].storage == BERTH_F32;
 }
 
+static bool is_tf32(const berth__kernel_sums *sums) { return berth__compute_storage(sums->kind) == BERTH_F32; }
+static bool is_split(const berth__kernel_sums *sums) { return sums->kind == BERTH_COMPUTE_TF32X3; }
+static uint32_t mma_depth(const berth__kernel_sums *sums) { return is_tf32(sums) ? 8 : 16; }
+
+/* Words of what a thread multiplies at once: the left side's, the right side's, and of tf32x3 what is left of both. */
+static uint32_t count_factors(const berth__kernel_sums *sums, const warps *w) {
+  return (w->rows + w->columns) / 4 * (is_split(sums) ? 2 : 1);
+}
+
+/* While the last products of a piece are under way, the first factors of the next are loaded: these have words of their
+ * own, and a piece must have an even number of steps. */
+static bool is_pipelined(const berth__kernel *k, uint32_t n) {
+  const berth__kernel_sums *sums = &k->sums[n];
+  bool is_used = false;
+  for (size_t i = 0; i < k->n_insts; i++)
+    is_used = is_used || (k->insts[i].code == BERTH__INST_ahead && k->insts[i].bits == n);
+  return is_used && !is_split(sums) && sums->left.depth / mma_depth(sums) % 2 == 0;
+}
+
+uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums) {
+  const warps w = warps_of(kernel, &kernel->sums[sums]);
+  return count_factors(&kernel->sums[sums], &w) * (is_pipelined(kernel, sums) ? 2 : 1);
+}
+
 /* Where a thread begins. Two bytes: pieces of 8 x 8 come by four, and each of 32 threads names a row of one: of the
  * left tile 16 lines by 16 of the depth, line by line first; of the right one along the depth first. Four bytes: each
  * loads its own. */
-static void add_start(berth__text *out, const berth__kernel *k, const berth__kernel_tile *tile, const warps *w,
+static void add_start(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums, const warps *w,
                       bool is_left) {
-  const char *line = "lane / 4", *depth = "lane % 4 * 2";
+  const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
+  const char *line = "lane / 4", *depth = is_tf32(sums) ? "lane % 4" : "lane % 4 * 2";
   if (!is_wide(k, tile)) {
     const char *const left[2][2] = {{"lane / 8 % 2 * 8", "lane / 16 * 8 + lane % 8"}, {"lane % 16", "lane / 16 * 8"}};
     const char *const right[2][2] = {{"lane / 16 * 8", "lane % 16"}, {"lane / 16 * 8 + lane % 8", "lane / 8 % 2 * 8"}};
     line = (is_left ? left : right)[tile->is_deep][0];
     depth = (is_left ? left : right)[tile->is_deep][1];
   }
-  berth__text_printf(out, "  %s += (warp %s %u * %u + %s) * %u + (%s) * %u;\n", is_left ? "left" : "right",
+  berth__text_printf(out, "  %s += (warp %s %u * %u + %s) * %u + (k + %s) * %u;\n", is_left ? "left" : "right",
                      is_left ? "/" : "%", w->across, is_left ? w->rows : w->columns, line, line_step(tile), depth,
                      depth_step(tile));
 }
 
-/* 16 of the depth: for the left side pieces of 16 lines with four words each, for the right one of 8 with two. */
-static void add_factors(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums, const warps *w,
-                        bool is_left) {
+/* Pieces of 16 lines by 16 of the depth, of two bytes each. */
+static void add_ldmatrix(berth__text *out, const berth__kernel_tile *tile, uint32_t lines, bool is_left, uint32_t to) {
+  const char *name = is_left ? "left" : "right";
+  berth__text_printf(out,
+                     "  const berth_at %s_at = berth_shared_at(%s);\n"
+                     "#pragma unroll\n"
+                     "  for (int i = 0; i < %u; i++) berth_ldmatrix%s(f + %u + 4 * i, %s_at + i * %u);\n",
+                     name, name, lines / 16, tile->is_deep ? "" : "_across", to, name, 2 * 16 * line_step(tile));
+}
+
+/* Of four bytes. Word i of the left side is one of four of a piece of 16 lines, of the right one of two of 8. */
+static void add_loads(berth__text *out, const berth__kernel_sums *sums, const warps *w, bool is_left, uint32_t to) {
   const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
-  const uint32_t lines = is_left ? w->rows : w->columns, line = line_step(tile), depth = depth_step(tile);
-  const char *name = is_left ? "a" : "b", *from = is_left ? "left" : "right";
-  if (!is_wide(k, tile)) {
-    berth__text_printf(out,
-                       "#pragma unroll\n"
-                       "    for (int i = 0; i < %u; i++) berth_ldmatrix%s(%s + 4 * i, %s + i * %u + k * %u);\n",
-                       lines / 16, tile->is_deep ? "" : "_across", name, from, 16 * line, depth);
-    return;
+  const uint32_t lines = is_left ? w->rows : w->columns, depth = depth_step(tile), half = mma_depth(sums) / 2;
+  berth__text_printf(out,
+                     "#pragma unroll\n"
+                     "  for (int i = 0; i < %u; i++) {\n"
+                     "    const float *const x = %s + (%s) * %u + (%s) * %u;\n",
+                     lines / 4, is_left ? "left" : "right", is_left ? "i / 4 * 16 + i % 2 * 8" : "i / 2 * 8",
+                     line_step(tile), is_left ? "i % 4 / 2" : "i % 2", half * depth);
+  if (is_tf32(sums))
+    berth__text_printf(out, "    f[%u + i] = berth_tf32_bits(*x);\n", to);
+  else if (tile->is_deep)
+    berth__text_printf(out, "    f[%u + i] = berth_pair_%s(((const float2 *)x)->x, ((const float2 *)x)->y);\n", to,
+                       sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16");
+  else
+    berth__text_printf(out, "    f[%u + i] = berth_pair_%s(x[0], x[%u]);\n", to,
+                       sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16", depth);
+  if (is_split(sums))
+    berth__text_printf(out, "    f[%u + i] = berth_tf32_bits(*x - __uint_as_float(f[%u + i]));\n",
+                       to + (w->rows + w->columns) / 4, to);
+  berth__text_printf(out, "  }\n");
+}
+
+/* The factors from depth k of a slot on. tf32x3: what is left of a number after the first rounding is a second one. */
+static void add_load(berth__text *out, const berth__kernel *k, uint32_t n) {
+  const berth__kernel_sums *sums = &k->sums[n];
+  const warps w = warps_of(k, sums);
+  berth__text_printf(out, "BERTH_FUNCTION void berth_load_%u(unsigned *f, const %s *left, const %s *right, int k) {\n",
+                     n, is_wide(k, &sums->left) ? "float" : "unsigned short",
+                     is_wide(k, &sums->right) ? "float" : "unsigned short");
+  berth__text_printf(out, "  const int lane = (int)threadIdx.x %% 32, warp = (int)threadIdx.x / 32;\n");
+  for (int i = 0; i < 2; i++) {
+    const berth__kernel_tile *tile = i == 0 ? &sums->left : &sums->right;
+    add_start(out, k, sums, &w, i == 0);
+    if (is_wide(k, tile))
+      add_loads(out, sums, &w, i == 0, i == 0 ? 0 : w.rows / 4);
+    else
+      add_ldmatrix(out, tile, i == 0 ? w.rows : w.columns, i == 0, i == 0 ? 0 : w.rows / 4);
   }
-  berth__text_printf(out,
-                     "#pragma unroll\n"
-                     "    for (int i = 0; i < %u; i++) {\n"
-                     "      const float *const x = %s + (%s) * %u + (k + %s) * %u;\n",
-                     lines / 4, from, is_left ? "i / 4 * 16 + i % 2 * 8" : "i / 2 * 8", line,
-                     is_left ? "i % 4 / 2 * 8" : "i % 2 * 8", depth);
-  if (tile->is_deep) berth__text_printf(out, "      const float2 pair = *(const float2 *)x;\n");
-  berth__text_printf(out, "      %s[i] = berth_pair_%s(", name, sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16");
-  if (tile->is_deep)
-    berth__text_printf(out, "pair.x, pair.y);\n    }\n");
-  else
-    berth__text_printf(out, "x[0], x[%u]);\n    }\n", depth);
+  berth__text_printf(out, "}\n");
 }
 
-static void add_narrow(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums, const warps *w) {
-  add_start(out, k, &sums->left, w, true);
-  add_start(out, k, &sums->right, w, false);
-  berth__text_printf(out, "#pragma unroll\n  for (int k = 0; k < %u; k += 16) {\n    unsigned a[%u], b[%u];\n",
-                     sums->left.depth, w->rows / 4, w->columns / 4);
-  add_factors(out, k, sums, w, true);
-  add_factors(out, k, sums, w, false);
-  berth__text_printf(out,
-                     "#pragma unroll\n"
-                     "    for (int i = 0; i < %u; i++)\n"
-                     "#pragma unroll\n"
-                     "      for (int j = 0; j < %u; j++) berth_mma_%s(c + 4 * (i * %u + j), a + 4 * i, b + 2 * j);\n"
-                     "  }\n",
-                     w->rows / 16, w->columns / 8, sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16", w->columns / 8);
-}
+/* ---- Products ---- */
 
-/* Four bytes: each thread loads its own. tf32x3: what is left of a number after the first rounding is a second one.
- * The units cut off what a sum cannot hold instead of rounding it, always in the same direction: over thousands of
- * products that is more than what tf32x3 is off by otherwise, so there sums of eight are added by the core. */
-static void add_loads(berth__text *out, const char *name, const char *tile, uint32_t n, uint32_t pieces, uint32_t line,
-                      uint32_t depth, uint32_t lines, bool is_split) {
+/* All products of the factors. The units cut off what a sum cannot hold instead of rounding it, always in the same
+ * direction: over thousands of products that is more than what tf32x3 is off by otherwise, so there sums of eight are
+ * added by the core. */
+static void add_products(berth__text *out, const berth__kernel *k, uint32_t n) {
+  static const char *const forms[] = {"", "tf32", "tf32", "bf16", "f16"};
+  const berth__kernel_sums *sums = &k->sums[n];
+  const warps w = warps_of(k, sums);
+  const uint32_t right = w.rows / 4, rest = (w.rows + w.columns) / 4, across = w.columns / 8;
   berth__text_printf(out,
+                     "BERTH_FUNCTION void berth_add_%u(float *c, const unsigned *f) {\n"
                      "#pragma unroll\n"
-                     "    for (int i = 0; i < %u; i++) {\n"
+                     "  for (int i = 0; i < %u; i++) {\n"
                      "#pragma unroll\n"
-                     "      for (int q = 0; q < %u; q++) {\n"
-                     "        const float x = %s[(i * %u + %s) * %u + (k + %s) * %u];\n"
-                     "        %s[%u * i + q] = berth_tf32_bits(x);\n",
-                     pieces, n, tile, lines, n == 4 ? "q % 2 * 8" : "0", line, n == 4 ? "q / 2 * 4" : "q * 4", depth,
-                     name, n);
-  if (is_split)
-    berth__text_printf(out, "        %s_rest[%u * i + q] = berth_tf32_bits(x - __uint_as_float(%s[%u * i + q]));\n",
-                       name, n, name, n);
-  berth__text_printf(out, "      }\n    }\n");
-}
-
-static void add_tf32(berth__text *out, const berth__kernel_sums *sums, const warps *w) {
-  const berth__kernel_tile *a = &sums->left, *b = &sums->right;
-  const bool is_split = sums->kind == BERTH_COMPUTE_TF32X3;
-  const uint32_t down = w->rows / 16, across = w->columns / 8;
-  berth__text_printf(out, "  left += (warp / %u * %u + lane / 4) * %u + lane %% 4 * %u;\n", w->across, w->rows,
-                     line_step(a), depth_step(a));
-  berth__text_printf(out, "  right += (warp %% %u * %u + lane / 4) * %u + lane %% 4 * %u;\n", w->across, w->columns,
-                     line_step(b), depth_step(b));
-  berth__text_printf(out, "#pragma unroll\n  for (int k = 0; k < %u; k += 8) {\n    unsigned a[%u], b[%u];\n", a->depth,
-                     4 * down, 2 * across);
-  if (is_split) berth__text_printf(out, "    unsigned a_rest[%u], b_rest[%u];\n", 4 * down, 2 * across);
-  add_loads(out, "a", "left", 4, down, line_step(a), depth_step(a), 16, is_split);
-  add_loads(out, "b", "right", 2, across, line_step(b), depth_step(b), 8, is_split);
-  berth__text_printf(out,
-                     "#pragma unroll\n"
-                     "    for (int i = 0; i < %u; i++) {\n"
-                     "#pragma unroll\n"
-                     "      for (int j = 0; j < %u; j++) {\n",
-                     down, across);
-  if (is_split)
+                     "    for (int j = 0; j < %u; j++) {\n",
+                     n, w.rows / 16, across);
+  if (is_split(sums))
     berth__text_printf(out,
-                       "        float sums[4] = {0};\n"
-                       "        berth_mma_tf32(sums, a_rest + 4 * i, b + 2 * j);\n"
-                       "        berth_mma_tf32(sums, a + 4 * i, b_rest + 2 * j);\n"
-                       "        berth_mma_tf32(sums, a + 4 * i, b + 2 * j);\n"
+                       "      float sums[4] = {0};\n"
+                       "      berth_mma_tf32(sums, f + %u + 4 * i, f + %u + 2 * j);\n"
+                       "      berth_mma_tf32(sums, f + 4 * i, f + %u + 2 * j);\n"
+                       "      berth_mma_tf32(sums, f + 4 * i, f + %u + 2 * j);\n"
                        "#pragma unroll\n"
-                       "        for (int q = 0; q < 4; q++) c[4 * (i * %u + j) + q] += sums[q];\n",
-                       across);
+                       "      for (int q = 0; q < 4; q++) c[4 * (i * %u + j) + q] += sums[q];\n",
+                       rest, right, rest + right, right, across);
   else
-    berth__text_printf(out, "        berth_mma_tf32(c + 4 * (i * %u + j), a + 4 * i, b + 2 * j);\n", across);
-  berth__text_printf(out, "      }\n    }\n  }\n");
+    berth__text_printf(out, "      berth_mma_%s(c + 4 * (i * %u + j), f + 4 * i, f + %u + 2 * j);\n", forms[sums->kind],
+                       across, right);
+  berth__text_printf(out, "    }\n  }\n}\n");
+}
+
+static void add_multiply(berth__text *out, const berth__kernel *k, uint32_t n) {
+  const berth__kernel_sums *sums = &k->sums[n];
+  const warps w = warps_of(k, sums);
+  const uint32_t words = count_factors(sums, &w), step = mma_depth(sums);
+  const bool ahead = is_pipelined(k, n);
+  const char *left = is_wide(k, &sums->left) ? "float" : "unsigned short",
+             *right = is_wide(k, &sums->right) ? "float" : "unsigned short";
+  berth__text_printf(out,
+                     "BERTH_FUNCTION void berth_multiply_%u(float *c, unsigned *f, const %s *left, const %s *right) {\n"
+                     "#pragma unroll\n"
+                     "  for (int i = %u; i < %u; i++) {\n",
+                     n, left, right, ahead ? 1u : 0u, sums->left.depth / step);
+  if (ahead)
+    berth__text_printf(out,
+                       "    berth_load_%u(f + i %% 2 * %u, left, right, i * %u);\n"
+                       "    berth_add_%u(c, f + (i - 1) %% 2 * %u);\n",
+                       n, words, step, n, words);
+  else
+    berth__text_printf(out, "    berth_load_%u(f, left, right, i * %u);\n    berth_add_%u(c, f);\n", n, step, n);
+  berth__text_printf(out, "  }\n}\n");
 }
 
 /* ---- A kernel's own ---- */
 
-static void add_multiply(berth__text *out, const berth__kernel *kernel, uint32_t n) {
-  const berth__kernel_sums *sums = &kernel->sums[n];
-  const warps w = warps_of(kernel, sums);
-  berth__text_printf(out, "BERTH_FUNCTION void berth_multiply_%u(float *c, const %s *left, const %s *right) {\n", n,
-                     is_wide(kernel, &sums->left) ? "float" : "unsigned short",
-                     is_wide(kernel, &sums->right) ? "float" : "unsigned short");
-  berth__text_printf(out, "  const int lane = (int)threadIdx.x %% 32, warp = (int)threadIdx.x / 32;\n");
-  if (berth__compute_storage(sums->kind) == BERTH_F32)
-    add_tf32(out, sums, &w);
-  else
-    add_narrow(out, kernel, sums, &w);
-  berth__text_printf(out, "}\n");
+/* What is multiplied last waits for the first factors of the next piece, or for the end. */
+static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
+  const berth__kernel_sums *sums = &k->sums[n];
+  const warps w = warps_of(k, sums);
+  berth__text_printf(out, "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n", n, n);
+  if (!is_pipelined(k, n)) {
+    berth__text_printf(out, "#define BERTH_AHEAD_%u(slot)\n#define BERTH_SETTLE_%u\n", n, n);
+    return;
+  }
+  const uint32_t last = count_factors(sums, &w);
+  berth__text_printf(out,
+                     "#define BERTH_AHEAD_%u(slot) berth_load_%u(f%u, s%u + (slot) * %u, s%u + (slot) * %u, 0), "
+                     "berth_add_%u(c%u, f%u + %u)\n",
+                     n, n, n, sums->left.array, berth__tile_slot(&sums->left), sums->right.array,
+                     berth__tile_slot(&sums->right), n, n, n, last);
+  berth__text_printf(out, "#define BERTH_SETTLE_%u berth_add_%u(c%u, f%u + %u)\n", n, n, n, n, last);
 }
 
 /* Sum number 4 * (i * columns / 8 + j) + q of a thread: row q / 2 * 8 and column q % 2 of its share of a piece. */
@@ -235,8 +276,8 @@ static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n)
   berth__text_printf(out, "#undef BERTH_MULTIPLY_%u\n#undef BERTH_EACH_%u\n#undef BERTH_SUM_%u\n", n, n, n);
   berth__text_printf(out, "#undef BERTH_ROW_%u\n#undef BERTH_COLUMN_%u\n", n, n);
   berth__text_printf(
-      out, "#define BERTH_MULTIPLY_%u(slot) berth_multiply_%u(c%u, s%u + (slot) * %u, s%u + (slot) * %u)\n", n, n, n,
-      sums->left.array, berth__tile_slot(&sums->left), sums->right.array, berth__tile_slot(&sums->right));
+      out, "#define BERTH_MULTIPLY_%u(slot) berth_multiply_%u(c%u, f%u, s%u + (slot) * %u, s%u + (slot) * %u)\n", n, n,
+      n, n, sums->left.array, berth__tile_slot(&sums->left), sums->right.array, berth__tile_slot(&sums->right));
   berth__text_printf(out, "#define BERTH_EACH_%u(e) _Pragma(\"unroll\") for (int e = 0; e < %u; e++)\n", n,
                      w.rows * w.columns / 32 / t);
   berth__text_printf(out, "#define BERTH_SUM_%u(e, which) c%u[(e) * %u + (which)]\n", n, n, t);
@@ -253,7 +294,10 @@ static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n)
 
 void berth__cuda_tiles_open(const berth__kernel *kernel, berth__text *out) {
   for (uint32_t n = 0; n < kernel->n_sums; n++) {
+    add_load(out, kernel, n);
+    add_products(out, kernel, n);
     add_multiply(out, kernel, n);
     add_words(out, kernel, n);
+    add_ahead(out, kernel, n);
   }
 }

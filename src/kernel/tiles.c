@@ -120,13 +120,19 @@ void berth__x_wait(berth__kernel *k, uint32_t n) {
     kernel_tiles_put(k, BERTH__INST_wait, BERTH__NUM_I32, n, NULL, 0);
 }
 
-void berth__x_multiply(berth__kernel *k, uint32_t sums, berth__x slot) {
-  if (!berth__maker_accepts(k, BERTH__INST_multiply, 1, &slot)) return;
+static void put_of_slot(berth__kernel *k, berth__inst_code code, uint32_t sums, berth__x slot) {
+  if (!berth__maker_accepts(k, code, 1, &slot)) return;
   if (sums >= k->n_sums || berth__maker_type(k, slot) != BERTH__NUM_I32)
-    berth__maker_mistake(k, BERTH__INST_multiply, "there are no such sums, or its slot is no i32");
+    berth__maker_mistake(k, code, "there are no such sums, or its slot is no i32");
   else
-    kernel_tiles_put(k, BERTH__INST_multiply, BERTH__NUM_F32, sums, &slot, 1);
+    kernel_tiles_put(k, code, BERTH__NUM_F32, sums, &slot, 1);
 }
+
+void berth__x_multiply(berth__kernel *k, uint32_t sums, berth__x slot) {
+  put_of_slot(k, BERTH__INST_multiply, sums, slot);
+}
+
+void berth__x_ahead(berth__kernel *k, uint32_t sums, berth__x slot) { put_of_slot(k, BERTH__INST_ahead, sums, slot); }
 
 static berth__x put_place(berth__kernel *k, berth__inst_code code, berth__x each) {
   if (!berth__maker_accepts(k, code, 1, &each)) return BERTH__X_NONE;

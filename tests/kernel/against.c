@@ -271,7 +271,7 @@ void check_matrix(const char *text, berth_compute compute, bool is_narrow, doubl
   berth__kernel_limits limits = limits_large;
   call c;
   limits.multiplies = BERTH__MATRIX_UNITS;
-  limits.tile_bytes = 98304;
+  limits.tile_bytes = 114688;
   limits.compute = compute;
   open_call(&c, text);
   for (uint32_t i = 0; i < c.op.n_in + c.op.n_out; i++) c.storage[i] = word_type(c.tensors[i].type);

@@ -9,7 +9,7 @@
 
 #define GROUP_SIZE 256u /* threads: more of them seldom help */
 #define STATIC_SHARED ((int)BERTH__CUDA_STATIC_SHARED)
-#define TILE_SHARED 98304 /* of a kernel with matrix units, so that two workgroups share a core */
+#define TILE_SHARED 114688 /* of a kernel with matrix units, so that two workgroups share a core */
 #define MOST_ROWS 65535u
 
 /* ---- What there is ---- */

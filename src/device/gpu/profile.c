@@ -15,7 +15,7 @@ static const berth__profile named[] = {
       .shared_bytes = 32768,
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
-      .tile_bytes = 98304}},
+      .tile_bytes = 114688}},
     /* As their Vulkan driver tells it. */
     {"nvidia",
      {.group_size = 256,
@@ -23,7 +23,7 @@ static const berth__profile named[] = {
       .shared_bytes = 49152,
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
-      .tile_bytes = 98304}},
+      .tile_bytes = 114688}},
     /* Where a CPU plays the GPU: lavapipe, SwiftShader. */
     {"cpu", {.group_size = 256, .lanes = 8, .shared_bytes = 32768, .shares_well = false}},
     /* What the standards promise: such a plan runs everywhere, and nowhere best. */

@@ -256,19 +256,25 @@ static void begin_pieces(const work *w, int64_t n_pieces) {
   put_both(w, berth__x_i32(k, 0));
 }
 
+/* The next piece is there, and all threads have loaded what they need of the one before. */
+static void wait_for_piece(const work *w) {
+  if (copies(w)) berth__x_wait(w->k, w->form->slots - 2);
+  berth__x_barrier(w->k);
+}
+
 /* One barrier a piece: what is copied goes where the piece before was, which all are done with; what is fetched, where
  * the next will be multiplied. */
 static void sum_pieces(const work *w) {
   berth__kernel *k = w->k;
   const int64_t depth = w->form->depth, n = (berth__tile_count(&w->tile->depth) + depth - 1) / depth;
   begin_pieces(w, n);
+  wait_for_piece(w);
+  berth__x_ahead(k, w->sums, berth__x_i32(k, 0));
   const berth__x number = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, n), 1), count = berth__x_i32(k, n);
-  const berth__x next = berth__x_affine(k, number, 1, 1), ahead = berth__x_affine(k, number, 1, w->form->slots - 1);
-  if (copies(w)) berth__x_wait(k, w->form->slots - 2);
-  berth__x_barrier(k);
+  const berth__x next = berth__x_affine(k, number, 1, 1), far = berth__x_affine(k, number, 1, w->form->slots - 1);
   if (copies(w)) {
-    berth__x_if(k, berth__x_lt(k, ahead, count));
-    copy_both(w, slot_of(w, ahead), berth__x_affine(k, ahead, depth, 0));
+    berth__x_if(k, berth__x_lt(k, far, count));
+    copy_both(w, slot_of(w, far), berth__x_affine(k, far, depth, 0));
     berth__x_end(k);
     berth__x_commit(k);
   }
@@ -278,6 +284,8 @@ static void sum_pieces(const work *w) {
   berth__x_multiply(k, w->sums, slot_of(w, number));
   berth__x_if(k, berth__x_lt(k, next, count));
   put_both(w, slot_of(w, next));
+  wait_for_piece(w);
+  berth__x_ahead(k, w->sums, slot_of(w, next));
   berth__x_end(k);
   berth__x_end(k);
 }

@@ -32,8 +32,9 @@ extern const size_t fake_cuda_shim_size;
 
 static void write_shim(FILE *out) { fwrite(fake_cuda_shim, 1, fake_cuda_shim_size, out); }
 
-static const char *const shared_names[] = {"berth_div_i32", "berth_rem_i32",    "berth_div_u32",
-                                           "berth_rem_u32", "berth_multiply_0", "berth_multiply_1"};
+static const char *const shared_names[] = {"berth_div_i32",    "berth_rem_i32",    "berth_div_u32", "berth_rem_u32",
+                                           "berth_multiply_0", "berth_multiply_1", "berth_load_0",  "berth_load_1",
+                                           "berth_add_0",      "berth_add_1"};
 
 static uint64_t hash(const char *text) {
   uint64_t h = 1469598103934665603u;

@@ -83,8 +83,10 @@ static void fake_ldmatrix(unsigned *x, const void *at, int is_across) {
   }
   fake_barrier();
 }
-static void berth_ldmatrix(unsigned *x, const void *at) { fake_ldmatrix(x, at, 0); }
-static void berth_ldmatrix_across(unsigned *x, const void *at) { fake_ldmatrix(x, at, 1); }
+typedef const char *berth_at;
+static berth_at berth_shared_at(const void *at) { return at; }
+static void berth_ldmatrix(unsigned *x, berth_at at) { fake_ldmatrix(x, at, 0); }
+static void berth_ldmatrix_across(unsigned *x, berth_at at) { fake_ldmatrix(x, at, 1); }
 
 static float fake_from_bf16(unsigned bits) { return __uint_as_float(bits << 16); }
 static float fake_from_tf32(unsigned bits) { return __uint_as_float(bits); }
