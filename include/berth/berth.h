@@ -696,7 +696,7 @@ BERTH_API berth_status berth_compute_from_name(const char *name, berth_compute *
 typedef struct berth_plan_desc {
   uint32_t struct_size;
   uint32_t flags; /* berth_plan_flag */
-  uint64_t align; /* of every buffer, a power of two; 0: 64. Views are placed inside their root as needed */
+  uint64_t align; /* of every buffer, a power of two; 0: 64, on the cpu less for small ones. Views lie in their root */
   uint64_t guard; /* bytes kept free after the buffer of every input and output, not counted in its size; 0: none */
   berth_order order;
   uint32_t n_threads;    /* workers that need scratch, and threads of a session; 0: the context's */

@@ -5,8 +5,21 @@
 #include "base/math.h"
 #include "graph/rewrite.h"
 
+bool berth__buffer_is_packed(const berth__buffer *buffer) {
+  return buffer->kind != BERTH__BUFFER_PARAM && buffer->kind != BERTH__BUFFER_CONSTANT &&
+         buffer->kind != BERTH__BUFFER_PRELUDE && buffer->kind != BERTH__BUFFER_STATE;
+}
+
 uint64_t berth__buffer_room(const berth_plan *plan, const berth__buffer *buffer) {
-  return (buffer->size + buffer->guard + plan->align - 1) & ~(plan->align - 1);
+  const uint64_t unit = plan->is_tight && berth__buffer_is_packed(buffer) ? 1 : plan->align;
+  return (buffer->size + buffer->guard + unit - 1) & ~(unit - 1);
+}
+
+uint64_t berth__buffer_align(const berth_plan *plan, const berth__buffer *buffer) {
+  uint64_t align = plan->align;
+  if (!plan->is_tight || !berth__buffer_is_packed(buffer) || buffer->kind == BERTH__BUFFER_SCRATCH) return align;
+  while (align > 1 && align / 2 >= buffer->size) align /= 2;
+  return align;
 }
 
 bool berth__buffer_is_preparation(const berth_plan *plan, const berth__buffer *buffer) {

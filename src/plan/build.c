@@ -54,7 +54,7 @@ static berth_status total_unshared(const berth_plan *plan, uint64_t guard, uint6
     berth__buffer scratch = plan->buffers[i];
     const berth__node *node = &plan->graph->nodes[plan->order[scratch.step]];
     if (node->op->code == BERTH__OP_loop_end) scratch.size = berth__alias_staging(&apart.alias, node);
-    *out += berth__buffer_room(plan, &scratch);
+    *out += (scratch.size + plan->align - 1) & ~(plan->align - 1);
   }
   berth__draft_free(plan->ctx, &apart);
   return BERTH_OK;
@@ -207,6 +207,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->profile = limits->profile;
   plan->flags = desc->flags | limits->flags | (bound->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
+  plan->is_tight = desc->align == 0 && limits->takes_small && !(plan->flags & BERTH_PLAN_NO_REUSE);
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
   berth_status status = berth__states_settle(bound, plan->flags, err);
   plan->n_steps = (uint32_t)bound->n_nodes;

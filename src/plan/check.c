@@ -9,6 +9,7 @@
  *   holds at the start of the second run what the first one's update has left (check_states.c). */
 #include <stdlib.h>
 
+#include "plan/buffers.h"
 #include "plan/checker.h"
 
 typedef berth__range range;
@@ -64,7 +65,7 @@ static berth_status plan_check_buffer(const checker *c, const berth__buffer *buf
   const char *name = buffer->owner != BERTH_VALUE_NONE ? plan_check_name_of(c, buffer->owner) : "scratch";
   if (buffer->birth >= buffer->death)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: buffer '%s' never lives", name);
-  if (buffer->offset % plan->align != 0)
+  if (buffer->offset % berth__buffer_align(plan, buffer) != 0)
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: buffer '%s' at %llu is not aligned", name,
                        (unsigned long long)buffer->offset);
   if (buffer->offset + buffer->size + buffer->guard > plan->info.arena_size)

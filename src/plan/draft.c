@@ -30,11 +30,13 @@ static berth_status plan_draft_measure(const berth_plan *plan, uint32_t extra_fl
   BERTH__TRY(berth__prelude_first(plan->graph, plan->in_prelude, d->order, &d->n_prelude, err));
   BERTH__TRY(berth__alias_create(&d->alias, plan->graph, plan->storages, plan->flags | extra_flags, d->order,
                                  d->n_prelude, err));
-  berth__alias_concat(&d->alias, plan->align, guard); /* by activations alone: a copy costs time as well */
+  const bool is_tight = plan->is_tight && !(extra_flags & BERTH_PLAN_NO_REUSE);
+  const uint64_t unit = is_tight ? 1 : plan->align;
+  berth__alias_concat(&d->alias, unit, guard); /* by activations alone: a copy costs time as well */
   berth__alias_branches(&d->alias);
-  d->load = berth__alias_load(&d->alias, plan->align, guard);
+  d->load = berth__alias_load(&d->alias, unit, guard);
   if (limits != NULL) BERTH__TRY(berth__alias_scratch(&d->alias, limits, plan->n_threads, err));
-  d->needs = berth__alias_load(&d->alias, plan->align, guard);
+  d->needs = berth__alias_load(&d->alias, unit, guard);
   return BERTH_OK;
 }
 
@@ -111,7 +113,7 @@ static berth_status search_alias(drafter *m, const berth__alias *alias, size_t v
                                  berth_error *err) {
   const berth_plan *plan = m->plan;
   berth__order_rules rules = {
-      .align = plan->align, .guard = m->guard, .in_place = !(plan->flags & BERTH_PLAN_NO_INPLACE)};
+      .align = plan->is_tight ? 1 : plan->align, .guard = m->guard, .in_place = !(plan->flags & BERTH_PLAN_NO_INPLACE)};
   bool has_parts = false;
   for (int parts = BERTH__PARTS_APART; parts <= (has_parts ? BERTH__PARTS_LEAST : BERTH__PARTS_APART); parts++) {
     berth__order_model model;

@@ -11,6 +11,7 @@
 typedef struct berth__limits {
   const char *device;
   uint64_t min_align; /* offsets are multiples of this, whatever the caller asks for */
+  bool takes_small;   /* values smaller than the alignment may lie at multiples of their own size */
   uint64_t max_block; /* the largest arena; 0: no limit */
   uint32_t flags;     /* of berth_plan_desc: always set for this device */
   /* Scratch for one step with n_threads workers. The tensors in call have no data yet. NULL: no op needs any. */

@@ -8,16 +8,11 @@
 
 #include "plan/buffers.h"
 
-static bool plan_over_is_packed(const berth__buffer *buffer) {
-  return buffer->kind != BERTH__BUFFER_PARAM && buffer->kind != BERTH__BUFFER_CONSTANT &&
-         buffer->kind != BERTH__BUFFER_PRELUDE && buffer->kind != BERTH__BUFFER_STATE;
-}
-
 /* One a step: what is alive there. */
 static void plan_over_measure(const berth_plan *plan, int64_t *load) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (!plan_over_is_packed(buffer) || berth__buffer_is_preparation(plan, buffer)) continue;
+    if (!berth__buffer_is_packed(buffer) || berth__buffer_is_preparation(plan, buffer)) continue;
     load[buffer->birth] += (int64_t)berth__buffer_room(plan, buffer);
     load[buffer->death] -= (int64_t)berth__buffer_room(plan, buffer);
   }
@@ -32,7 +27,8 @@ static bool could_lie_over(const berth_plan *plan, uint32_t step) {
   const berth__place *in = &plan->places[node->in[0]], *out = &plan->places[node->out[0]];
   if (out->is_view || out->in_place || out->born_inside || in->buffer == BERTH__NO_BUFFER) return false;
   const berth__buffer *buffer = &plan->buffers[in->buffer];
-  if (!plan_over_is_packed(buffer) || buffer->kind == BERTH__BUFFER_OUTPUT || buffer->death > step + 1) return false;
+  if (!berth__buffer_is_packed(buffer) || buffer->kind == BERTH__BUFFER_OUTPUT || buffer->death > step + 1)
+    return false;
   const berth__value *values = plan->graph->values;
   const berth_type type = values[node->in[0]].type;
   if (type == BERTH_F16 || type == BERTH_BF16) return false; /* computed in f32 band by band, and bands share lines */

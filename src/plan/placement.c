@@ -2,7 +2,11 @@
  *
  * Activations are packed first. Scratch lives for one step each, so it mostly falls into gaps of that packing; only
  * when it does not, and the bound leaves room for better, everything is packed together and the smaller result is
- * taken. */
+ * taken.
+ *
+ * Where buffers take their true size (a plan that is tight), they are first packed as if all were multiples of the
+ * alignment, which makes the problem easy to take apart, and then once more, quickly, as they are: the smaller
+ * placement stays. */
 #include "plan/placement.h"
 
 #include "base/cancel.h"
@@ -13,22 +17,19 @@ typedef struct packing {
   uint64_t *offsets;
   uint32_t *index; /* plan buffer of each */
   size_t n, n_activations;
+  bool as_they_are; /* not rounded up to the plan's alignment */
   berth_pack_result result;
 } packing;
-
-static bool plan_placement_is_packed(const berth__buffer *buffer) {
-  return buffer->kind != BERTH__BUFFER_PARAM && buffer->kind != BERTH__BUFFER_CONSTANT &&
-         buffer->kind != BERTH__BUFFER_PRELUDE && buffer->kind != BERTH__BUFFER_STATE;
-}
 
 static void plan_placement_collect(const berth_plan *plan, packing *p, bool scratch) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
-    if (!plan_placement_is_packed(buffer) || (buffer->kind == BERTH__BUFFER_SCRATCH) != scratch) continue;
+    if (!berth__buffer_is_packed(buffer) || (buffer->kind == BERTH__BUFFER_SCRATCH) != scratch) continue;
     if (berth__buffer_is_preparation(plan, buffer)) continue;
     p->index[p->n] = (uint32_t)i;
-    p->buffers[p->n++] = (berth_pack_buffer){.size = berth__buffer_room(plan, buffer),
-                                             .align = plan->align,
+    const uint64_t room = berth__buffer_room(plan, buffer), align = plan->align;
+    p->buffers[p->n++] = (berth_pack_buffer){.size = p->as_they_are ? room : (room + align - 1) & ~(align - 1),
+                                             .align = p->as_they_are ? berth__buffer_align(plan, buffer) : align,
                                              .lower = buffer->birth,
                                              .upper = buffer->death,
                                              .offset = BERTH_PACK_FREE};
@@ -53,16 +54,22 @@ static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size
   return p->result.cancelled ? berth__fail(err, BERTH_CANCELLED, "planning was cancelled") : BERTH_OK;
 }
 
-static uint64_t plan_placement_end_of(const packing *p, size_t first, size_t n) {
+static uint64_t plan_placement_end_of(const berth_plan *plan, const packing *p, size_t n) {
   uint64_t end = 0;
-  for (size_t i = first; i < n; i++)
-    if (p->buffers[i].size != 0 && p->offsets[i] + p->buffers[i].size > end) end = p->offsets[i] + p->buffers[i].size;
+  for (size_t i = 0; i < n; i++) {
+    const uint64_t room = berth__buffer_room(plan, &plan->buffers[p->index[i]]);
+    if (room != 0 && p->offsets[i] + room > end) end = p->offsets[i] + room;
+  }
   return end;
 }
 
 static void plan_placement_keep(berth_plan *plan, const packing *p, uint64_t base) {
   for (size_t i = 0; i < p->n; i++) plan->buffers[p->index[i]].offset = base + p->offsets[i];
-  uint64_t activations = plan_placement_end_of(p, 0, p->n_activations), all = plan_placement_end_of(p, 0, p->n);
+  uint64_t activations = plan_placement_end_of(plan, p, p->n_activations), all = plan_placement_end_of(plan, p, p->n);
+  if (all > activations) { /* what scratch above them does not begin at is theirs */
+    const uint64_t begin = (activations + plan->align - 1) & ~(plan->align - 1);
+    activations = begin < all ? begin : all;
+  }
   plan->info.activations_size = activations;
   plan->info.scratch_size = all - activations;
 }
@@ -118,9 +125,47 @@ static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t 
   if (info->optimal || size == activations) return BERTH_OK;
   BERTH__TRY(plan_placement_pack(plan, p, p->n, effort, err));
   info->pack_nodes += p->result.nodes;
-  info->optimal = p->result.optimal;
-  if (p->result.size < size) plan_placement_keep(plan, p, base);
+  const uint64_t worth = p->as_they_are ? plan->align : 1; /* bytes that scratch below activations should save */
+  info->optimal = p->result.optimal && (p->result.size == size || p->result.size + worth <= size);
+  if (p->result.size + worth <= size) plan_placement_keep(plan, p, base);
   return BERTH_OK;
+}
+
+/* Whether rounding up makes a difference. */
+static bool has_slack(const berth_plan *plan) {
+  for (size_t i = 0; i < plan->n_buffers; i++) {
+    const berth__buffer *buffer = &plan->buffers[i];
+    const bool is_packed = berth__buffer_is_packed(buffer) && !berth__buffer_is_preparation(plan, buffer);
+    if (is_packed && berth__buffer_room(plan, buffer) % plan->align != 0) return true;
+  }
+  return false;
+}
+
+#define QUICK_EFFORT 1 /* a simple placement is enough: what is small fills what the others leave */
+
+static berth_status place_as_they_are(berth_plan *plan, packing *p, uint64_t base, berth_error *err) {
+  berth_plan_info *info = &plan->info;
+  const berth_plan_info before = *info;
+  uint64_t *offsets = berth__alloc_array(plan->ctx, plan->n_buffers, sizeof *offsets);
+  if (offsets == NULL) return berth__fail_nomem(err, "packing");
+  for (size_t i = 0; i < plan->n_buffers; i++) offsets[i] = plan->buffers[i].offset;
+  p->n = 0;
+  p->as_they_are = true;
+  const berth_status status = plan_placement_place(plan, p, base, QUICK_EFFORT, err);
+  const uint64_t bound = info->activations_lower_bound, nodes = before.pack_nodes + info->pack_nodes;
+  const uint64_t size = info->activations_size + info->scratch_size;
+  const uint64_t rounded = before.activations_size + before.scratch_size;
+  if (size >= rounded) { /* the bound is that of buffers as they are, all the same */
+    const bool is_proven = rounded == bound;
+    const bool is_as_good = info->optimal && size == rounded;
+    for (size_t i = 0; i < plan->n_buffers; i++) plan->buffers[i].offset = offsets[i];
+    *info = before;
+    info->activations_lower_bound = bound;
+    info->optimal = is_proven || is_as_good;
+  }
+  info->pack_nodes = nodes;
+  berth__free(plan->ctx, offsets);
+  return status;
 }
 
 berth_status berth__placement(berth_plan *plan, uint64_t base, uint64_t effort, berth_error *err) {
@@ -133,6 +178,7 @@ berth_status berth__placement(berth_plan *plan, uint64_t base, uint64_t effort, 
     status = berth__fail_nomem(err, "packing");
   else
     status = plan_placement_place(plan, &p, base, effort, err);
+  if (status == BERTH_OK && has_slack(plan)) status = place_as_they_are(plan, &p, base, err);
   berth__free(ctx, p.buffers);
   berth__free(ctx, p.offsets);
   berth__free(ctx, p.index);

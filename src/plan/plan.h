@@ -58,7 +58,8 @@ struct berth_plan {
   char which[64];         /* of several, as the caller named it ("1", a part of a name); "": the first */
   berth__profile profile; /* what its scratch was sized by: its program is made with the same */
   uint32_t flags;
-  uint64_t align;
+  uint64_t align; /* of offsets, in general */
+  bool is_tight;  /* what shares bytes over time takes its true size, and what is small lies at any multiple of it */
   uint32_t n_threads;
   uint32_t n_steps;
   uint32_t n_prelude; /* of them: steps that run once */

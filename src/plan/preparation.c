@@ -23,7 +23,7 @@ typedef struct preparation {
 
 static berth_pack_buffer preparation_buffer(const berth_plan *plan, const berth__buffer *buffer) {
   return (berth_pack_buffer){.size = berth__buffer_room(plan, buffer),
-                             .align = plan->align,
+                             .align = berth__buffer_align(plan, buffer),
                              .lower = buffer->birth,
                              .upper = buffer->death < plan->n_prelude ? buffer->death : plan->n_prelude,
                              .offset = BERTH_PACK_FREE};
@@ -58,8 +58,8 @@ static void preparation_block(preparation *p) {
   for (size_t i = p->n_free; i <= n; i++) {
     const uint64_t next = i < n && p->buffers[i].offset < p->base ? p->buffers[i].offset : p->base;
     if (next > at)
-      p->buffers[p->n++] = (berth_pack_buffer){
-          .size = next - at, .align = p->plan->align, .lower = 0, .upper = p->plan->n_prelude, .offset = at};
+      p->buffers[p->n++] =
+          (berth_pack_buffer){.size = next - at, .align = 1, .lower = 0, .upper = p->plan->n_prelude, .offset = at};
     if (next == p->base) break;
     at = next + p->buffers[i].size;
   }

@@ -56,6 +56,19 @@ static void nothing_to_pack(void **state) {
   assert_true(r.optimal && r.fits && !r.infeasible && !r.cancelled);
 }
 
+/* Those of the largest alignment have gaps between them, whatever fills these. */
+static void alignments_that_differ_are_bounded(void **state) {
+  (void)state;
+  berth_pack_buffer b[4] = {buffer(65, 0, 1), buffer(65, 0, 1), buffer(65, 0, 1), buffer(4, 0, 1)};
+  for (int i = 0; i < 3; i++) b[i].align = 64;
+  b[3].align = 4;
+  uint64_t offset[4];
+  const berth_pack_result r = pack(b, 4, NULL, offset);
+  assert_int_equal(r.size, 2 * 128 + 65);
+  assert_int_equal(r.lower_bound, r.size);
+  assert_true(r.optimal);
+}
+
 static void sizes_and_lifetimes_of_zero(void **state) {
   (void)state;
   berth_pack_buffer b[] = {buffer(0, 0, 5), buffer(8, 2, 2),  buffer(4, 0, 5),
@@ -471,6 +484,7 @@ static void many_buffers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_to_pack),
+      cmocka_unit_test(alignments_that_differ_are_bounded),
       cmocka_unit_test(sizes_and_lifetimes_of_zero),
       cmocka_unit_test(touching_lifetimes_share),
       cmocka_unit_test(alignment),

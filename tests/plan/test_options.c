@@ -129,6 +129,31 @@ static void test_alignments(void **state) {
   assert_int_equal(plan_with(f, &desc)->align, 16);
 }
 
+/* Without an alignment that is asked for, activations take no more than their size, and none lies across two lines of
+ * the cache that has room in one. */
+static void test_small_values(void **state) {
+  fixture *f = *state;
+  f->graph = parse_graph(f->ctx,
+                         "input %in : f32[30]\nparam %w : f32[3]\n%a = reduce_sum(%in)\n%b = cast(%a) {to = \"f64\"}\n"
+                         "%c = cast(%a) {to = \"i8\"}\n%d = narrow(%in) {axes = [0], starts = [0], ends = [5]}\n"
+                         "%e = exp(%d)\noutput \"a\" = %a\noutput \"b\" = %b\noutput \"c\" = %c\noutput \"e\" = %e");
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  const berth_plan *plan = plan_with(f, &desc);
+  const berth_plan_info info = test_plan_info(plan);
+  assert_true(info.activations_size >= 120 + 20 + 4 + 8 + 1 && info.activations_size <= 160); /* some may be in gaps */
+  assert_int_equal(info.activations_lower_bound, 120 + 20 + 4 + 8 + 1);
+  for (size_t i = 0; i < plan->n_buffers; i++) {
+    const berth__buffer *buffer = &plan->buffers[i];
+    assert_true(buffer->size >= 64 || buffer->offset / 64 == (buffer->offset + buffer->size - 1) / 64);
+    assert_int_equal(buffer->offset % (buffer->size >= 64 || buffer->kind == BERTH__BUFFER_PARAM ? 64 : 1), 0);
+  }
+  assert_runs_alike(f->graph, &desc);
+  desc.align = 64;
+  plan = plan_with(f, &desc);
+  assert_int_equal(test_plan_info(plan).activations_size, 128 + 4 * 64);
+  for (size_t i = 0; i < plan->n_buffers; i++) assert_int_equal(plan->buffers[i].offset % 64, 0);
+}
+
 static void test_alignments_that_are_none(void **state) {
   fixture *f = *state;
   f->graph = parse_graph(f->ctx, CHAIN);
@@ -384,6 +409,7 @@ int main(void) {
       PLAN_TEST(test_no_reuse),
       PLAN_TEST(test_no_reuse_by_the_environment),
       PLAN_TEST(test_alignments),
+      PLAN_TEST(test_small_values),
       PLAN_TEST(test_alignments_that_are_none),
       PLAN_TEST(test_uniform),
       PLAN_TEST(test_guards),

@@ -26,7 +26,7 @@ static void test_text(void **state) {
                                      BERTH_PLAN_INPUTS_OUTSIDE);
   test_buffer text = report(plan, BERTH_REPORT_TEXT);
   assert_int_equal(strcmp(text.data,
-                          "# arena_size=320 total_unshared=640 saved=320\n"
+                          "# arena_size=272 total_unshared=640 saved=368\n"
                           "# offset\tsize\tnode\n"
                           "0\t80\tw\n"
                           "128\t4\tk\n"

@@ -67,13 +67,14 @@ static void close_cpu(berth__engine *engine) {
 static uint64_t cpu_scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call,
                             uint32_t n_threads, uint32_t flags) {
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(limits->ctx);
-  const berth__cpu_choice choice = berth__cpu_choose(&kernels, op, call, flags);
+  berth__cpu_choice choice = berth__cpu_choose(&kernels, op, call, flags);
   return berth__cpu_scratch(&choice, n_threads);
 }
 
 static berth__limits cpu_limits(void) {
   return (berth__limits){.device = "cpu",
                          .min_align = 16,
+                         .takes_small = true,
                          .max_block = 0,
                          .scratch = cpu_scratch,
                          .lies_over = true,

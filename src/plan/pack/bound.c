@@ -2,8 +2,12 @@
  *
  * Everything alive in a section has to be stacked, so no packing is lower than the largest load. Where sizes were
  * rounded up to a common alignment, only the topmost item of a section may do without its rounding, so the largest
- * tail in the section is taken off. A packing that is as low as this bound is proven optimal without any search. */
+ * tail in the section is taken off. Where alignments differ, those of the largest one are looked at alone as well,
+ * rounded up to it: whatever lies in between fills gaps at best. A packing that is as low as this bound is proven
+ * optimal without any search. */
 #include "plan/pack/bound.h"
+
+#include <stdbool.h>
 
 #include "plan/pack/prepare.h"
 #include "plan/pack/sort.h"
@@ -46,8 +50,8 @@ static berth_status subtract_tails(berth_context *ctx, const berth__pack_item *i
   return status;
 }
 
-berth_status berth__pack_lower_bound(berth_context *ctx, const berth__pack_item *items, uint32_t n, uint32_t n_sections,
-                                     int64_t *bound, berth_error *err) {
+static berth_status bound_of_loads(berth_context *ctx, const berth__pack_item *items, uint32_t n, uint32_t n_sections,
+                                   int64_t *bound, berth_error *err) {
   int64_t best = 0, largest_tail = 0;
   for (uint32_t i = 0; i < n; i++) {
     int64_t end = (items[i].fixed >= 0 ? items[i].fixed : 0) + items[i].size - items[i].tail;
@@ -64,4 +68,44 @@ berth_status berth__pack_lower_bound(berth_context *ctx, const berth__pack_item 
   berth__free(ctx, load);
   *bound = best;
   return status;
+}
+
+/* The largest alignment; 0: all have the same, or some item is fixed. */
+static int64_t largest_of_several(const berth__pack_item *items, uint32_t n) {
+  int64_t largest = 0;
+  bool differ = false;
+  for (uint32_t i = 0; i < n; i++) {
+    if (items[i].fixed >= 0) return 0;
+    differ = differ || items[i].align != items[0].align;
+    if (items[i].align > largest) largest = items[i].align;
+  }
+  return differ ? largest : 0;
+}
+
+static berth_status bound_of_largest(berth_context *ctx, const berth__pack_item *items, uint32_t n, uint32_t n_sections,
+                                     int64_t largest, int64_t *bound, berth_error *err) {
+  uint32_t count = 0;
+  berth__pack_item *some = berth__alloc_array(ctx, n, sizeof *some);
+  if (some == NULL) return berth__fail_nomem(err, "bounding a packing");
+  for (uint32_t i = 0; i < n; i++) {
+    if (items[i].align != largest) continue;
+    const int64_t size = items[i].size - items[i].tail;
+    some[count] = items[i];
+    some[count].size = berth__pack_align_up(size, largest);
+    some[count].tail = some[count].size - size;
+    count++;
+  }
+  const berth_status status = bound_of_loads(ctx, some, count, n_sections, bound, err);
+  berth__free(ctx, some);
+  return status;
+}
+
+berth_status berth__pack_lower_bound(berth_context *ctx, const berth__pack_item *items, uint32_t n, uint32_t n_sections,
+                                     int64_t *bound, berth_error *err) {
+  BERTH__TRY(bound_of_loads(ctx, items, n, n_sections, bound, err));
+  const int64_t largest = largest_of_several(items, n);
+  int64_t of_largest = 0;
+  if (largest != 0) BERTH__TRY(bound_of_largest(ctx, items, n, n_sections, largest, &of_largest, err));
+  if (of_largest > *bound) *bound = of_largest;
+  return BERTH_OK;
 }
