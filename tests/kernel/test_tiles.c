@@ -82,6 +82,7 @@ static void matrices(void **state) {
   check_matrix(TWO("f16[70, 40]", "f16[40, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-3);
   check_matrix(TWO("bf16[3, 33, 64]", "bf16[3, 64, 40]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
   check_matrix(TWO("bf16[20, 80]", "bf16[80, 17]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
+  check_matrix(TWO("bf16[10, 1100, 64]", "bf16[10, 64, 144]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
   check_matrix(TWO("f32[130, 200]", "f32[200, 48]") "%o = product(%a, %b) {columns = 48}" OUT, BERTH_COMPUTE_BF16,
                false, 3e-2);
 }

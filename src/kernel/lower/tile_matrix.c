@@ -246,6 +246,12 @@ static berth__x slot_of(const work *w, berth__x number) {
   return berth__x_rem(w->k, number, berth__x_i32(w->k, w->form->slots));
 }
 
+/* Whether units begin with a piece while they end the one before, which takes registers: where they are the limit, and
+ * not the memory that a small tile waits for. */
+static bool looks_ahead(const work *w) {
+  return w->sides[0].is_copied && w->sides[1].is_copied && w->form->threads == 256;
+}
+
 static void begin_pieces(const work *w, int64_t n_pieces) {
   berth__kernel *k = w->k;
   for (uint32_t i = 0; i + 1 < w->form->slots && copies(w); i++) {
@@ -269,7 +275,7 @@ static void sum_pieces(const work *w) {
   const int64_t depth = w->form->depth, n = (berth__tile_count(&w->tile->depth) + depth - 1) / depth;
   begin_pieces(w, n);
   wait_for_piece(w);
-  berth__x_ahead(k, w->sums, berth__x_i32(k, 0));
+  if (looks_ahead(w)) berth__x_ahead(k, w->sums, berth__x_i32(k, 0));
   const berth__x number = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, n), 1), count = berth__x_i32(k, n);
   const berth__x next = berth__x_affine(k, number, 1, 1), far = berth__x_affine(k, number, 1, w->form->slots - 1);
   if (copies(w)) {
@@ -285,7 +291,7 @@ static void sum_pieces(const work *w) {
   berth__x_if(k, berth__x_lt(k, next, count));
   put_both(w, slot_of(w, next));
   wait_for_piece(w);
-  berth__x_ahead(k, w->sums, slot_of(w, next));
+  if (looks_ahead(w)) berth__x_ahead(k, w->sums, slot_of(w, next));
   berth__x_end(k);
   berth__x_end(k);
 }
