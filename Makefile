@@ -1,9 +1,10 @@
 # A thin layer over CMake: the work is in CMakeLists.txt, CMakePresets.json and scripts/.
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
+PYTHON ?= $(shell command -v /usr/bin/python3 || echo python3)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run web serve check check-ort check-slow install bench bench-ort bench-llama bench-cuda format lint deps clean help
+.PHONY: all build run web serve check check-ort check-slow wheel deb dist install bench bench-ort bench-llama bench-cuda bench-python format lint deps clean help
 
 all: build
 
@@ -36,6 +37,17 @@ check-slow:
 	@scripts/install-deps.sh check
 	@JOBS=$(JOBS) scripts/check-slow.sh $(TESTS)
 
+wheel:
+	@scripts/install-deps.sh run
+	@JOBS=$(JOBS) BERTH_PYTHON_BUILD=build/wheel $(PYTHON) python/build_backend.py build/packages
+
+deb: build
+	@scripts/package-deb.sh build build/packages
+
+dist:
+	@scripts/install-deps.sh run
+	@JOBS=$(JOBS) scripts/dist.sh build/packages
+
 install: build
 	cmake --install build --prefix "$(PREFIX)"
 
@@ -55,6 +67,12 @@ bench-llama:
 
 bench-cuda: build
 	@python3 bench/cuda/bench_cuda.py --berth build/berth $(MODELS)
+
+bench-python:
+	@scripts/install-deps.sh run
+	@cmake --preset bench -DBERTH_PYTHON=ON >/dev/null
+	@cmake --build --preset bench --parallel $(JOBS) --target berth_python bench_python_one_op
+	@$(PYTHON) bench/python/bench_python.py build/measure
 
 format:
 	find $(wildcard include src tools tests bench examples python) -name '*.[ch]' | xargs clang-format -i
@@ -77,11 +95,15 @@ help:
 	@echo "make check      install what is missing, build with gcc (sanitizers) and clang, run every test and clang-tidy"
 	@echo "make check-ort  compare with ONNX Runtime on fresh inputs (it comes from npm, into build/ort)"
 	@echo "make check-slow the tests of GPUs in full: what takes minutes where a CPU plays the GPU; TESTS='webgpu' restricts it"
+	@echo "make wheel      a wheel of the Python package, for every Linux with the glibc that its name says: build/packages"
+	@echo "make deb        Debian packages: the library, what programs are built with, the tool with its manual"
+	@echo "make dist       an archive with a static berth for the CPU, which runs on any Linux"
 	@echo "make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make bench      build and run the benchmarks; DNNL=1 measures kernels beside oneDNN's"
 	@echo "make bench-ort  measure beside ONNX Runtime; MODELS='NAME...' restricts it, OUT=FILE keeps the table"
 	@echo "make bench-llama measure language models beside llama.cpp; MODELS='NAME...' restricts it, OUT=FILE keeps the tables"
 	@echo "make bench-cuda measure on an NVIDIA GPU beside Vulkan and PyTorch; MODELS='resnet50=FILE.onnx minilm=FILE.onnx,seq=128'"
+	@echo "make bench-python measure what a call from Python costs on top of C"
 	@echo "make format     clang-format on every C file"
 	@echo "make lint       clang-tidy on the library and the tool, with clang's analyzer"
 	@echo "make deps       install what a build needs and this machine lacks"

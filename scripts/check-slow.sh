@@ -13,5 +13,5 @@ webgpu_find && { webgpu_find_second || echo "skipped: check-slow: a second imple
 vocab_find || echo "skipped: check-slow: the vocabularies of llama.cpp: $vocab_reason"
 [ -z "$npm_wrong" ] || { echo "check-slow: $vocab_reason" >&2; exit 1; }
 export BERTH_TEST_SLOW=1 BERTH_TEST_TIMEOUT=${BERTH_TEST_TIMEOUT:-3600}
-[ $# -gt 0 ] || set -- gpu/ text/ fault/ ops/test_devices_gpu python/ webgpu wgsl
+[ $# -gt 0 ] || set -- gpu/ text/ fault/ ops/test_devices_gpu python/ install/ webgpu wgsl
 exec scripts/check.sh "$@"

@@ -44,6 +44,7 @@ if [ "$mode" = check ]; then
   compgen -G '/usr/include/python3.*/Python.h' >/dev/null || missing+=(python3-dev)
   [ -d /usr/lib/python3/dist-packages/numpy ] || missing+=(python3-numpy)
   have mypy || missing+=(mypy)
+  compgen -G '/usr/lib/python3*/ensurepip/__init__.py' >/dev/null || missing+=(python3-venv)
   have clang-format || missing+=(clang-format)
   have clang-tidy || missing+=(clang-tidy)
   [ -d /usr/share/libonnx-testdata ] || missing+=(libonnx-testdata)

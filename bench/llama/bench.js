@@ -2,7 +2,7 @@
 // berth beside llama.cpp: the same files, prompts and threads, each engine in a process of its own, round by round in
 // turn. Prints two tables in Markdown; progress goes to stderr.
 //   node bench.js --run LLAMA_RUN --lib LIBLLAMA --work FOLDER [--text FILE] [--threads 1,2] [--rounds 3] [--count 32]
-//                 [--windows 4] [--no-score] [--out FILE] NAME=MODEL.gguf...
+//                 [--windows 4] [--no-speed] [--no-score] [--out FILE] NAME=MODEL.gguf...
 // A file given by --out that has marks for it keeps what is around the tables, as docs/benchmarks.md does. --work is
 // for logits and decoded weights, which are removed again.
 const {spawnSync} = require('child_process');
@@ -15,6 +15,7 @@ function parse(argv) {
     const known = /^--(run|lib|work|text|threads|rounds|count|windows|out)$/.exec(argv[i]);
     if (known) options[known[1]] = argv[++i];
     else if (argv[i] === '--no-score') options.noScore = true;
+    else if (argv[i] === '--no-speed') options.noSpeed = true;
     else if (/^[^-][^=]*=./.test(argv[i])) options.models.push(argv[i].split(/=(.*)/s).slice(0, 2));
     else throw new Error(`there is no option ${argv[i]}`);
   }
@@ -73,6 +74,7 @@ function speedRow({name, threads, prefill, decode, load, first, rss, same, token
 }
 
 function speedTable(options, rows) {
+  if (rows.length === 0) return [];
   const three = (what) => `llama.cpp ${what} | berth ${what} | ratio`;
   return [
     `| model | threads | ${three('prefill tok/s')} | ${three('decode tok/s')} | ${three('load ms')} | ` +
@@ -103,7 +105,8 @@ function scoreRow({name, exact, llama, berth}) {
   const percent = (x) => `${(100 * x).toFixed(2)} %`, divergence = (x) => x.divergence.toExponential(2);
   const cells = [name, exact.scored, exact.perplexity.toFixed(4), llama.perplexity.toFixed(4),
     berth.perplexity.toFixed(4), `${(100 * (berth.perplexity / llama.perplexity - 1)).toFixed(3)} %`,
-    divergence(llama), divergence(berth), (berth.divergence / llama.divergence).toFixed(2),
+    divergence(llama), divergence(berth),
+    llama.divergence > 1e-9 ? (berth.divergence / llama.divergence).toFixed(2) : '', // f32 against itself
     percent(llama.same), percent(berth.same)];
   return `| ${cells.join(' | ')} |`;
 }
@@ -129,7 +132,7 @@ function measureAll(options) {
     }
   };
   for (const model of options.models) {
-    for (const threads of options.threads)
+    for (const threads of options.noSpeed ? [] : options.threads)
       attempt(`${model[0]}, ${counted(threads, 'thread')}`, speeds, () => {
         const row = measureSpeed(options, model, threads);
         note(`${model[0]}, ${counted(threads, 'thread')}: prefill ${faster(row.prefill)}, decode ${faster(row.decode)}`);
@@ -166,7 +169,7 @@ function main() {
   const result = measureAll(options), text = report(options, result);
   process.stdout.write(text);
   if (options.out) writeReport(options.out, text);
-  process.exitCode = result.failures.length > 0 || result.speeds.length === 0 ? 1 : 0;
+  process.exitCode = result.failures.length > 0 || result.speeds.length + result.scores.length === 0 ? 1 : 0;
 }
 
 try {

@@ -509,6 +509,21 @@ const op_row op_rows[] = {
      "three elements of each channel: the time is that of a channel",
      {BNORM("f32", "[1, 64, 56, 56]"), BNORM("f16", "[1, 64, 56, 56]"), BNORM("f64", "[1, 64, 56, 56]"),
       BNORM("f32", "[3000, 64]"), BNORM("f32", "[1000, 64, 3]")}},
+#define STEP(type)                                                                                                \
+  "input %w : " type "[512, 768]\ninput %g : " type "[512, 768]\ninput %m : " type "[512, 768]\ninput %v : " type \
+  "[512, 768]\ninput %r : f32[]\nconst %t : i64[] = [3]\n"
+    {"sgd",
+     NULL,
+     false,
+     NULL,
+     {STEP("f32") "%y, %z = sgd(%w, %g, %r, %m) {momentum = 0.9}",
+      STEP("f64") "%y, %z = sgd(%w, %g, %r, %m) {momentum = 0.9}", STEP("f32") "%y = sgd(%w, %g, %r)"}},
+    {"adamw",
+     NULL,
+     false,
+     NULL,
+     {STEP("f32") "%y, %z, %u = adamw(%w, %g, %m, %v, %r, %t)",
+      STEP("f64") "%y, %z, %u = adamw(%w, %g, %m, %v, %r, %t)"}},
     {"random_uniform",
      NULL,
      false,

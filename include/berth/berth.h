@@ -306,6 +306,39 @@ BERTH_API berth_status berth_graph_add(berth_graph *graph, const char *op, const
 BERTH_API berth_status berth_graph_output(berth_graph *graph, const char *name, berth_value value, berth_error *err);
 BERTH_API berth_status berth_graph_rename(berth_graph *graph, berth_value value, const char *name, berth_error *err);
 
+/* Gradients: adds nodes, of public ops, that compute the derivatives of `loss` (one number of a float type) by `n_of`
+ * values; grads[i] is the gradient of of[i], of its type and shape, to be named as an output or read by other nodes.
+ * BERTH_VALUE_NONE: the loss does not depend on it. UNSUPPORTED: a gradient would have to pass through an op that has
+ * no rule, or a rule needs an extent that is not known before the graph is bound; the message names the node. Taking
+ * the gradient of a gradient works. docs/training.md has the rules. */
+BERTH_API berth_status berth_graph_grad(berth_graph *graph, berth_value loss, const berth_value *of, size_t n_of,
+                                        berth_value *grads, berth_error *err);
+
+/* Training: the graph becomes one whose runs are steps. Params become states that start with their weights, the
+ * gradients of the loss by them are added, and so is the optimiser, which updates them in place. `learning_rate` is a
+ * new input, a scalar of f32, so that a schedule is what the caller writes into it. The optimiser's own states are
+ * named after the params: "w.velocity", "w.mean", "w.square"; "train.step" counts steps. Losses and weights are read as
+ * ever: outputs, and berth_session_state_read. When it fails, nothing has changed. */
+typedef enum berth_optimizer {
+  BERTH_OPTIMIZER_SGD = 0,  /* w -= rate (velocity = momentum velocity + gradient) */
+  BERTH_OPTIMIZER_ADAMW = 1 /* moments with bias correction; the decay of weights is apart from them */
+} berth_optimizer;
+
+typedef struct berth_train_desc {
+  uint32_t struct_size;
+  berth_optimizer optimizer;
+  double momentum;              /* SGD; 0: there is no velocity */
+  double beta1, beta2, epsilon; /* AdamW */
+  double weight_decay;          /* SGD adds it to the gradient, AdamW takes rate times it off the weight; 0: none */
+  double clip;                  /* the largest norm of all gradients together; 0: any. Keeps them all alive */
+  const berth_value *params;    /* what is trained; the other params stay as they are. NULL: all of a float type */
+  size_t n_params;
+} berth_train_desc;
+#define BERTH_TRAIN_DESC_INIT \
+  { (uint32_t)sizeof(berth_train_desc), BERTH_OPTIMIZER_ADAMW, 0.9, 0.9, 0.999, 1e-8, 0.01, 0, NULL, 0 }
+BERTH_API berth_status berth_graph_train(berth_graph *graph, berth_value loss, const berth_train_desc *desc,
+                                         berth_error *err);
+
 /* The whole graph. verify names the node that is wrong. parse reads what print writes. bind gives named dimensions
  * their extents and infers all shapes again, in a new graph whose values have the same numbers. */
 typedef berth_status (*berth_write_fn)(void *user, const char *text, size_t size); /* anything but OK stops */

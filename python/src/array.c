@@ -2,29 +2,21 @@
  * array of. */
 #include "py.h"
 
-PyObject *py_numpy(const char *name) {
-  static PyObject *numpy, *functions;
+PyObject *py_numpy(py_numpy_function function) {
+  static const char *const names[PY_N_NUMPY] = {"empty", "asarray", "ascontiguousarray", "dtype"};
+  static PyObject *functions[PY_N_NUMPY];
   static int is_missing;
-  if (is_missing) return NULL;
+  if (functions[function] != NULL || is_missing) return functions[function];
+  PyObject *numpy = PyImport_ImportModule("numpy");
   if (numpy == NULL) {
-    numpy = PyImport_ImportModule("numpy");
-    if (numpy == NULL) {
-      if (!PyErr_ExceptionMatches(PyExc_ImportError)) return NULL;
-      PyErr_Clear();
-      is_missing = 1;
-      return NULL;
-    }
-    functions = PyDict_New();
-  }
-  PyObject *found = functions != NULL ? PyDict_GetItemString(functions, name) : NULL;
-  if (found != NULL) return found;
-  found = PyObject_GetAttrString(numpy, name);
-  if (found == NULL || functions == NULL || PyDict_SetItemString(functions, name, found) < 0) {
-    Py_XDECREF(found);
+    if (!PyErr_ExceptionMatches(PyExc_ImportError)) return NULL;
+    PyErr_Clear();
+    is_missing = 1;
     return NULL;
   }
-  Py_DECREF(found); /* the dict keeps it */
-  return found;
+  functions[function] = PyObject_GetAttrString(numpy, names[function]); /* for good */
+  Py_DECREF(numpy);
+  return functions[function];
 }
 
 void py_array_release(py_array *array) {
@@ -57,7 +49,7 @@ static int array_from_buffer(PyObject *object, berth_type wanted, py_array *out)
 
 /* What numpy makes of it, in C order; a new reference. */
 static PyObject *array_from_numpy(PyObject *object, berth_type wanted, int is_buffer) {
-  PyObject *make = py_numpy(is_buffer ? "ascontiguousarray" : "asarray");
+  PyObject *make = py_numpy(is_buffer ? PY_NUMPY_ASCONTIGUOUSARRAY : PY_NUMPY_ASARRAY);
   if (make == NULL) {
     if (!PyErr_Occurred())
       PyErr_SetString(PyExc_TypeError, "an array is needed: something with the buffer protocol or __dlpack__");

@@ -122,7 +122,14 @@ typedef struct py_array {
  * one encoding serves two types; BERTH_TYPE_NONE: as it comes. */
 int py_array_get(PyObject *object, berth_type wanted, py_array *out);
 void py_array_release(py_array *array);
-PyObject *py_numpy(const char *name); /* a function of numpy, borrowed; NULL without an exception: no numpy */
+typedef enum py_numpy_function {
+  PY_NUMPY_EMPTY,
+  PY_NUMPY_ASARRAY,
+  PY_NUMPY_ASCONTIGUOUSARRAY,
+  PY_NUMPY_DTYPE,
+  PY_N_NUMPY
+} py_numpy_function;
+PyObject *py_numpy(py_numpy_function function);            /* borrowed; NULL without an exception: there is no numpy */
 PyObject *py_dlpack_open(PyObject *object, py_array *out); /* the capsule; host memory in C order */
 
 /* ---- Graphs, plans, sessions ---- */

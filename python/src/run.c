@@ -209,7 +209,7 @@ static int run_choose(run_call *c, PyObject *names) {
 
 /* An array for a result of this shape, and its memory. */
 static int run_room(const py_port *port, uint32_t rank, const int64_t *dim, int is_planned, run_result *r) {
-  PyObject *empty = py_numpy("empty");
+  PyObject *empty = py_numpy(PY_NUMPY_EMPTY);
   if (empty == NULL && PyErr_Occurred()) return -1;
   if (empty == NULL) {
     r->array = (PyObject *)py_tensor_new(port->type, rank, dim);

@@ -93,7 +93,7 @@ static int session_port_bound(py_session *self, py_port *port, uint32_t index, i
   }
   port->is_bounded = berth_graph_bounds(bound, port->value) != 0;
   Py_CLEAR(port->empty);
-  PyObject *shape = py_extents(port->rank, port->dim), *dtype = py_numpy("dtype");
+  PyObject *shape = py_extents(port->rank, port->dim), *dtype = py_numpy(PY_NUMPY_DTYPE);
   PyObject *type = dtype != NULL ? PyObject_CallFunction(dtype, "s", py_element_of(port->type)->numpy) : NULL;
   if (shape != NULL && type != NULL) port->empty = PyTuple_Pack(2, shape, type);
   Py_XDECREF(shape);

@@ -54,7 +54,7 @@ py_tensor *py_tensor_view(void *data, berth_type type, uint32_t rank, const int6
 
 PyObject *py_tensor_array(py_tensor *tensor) {
   if (tensor == NULL) return NULL;
-  PyObject *asarray = py_numpy("asarray");
+  PyObject *asarray = py_numpy(PY_NUMPY_ASARRAY);
   if (asarray == NULL) return PyErr_Occurred() ? (Py_DECREF(PY_OBJECT(tensor)), NULL) : (PyObject *)tensor;
   PyObject *array = PyObject_CallFunctionObjArgs(asarray, (PyObject *)tensor, NULL);
   Py_DECREF(PY_OBJECT(tensor));
@@ -145,7 +145,7 @@ static PyObject *tensor_release(PyObject *object, PyObject *unused) {
 static PyObject *tensor_numpy(PyObject *object, PyObject *unused) {
   (void)unused;
   if (tensor_is_dead((py_tensor *)object)) return NULL;
-  PyObject *asarray = py_numpy("asarray");
+  PyObject *asarray = py_numpy(PY_NUMPY_ASARRAY);
   if (asarray != NULL) return PyObject_CallFunctionObjArgs(asarray, object, NULL);
   if (!PyErr_Occurred()) PyErr_SetString(PyExc_ImportError, "numpy is not installed");
   return NULL;

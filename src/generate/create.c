@@ -132,6 +132,7 @@ static berth_status create_all(berth_generator *g, const char *path, berth__mapp
   BERTH__TRY(berth__generator_fingerprint(g, err));
   BERTH__TRY(berth__sampler_set(g->ctx, &g->sampler, g->desc.sampling, err));
   BERTH__TRY(create_session(g, err));
+  berth__gguf_rest_header(g->model); /* all of it was read for the tokenizer's index; texts need a few pages */
   berth_generator_reset(g);
   return BERTH_OK;
 }

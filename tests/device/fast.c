@@ -99,7 +99,8 @@ static void infer_out(state *s) {
   }
 }
 
-static void start(state *s, const fast_case *c) {
+/* Elements cost more than all the rest: without has_all, there are those alone that shapes follow from. */
+static void start_with(state *s, const fast_case *c, bool has_all) {
   memset(s, 0, sizeof *s);
   s->c = c;
   s->op = berth__op_find(NULL, c->op);
@@ -116,11 +117,13 @@ static void start(state *s, const fast_case *c) {
     const size_t offset = o->layout == FAST_OFFSET ? berth_type_size(o->type) : 0;
     s->in_block[i] = take(s->in_size[i] + offset);
     s->in[i].data = (char *)s->in_block[i] + offset;
-    fill(o, &s->in[i], count, i + 1);
+    if (has_all || (s->op->family->valued >> i & 1u) != 0) fill(o, &s->in[i], count, i + 1);
   }
   make_attrs(s);
   infer_out(s);
 }
+
+static void start(state *s, const fast_case *c) { start_with(s, c, true); }
 
 static void finish(state *s) {
   for (uint32_t i = 0; i < s->n_in; i++) free(s->in_block[i]);
@@ -303,7 +306,7 @@ int64_t fast_grain(const fast_case *c) {
 
 static berth__cpu_choice choice_of(const fast_case *c, const berth__cpu_isa *isa, uint32_t flags) {
   state s;
-  start(&s, c);
+  start_with(&s, c, false);
   const berth_op_call call = call_of(&s, s.out);
   const berth__cpu_choice choice = berth__cpu_choose(&(berth__cpu_kernels){.isa = isa}, s.op, &call, flags);
   finish(&s);

@@ -339,6 +339,20 @@ static fast_case winograd_case(const shape *s, const lists *l, int64_t tile, int
   return c;
 }
 
+static void winograd_of_bounded_extents(void **state) {
+  static const shape shapes[] = {{5, 37, 41, 16, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+                                 {30, 7, 6, 40, 20, 3, 1, 1, 1, 1, true, FAST_PLAIN}};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < 2; k++)
+      for (uint32_t axis = 0; axis < 3; axis++) {
+        const lists l = lists_of(&shapes[k]);
+        const fast_case c = winograd_case(&shapes[k], &l, 4, isa->panel);
+        fast_check_bounds(&c, 0, axis, 1, isa);
+      }
+}
+
 static void winograd_shapes(void **state) {
   static const shape shapes[] = {
       {1, 8, 8, 16, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},   {2, 7, 13, 9, 7, 3, 1, 1, 1, 1, false, FAST_PADDED},
@@ -597,6 +611,7 @@ int main(void) {
       cmocka_unit_test(tails_over),
       cmocka_unit_test(depthwise_axes),
       cmocka_unit_test(convolutions_of_bounded_extents),
+      cmocka_unit_test(winograd_of_bounded_extents),
       cmocka_unit_test(depthwise_tails),
       cmocka_unit_test(winograd_shapes),
       cmocka_unit_test(winograd_tails),

@@ -166,6 +166,32 @@ static void every_layout(void **state) {
       for (size_t b = 0; b < N_LAYOUTS; b++) check_plain(&plain_shapes[i], layouts[a], layouts[b]);
 }
 
+/* Scratch that is planned for upper bounds of rows, of the length of sums, and of columns. */
+static void products_of_bounded_extents(void **state) {
+  static const berth_type types[] = {BERTH_F32, BERTH_F16};
+  const plain_shape shapes[] = {
+      {F32(150, 33), F32(33, 70)}, {F32(90, 1100), F32(1100, 40)}, {F32(70, 20), F32(20, 700)}};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (size_t i = 0; i < 3; i++)
+    for (size_t t = 0; t < 2; t++)
+      for (fast_layout layout = FAST_PLAIN; layout <= FAST_REVERSED; layout++) {
+        fast_case c = {.op = "matmul", .in = {shapes[i].a, shapes[i].b}};
+        c.in[0].type = c.in[1].type = types[t];
+        c.in[0].layout = layout;
+        fast_check_bounds(&c, 0, 0, 1, NULL);
+        fast_check_bounds(&c, 1, 1, 1, NULL);
+      }
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t t = 0; t < 2; t++) {
+      const packed_shape shape = {2, 70, 33, 300, FAST_REVERSED, true};
+      fast_case c = packed_case(&shape, isa->panel);
+      c.in[0].type = c.in[1].type = c.in[2].type = types[t];
+      fast_check_bounds(&c, 0, 0, 1, isa);
+      fast_check_bounds(&c, 0, 1, 1, isa);
+    }
+}
+
 static void lines(void **state) {
   const fast_case cases[] = {{.op = "matmul", .in = {F32(40), F32(40)}, .absolute = tolerance(40)},
                              {.op = "matmul", .in = {F32(40), F32(3, 40, 50)}, .absolute = tolerance(40)},
@@ -381,6 +407,11 @@ static void bytes_in_blocks_are_exact(void **state) {
       c.in[0].n_values = sizeof whole / sizeof *whole;
       c.absolute = 0.01; /* of sums of f32 up to 20,000 */
       fast_check(&c);
+      c = blocks_case(block_types[t], m, 1280, 3); /* two slices and a half */
+      c.in[0].values = whole;
+      c.in[0].n_values = sizeof whole / sizeof *whole;
+      c.absolute = 0.1;
+      fast_check(&c);
     }
 }
 
@@ -427,6 +458,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_height_and_width),
       cmocka_unit_test(larger_than_a_block),
+      cmocka_unit_test(products_of_bounded_extents),
       cmocka_unit_test(nothing_to_sum),
       cmocka_unit_test(epilogues),
       cmocka_unit_test(sums_in_place),

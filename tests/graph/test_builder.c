@@ -73,7 +73,7 @@ static void check_value(fixture *f, berth_value value, const char *spec) {
 
 typedef struct op_case {
   const char *op;
-  const char *in[5]; /* "": left out */
+  const char *in[6]; /* "": left out */
   const char *out[4];
   berth_attr attrs[3];
 } op_case;
@@ -233,6 +233,11 @@ static const op_case op_cases[] = {
     {"rms_norm", {"f32 n, 3", "f32 3"}, {"f32 n, 3"}, {{0}}},
     {"group_norm", {"f32 n, 4, 5"}, {"f32 n, 4, 5"}, {INT("groups", 2)}},
     {"batch_norm", {"f32 n, 4, 5", "f32 4", "f32 4", "f32 4", "f32 4"}, {"f32 n, 4, 5"}, {{0}}},
+    {"sgd", {"f32 n, 3", "f32 n, 3", "f32"}, {"f32 n, 3"}, {{0}}},
+    {"adamw",
+     {"f32 n, 3", "f32 n, 3", "f32 n, 3", "f32 n, 3", "f32", "i64"},
+     {"f32 n, 3", "f32 n, 3", "f32 n, 3"},
+     {FLOAT("beta1", 0.5)}},
     {"reshape", {"f32 n, 6"}, {"f32 n, 3, 2"}, {DIMS("shape", {"n", 0}, {NULL, 3}, {NULL, -1})}},
     {"flatten", {"f32 n, 6, 2"}, {"f32 n, 12"}, {{0}}},
     {"squeeze", {"f32 n, 1, 2"}, {"f32 n, 2"}, {INTS("axes", 1)}},
@@ -286,8 +291,8 @@ static size_t count(const char *const *texts, size_t limit) {
 
 static void build_case(const op_case *c) {
   fixture f;
-  berth_value in[5], out[4] = {0};
-  size_t n_in = count(c->in, 5), n_out = count(c->out, 4), n_attrs = 0;
+  berth_value in[6], out[4] = {0};
+  size_t n_in = count(c->in, 6), n_out = count(c->out, 4), n_attrs = 0;
   start(&f);
   add_input(&f, "anchor", "f32 n"); /* a named dimension that attributes may use */
   for (size_t i = 0; i < n_in; i++) in[i] = c->in[i][0] != '\0' ? add_input(&f, NULL, c->in[i]) : BERTH_VALUE_NONE;

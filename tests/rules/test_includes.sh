@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who may include whom: base <- ops <- graph <- {import, pass <- rewrite} <- plan <- device <- session <- generate <- tools. The kernels in
+# Who may include whom: base <- ops <- graph <- {grad, import, pass <- rewrite} <- plan <- device <- session <- generate <- tools. The kernels in
 # src/kernel stand beside the graph: ops <- kernel <- device. Texts need files alone: import <- text <- session.
 # The rules in words, and why, are in CONTRIBUTING.md.
 set -uo pipefail
@@ -9,7 +9,7 @@ set -uo pipefail
 find_violations() {
   (cd "$1" && find src -name '*.[ch]' -o -name '*.def' | xargs grep -Hn '^ *# *include *"' || true) | awk -F: '
     BEGIN {
-      n = split("base ops kernel graph import pass rewrite plan device text session generate", order, " ")
+      n = split("base ops kernel graph grad import pass rewrite plan device text session generate", order, " ")
       for (i = 1; i <= n; i++) rank[order[i]] = i
     }
     {
@@ -30,9 +30,9 @@ find_violations() {
     }'
 }
 
-# The tools use the public header and their own files.
+# The tools and the Python extension use the public header and their own files.
 find_tool_violations() {
-  (cd "$1" && find tools -name '*.[ch]' | xargs grep -Hn '^ *# *include *"' || true) |
+  (cd "$1" && find tools $(ls -d python 2>/dev/null) -name '*.[ch]' | xargs grep -Hn '^ *# *include *"' || true) |
     grep -v '"berth/berth.h"' | grep '"[^"]*/[^"]*"'
 }
 
@@ -48,7 +48,7 @@ check "tools include the public header alone" nothing_from find_tool_violations 
 # The checks themselves must be able to find something.
 wrong=$(mktemp -d)
 trap 'rm -rf "$wrong"' EXIT
-mkdir -p "$wrong/src/ops" "$wrong/src/text" "$wrong/src/kernel" "$wrong/src/pass" "$wrong/src/plan" "$wrong/src/device/cpu" "$wrong/tools/berth"
+mkdir -p "$wrong/src/ops" "$wrong/src/text" "$wrong/src/kernel" "$wrong/src/pass" "$wrong/src/plan" "$wrong/src/device/cpu" "$wrong/tools/berth" "$wrong/python/src"
 echo '#include "plan/plan.h"' >"$wrong/src/ops/up.c"
 echo '  #  include "import/npy/npy.h"' >"$wrong/src/pass/across.c"
 echo '#include "graph/graph.h"' >"$wrong/src/kernel/upward.c"
@@ -61,4 +61,6 @@ for name in up across upward beside bare deep far; do
   check "the rule finds $name.c" grep -q "$name.c" <(find_violations "$wrong")
 done
 check "the rule finds a tool that looks inside" grep -q inside.c <(find_tool_violations "$wrong")
+echo '#include "graph/graph.h"' >"$wrong/python/src/deep_down.c"
+check "the rule finds an extension that looks inside" grep -q deep_down.c <(find_tool_violations "$wrong")
 tap_done

@@ -484,7 +484,7 @@ async function checkReadme() {
   for (const [i, example] of examples.entries()) {
     await check(`example ${i + 1} of the README runs`, async () => {
       const file = join(folder, `example${i}.mjs`);
-      const code = example.replaceAll(/from 'berth'/g, `from '${pathToFileURL(join(site, 'package/berth.js'))}'`)
+      const code = example.replaceAll(/from 'berth-arena'/g, `from '${pathToFileURL(join(site, 'package/berth.js'))}'`)
         .replaceAll('model.onnx', join(source, 'tests/onnx/models/small.onnx'))
         .replaceAll('model.gguf', join(source, 'examples/tale/tale.gguf'));
       writeFileSync(file, code.replaceAll('console.log', 'globalThis.said.push'));

@@ -178,7 +178,7 @@ static void score(const engine *e, const options *o) {
   printf("{\"perplexity\": %.6f, \"scored\": %zu, \"windows\": %zu, \"ms\": %.1f", exp(s.nats / (double)s.scored),
          s.scored, windows, ms);
   if (s.against != NULL)
-    printf(", \"divergence\": %.9f, \"same\": %.6f, \"apart\": %.6f", s.divergence / (double)s.scored,
+    printf(", \"divergence\": %.6e, \"same\": %.6f, \"apart\": %.6f", s.divergence / (double)s.scored,
            (double)s.same / (double)s.scored, s.apart);
   printf("}\n");
   if (s.keep != NULL && fclose(s.keep) != 0) engine_stop("%s is not whole", o->keep);

@@ -23,7 +23,7 @@ typedef struct blocks_row_x {
 
 /* Some rows of x in scratch. */
 typedef struct blocks_x {
-  int64_t depth, copies; /* 2: with -q behind each row */
+  int64_t depth, copies; /* 2: with -q behind each row, or bytes as numbers of 16 bits */
   int8_t *q;
   float *scale, *sum, *sums;
 } blocks_x;
@@ -51,6 +51,8 @@ static inline blocks_row_x blocks_row_of(const blocks_x *x, int64_t row) {
 #define blocks_quantise BERTH__PER_ISA(berth__blocks_quantise)
 #define blocks_copies BERTH__PER_ISA(berth__blocks_copies)
 #define blocks_arrange BERTH__PER_ISA(berth__blocks_arrange)
+#define blocks_copies_many BERTH__PER_ISA(berth__blocks_copies_many)
+#define blocks_arrange_many BERTH__PER_ISA(berth__blocks_arrange_many)
 #define blocks_dot_of BERTH__PER_ISA(berth__blocks_dot_of)
 #define blocks_split_of BERTH__PER_ISA(berth__blocks_split_of)
 #define blocks_panel_bytes BERTH__PER_ISA(berth__blocks_panel_bytes)
@@ -72,6 +74,9 @@ blocks_split blocks_split_of(berth_type type);
  * apart. A slice of the weight's rows at a time is taken apart and laid side by side in scratch, the panel: it stays in
  * the first cache while all rows of x go over it. */
 uint64_t blocks_panel_bytes(berth_type type, int64_t depth);
+/* How that wants rows of x, after blocks_quantise. */
+int64_t blocks_copies_many(berth_type type);
+void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row);
 void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
                     float *out);
 

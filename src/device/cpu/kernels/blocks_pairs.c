@@ -1,9 +1,10 @@
 /* As blocks_panel.c, for AVX2, which has no instruction that sums four products of bytes into 32 bits: it sums two of
  * an unsigned and a signed byte in 16 bits. Numbers are made unsigned, and what was added goes into the offset. Those
- * of most formats are so small then that the sums of several pairs fit into 16 bits (a chain); bytes are split into
- * halves of four bits, and 16 times the sum of the upper halves is added to that of the lower.
+ * of most formats are so small then that the sums of several pairs fit into 16 bits (a chain). Others are made 16 bits
+ * wide, and so is x: products of two pairs are summed in 32 bits. That is twice the instructions, but less than to
+ * split bytes into halves of four bits, which has to put the sums together again.
  *
- * A tile is 4 rows of x and two vectors of numbers: 16 columns, or both halves of 8. */
+ * A tile is 4 rows of x and two vectors of numbers, 16 columns. */
 #include "base/blocks_split.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
@@ -23,9 +24,9 @@
 /* How the numbers of a format are multiplied. */
 typedef struct pairs_manner {
   int group;
-  int shift; /* what is added to the numbers, so that none is negative */
-  int chain; /* pairs that are summed in 16 bits: chain * 2 * 127 * (the largest number) < 32768 */
-  bool is_split;
+  int shift;    /* what is added to the numbers, so that none is negative */
+  int chain;    /* pairs that are summed in 16 bits: chain * 2 * 127 * (the largest number) < 32768 */
+  bool is_wide; /* numbers of 16 bits, as they are; no format of these has offsets */
 } pairs_manner;
 
 static pairs_manner pairs_manner_of(berth_type type) {
@@ -41,16 +42,15 @@ static pairs_manner pairs_manner_of(berth_type type) {
     case BERTH_Q2_K: m.chain = 4; break;
     case BERTH_Q3_K: m.shift = 4, m.chain = 4; break;
     case BERTH_Q6_K: m.shift = 32, m.chain = 2; break;
-    case BERTH_IQ2_XXS: m.shift = 43, m.chain = 1; break;
-    default: m.shift = 128, m.is_split = true; break;
+    default: m.is_wide = true; break;
   }
   return m;
 }
 
 /* ---- The panel: factors and offsets of 16 columns for each group, then their numbers ----
  *
- * Four elements of 8 columns are a vector. The vectors of columns 0 to 7 and 8 to 15 lie beside each other; where
- * numbers are split, the lower and the upper halves do, of columns 0 to 7 first. */
+ * Four elements of 8 columns are a vector, or two where numbers are wide. The vectors of columns 0 to 7 and 8 to 15 lie
+ * beside each other. */
 
 typedef struct pairs_panel {
   float *factor, *offset; /* [groups][16] */
@@ -58,7 +58,7 @@ typedef struct pairs_panel {
 } pairs_panel;
 
 static uint64_t pairs_numbers_bytes(const pairs_manner *m, int64_t depth) {
-  return (uint64_t)depth / 4 * STEP * (m->is_split ? 2 : 1);
+  return (uint64_t)depth / 4 * STEP * (m->is_wide ? 2 : 1);
 }
 
 static pairs_panel pairs_panel_in(const pairs_manner *m, int64_t depth, const void *panel) {
@@ -122,19 +122,23 @@ static inline void pairs_scales(const pairs_unpacking *u, int64_t block) {
   vf_store(u->offset + block * VF_PANEL, vf_set1((float)-u->manner.shift) * factor);
 }
 
+/* Four bytes of each row as pairs of 16 bits: the first two, then the others. */
+static inline void pairs_store_wide(const pairs_unpacking *u, int64_t element, vi x) {
+  const vi first = _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13));
+  const vi second =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, 2, -1, 3, -1, 6, -1, 7, -1, 10, -1, 11, -1, 14, -1, 15));
+  uint8_t *to = u->numbers + element / 2 * STEP;
+  _mm256_storeu_si256((vi *)to, _mm256_srai_epi16(_mm256_shuffle_epi8(x, first), 8));
+  _mm256_storeu_si256((vi *)(to + STEP), _mm256_srai_epi16(_mm256_shuffle_epi8(x, second), 8));
+}
+
 static void pairs_unpack_q8_0(const pairs_unpacking *u) {
-  const vi half = _mm256_set1_epi8(15), sign = _mm256_set1_epi8(-128);
   for (int64_t b = 0; b < u->depth / 32; b++) {
     vi x[VF_LANES];
     pairs_scales(u, b);
     for (int r = 0; r < VF_LANES; r++) x[r] = blocks_load(u->row[r] + b * 34 + 2);
     pairs_turn(x);
-    for (int i = 0; i < VF_LANES; i++) {
-      const vi all = _mm256_xor_si256(x[i], sign);
-      uint8_t *to = u->numbers + (b * 8 + i) * STEP;
-      _mm256_storeu_si256((vi *)to, _mm256_and_si256(all, half));
-      _mm256_storeu_si256((vi *)(to + 32), _mm256_and_si256(_mm256_srli_epi16(all, 4), half));
-    }
+    for (int i = 0; i < VF_LANES; i++) pairs_store_wide(u, b * 32 + i * 4, x[i]);
   }
 }
 
@@ -235,7 +239,6 @@ static void pairs_unpack_row(const pairs_unpacking *u, const uint8_t *w, int64_t
 }
 
 static void pairs_unpack_any(const pairs_unpacking *u) {
-  const vi half = _mm256_set1_epi8(15);
   const int64_t per = DEEP / (int64_t)berth_type_storage(u->type).elements * u->bytes;
   berth__block_parts rows[VF_LANES];
   memset(rows, 0, sizeof rows);
@@ -247,12 +250,11 @@ static void pairs_unpack_any(const pairs_unpacking *u) {
       vi x[VF_LANES];
       for (int r = 0; r < VF_LANES; r++) x[r] = blocks_load(rows[r].q + k);
       pairs_turn(x);
-      for (int i = 0; i < VF_LANES; i++) {
-        uint8_t *to = u->numbers + ((at + k) / 4 + i) * STEP;
-        const vi upper = _mm256_and_si256(_mm256_srli_epi16(x[i], 4), half);
-        _mm256_storeu_si256((vi *)to, u->manner.is_split ? _mm256_and_si256(x[i], half) : x[i]);
-        if (u->manner.is_split) _mm256_storeu_si256((vi *)(to + 32), upper);
-      }
+      for (int i = 0; i < VF_LANES; i++)
+        if (u->manner.is_wide)
+          pairs_store_wide(u, at + k + i * 4, x[i]);
+        else
+          pairs_store(u, at + k + i * 4, x[i]);
     }
   }
 }
@@ -282,9 +284,7 @@ static void pairs_unpack(berth_type type, const uint8_t *w, int64_t row_bytes, i
       u.row[r] = w + (first + r < columns ? first + r : columns - 1) * row_bytes;
     u.factor = to.factor + first;
     u.offset = to.offset + first;
-    u.numbers =
-        to.numbers + (u.manner.is_split ? (uint64_t)(first / VF_LANES) * pairs_numbers_bytes(&u.manner, depth) / 2
-                                        : (uint64_t)first * 4);
+    u.numbers = to.numbers + first * 4;
     pairs_unpack_eight(&u);
   }
 }
@@ -316,21 +316,33 @@ INLINED void pairs_chain(const int8_t *const *x, int64_t at, const uint8_t *w, c
   }
 }
 
-/* Sums of one group: in count[r][0] and [1], or all in count[r][0] where the vectors are halves of numbers. */
+/* Sums of one group. */
 INLINED void pairs_group(const int8_t *const *x, int64_t at, const uint8_t *w, const int rows, const int group,
-                         const int chain, const bool is_split, vi count[ROWS][2]) {
-  const vi ones = _mm256_set1_epi16(1), sixteen = _mm256_set1_epi16(16);
+                         const int chain, vi count[ROWS][2]) {
+  const vi ones = _mm256_set1_epi16(1);
   UNROLL for (int c = 0; c < group / 4; c += chain) {
     vi part[ROWS][2];
     pairs_chain(x, at + c * 4, w, rows, chain, part);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < 2; v++) {
+      const vi sum = _mm256_madd_epi16(part[r][v], ones);
+      count[r][v] = c == 0 ? sum : vi_add(count[r][v], sum);
+    }
+  }
+}
+
+/* The same of numbers of 16 bits. */
+INLINED void pairs_group_wide(const int8_t *const *x, int64_t at, const uint8_t *w, const int rows, vi count[ROWS][2]) {
+  UNROLL for (int i = 0; i < BLOCKS_X / 2; i++) {
+    const vi first = vi_load(w + (at / 2 + i) * STEP), second = vi_load(w + (at / 2 + i) * STEP + 32);
     UNROLL for (int r = 0; r < rows; r++) {
-      const vi a = _mm256_madd_epi16(part[r][0], ones), b = _mm256_madd_epi16(part[r][1], is_split ? sixteen : ones);
-      if (is_split) {
-        count[r][0] = c == 0 ? vi_add(a, b) : vi_add(count[r][0], vi_add(a, b));
-      } else {
-        count[r][0] = c == 0 ? a : vi_add(count[r][0], a);
-        count[r][1] = c == 0 ? b : vi_add(count[r][1], b);
-      }
+      const vi two = pairs_four(x[r] + 2 * at + i * 4);
+      vi a = _mm256_madd_epi16(first, two), b = _mm256_madd_epi16(second, two);
+      KEEP_ORDER(a);
+      KEEP_ORDER(b);
+      count[r][0] = i == 0 ? a : vi_add(count[r][0], a);
+      count[r][1] = i == 0 ? b : vi_add(count[r][1], b);
+      KEEP_ORDER(count[r][0]);
+      KEEP_ORDER(count[r][1]);
     }
   }
 }
@@ -343,73 +355,84 @@ typedef struct pairs_tile {
   float *out;
 } pairs_tile;
 
-INLINED void pairs_run(const pairs_tile *t, const int rows, const int group, const int chain, const bool is_split) {
-  const int vectors = is_split ? 1 : 2;
+INLINED void pairs_run(const pairs_tile *t, const int rows, const int group, const int chain, const bool is_wide) {
   const int8_t *x[ROWS];
   const float *scale[ROWS], *sum[ROWS];
   vf total[ROWS][2];
   UNROLL for (int r = 0; r < rows; r++) {
     const blocks_row_x from = blocks_row_of(t->x, t->row + r);
-    x[r] = from.q + t->first;
+    x[r] = from.q + (is_wide ? 2 : 1) * t->first;
     scale[r] = from.scale + t->first / BLOCKS_X;
     sum[r] = (group == BLOCKS_X ? from.sums : from.sum) + t->first / group;
-    UNROLL for (int v = 0; v < vectors; v++) total[r][v] =
+    UNROLL for (int v = 0; v < 2; v++) total[r][v] =
         t->first != 0 ? vf_load(t->out + r * VF_PANEL + v * VF_LANES) : vf_zero();
   }
   for (int64_t at = 0, g = 0; at < t->depth; at += group, g++) {
     vi count[ROWS][2];
-    pairs_group(x, at, t->numbers, rows, group, chain, is_split, count);
-    UNROLL for (int v = 0; v < vectors; v++) {
+    if (is_wide)
+      pairs_group_wide(x, at, t->numbers, rows, count);
+    else
+      pairs_group(x, at, t->numbers, rows, group, chain, count);
+    UNROLL for (int v = 0; v < 2; v++) {
       const vf factor = vf_load(t->factor + g * VF_PANEL + v * VF_LANES);
       const vf offset = vf_load(t->offset + g * VF_PANEL + v * VF_LANES);
       UNROLL for (int r = 0; r < rows; r++) {
         total[r][v] = vf_fma(vf_from_int(count[r][v]), factor * vf_set1(scale[r][at / BLOCKS_X]), total[r][v]);
-        total[r][v] = vf_fma(offset, vf_set1(sum[r][g]), total[r][v]);
+        if (!is_wide) total[r][v] = vf_fma(offset, vf_set1(sum[r][g]), total[r][v]);
       }
     }
   }
   UNROLL for (int r = 0; r < rows; r++) {
-    UNROLL for (int v = 0; v < vectors; v++) vf_store(t->out + r * VF_PANEL + v * VF_LANES, total[r][v]);
+    UNROLL for (int v = 0; v < 2; v++) vf_store(t->out + r * VF_PANEL + v * VF_LANES, total[r][v]);
   }
 }
 
 typedef void (*pairs_fn)(const pairs_tile *t);
-#define TILES(name, group, chain, is_split)                                                    \
-  static void name##_many(const pairs_tile *t) { pairs_run(t, ROWS, group, chain, is_split); } \
-  static void name##_one(const pairs_tile *t) { pairs_run(t, 1, group, chain, is_split); }     \
+#define TILES(name, group, chain, is_wide)                                                    \
+  static void name##_many(const pairs_tile *t) { pairs_run(t, ROWS, group, chain, is_wide); } \
+  static void name##_one(const pairs_tile *t) { pairs_run(t, 1, group, chain, is_wide); }     \
   static const pairs_fn name[] = {name##_one, name##_many};
-TILES(halves_8, 32, 8, true)
+TILES(wide, 32, 0, true)
 TILES(chain_8, 32, 8, false)
 TILES(chain_4, 32, 4, false)
-TILES(chain_1, 32, 1, false)
 TILES(small_4, 16, 4, false)
 TILES(small_2, 16, 2, false)
 
 static const pairs_fn *pairs_tiles_of(const pairs_manner *m) {
-  if (m->is_split) return halves_8;
+  if (m->is_wide) return wide;
   if (m->group == 16) return m->chain == 4 ? small_4 : small_2;
-  return m->chain == 8 ? chain_8 : m->chain == 4 ? chain_4 : chain_1;
+  return m->chain == 8 ? chain_8 : chain_4;
 }
 
 /* Elements [at, at + depth) of n rows of x, added to what is in `out` from those before. */
-static void pairs_multiply(const pairs_manner *m, const void *panel, int64_t columns, const blocks_x *x, int64_t n,
-                           int64_t at, int64_t depth, blocks_ahead *ahead, float *out) {
+static void pairs_multiply(const pairs_manner *m, const void *panel, const blocks_x *x, int64_t n, int64_t at,
+                           int64_t depth, blocks_ahead *ahead, float *out) {
   const pairs_panel from = pairs_panel_in(m, depth, panel);
   const pairs_fn *run = pairs_tiles_of(m);
-  for (int64_t first = 0; first < (m->is_split ? columns : 1); first += VF_LANES)
-    for (int64_t r = 0, step; r < n; r += step) {
-      const pairs_tile t = {.factor = from.factor + first,
-                            .offset = from.offset + first,
-                            .numbers = from.numbers + (first != 0 ? pairs_numbers_bytes(m, depth) / 2 : 0),
-                            .x = x,
-                            .row = r,
-                            .first = at,
-                            .depth = depth,
-                            .out = out + r * VF_PANEL + first};
-      step = n - r >= ROWS ? ROWS : 1;
-      blocks_ask(ahead);
-      run[step == ROWS](&t);
-    }
+  for (int64_t r = 0, step; r < n; r += step) {
+    const pairs_tile t = {.factor = from.factor,
+                          .offset = from.offset,
+                          .numbers = from.numbers,
+                          .x = x,
+                          .row = r,
+                          .first = at,
+                          .depth = depth,
+                          .out = out + r * VF_PANEL};
+    step = n - r >= ROWS ? ROWS : 1;
+    blocks_ask(ahead);
+    run[step == ROWS](&t);
+  }
+}
+
+/* Numbers of 16 bits want such an x. */
+int64_t blocks_copies_many(berth_type type) { return pairs_manner_of(type).is_wide ? 2 : 1; }
+
+/* From the end, so that nothing is written over that is still to be read. */
+void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row) {
+  int8_t *q = x->q + row * x->depth * x->copies;
+  if (!pairs_manner_of(type).is_wide) return;
+  for (int64_t i = x->depth - 16; i >= 0; i -= 16)
+    blocks_store(q + 2 * i, _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(q + i))));
 }
 
 void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
@@ -417,12 +440,12 @@ void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const bl
   const pairs_manner m = pairs_manner_of(type);
   const berth_storage storage = berth_type_storage(type);
   const int64_t row_bytes = (int64_t)berth__storage_size(storage, (uint64_t)x->depth);
-  const int64_t tiles = (n / ROWS + n % ROWS) * (m.is_split && columns > VF_LANES ? 2 : 1);
+  const int64_t tiles = n / ROWS + n % ROWS;
   for (int64_t at = 0, depth; at < x->depth; at += depth) {
     depth = x->depth - at < BLOCKS_SLICE ? x->depth - at : BLOCKS_SLICE;
     blocks_ahead ahead = blocks_look_ahead(w, columns, row_bytes, x->depth, at, tiles);
     pairs_unpack(type, w + at / storage.elements * storage.bytes, row_bytes, columns, depth, panel);
-    pairs_multiply(&m, panel, columns, x, n, at, depth, &ahead, out);
+    pairs_multiply(&m, panel, x, n, at, depth, &ahead, out);
   }
 }
 

@@ -208,6 +208,14 @@ static void blocks_multiply(berth_type type, const void *panel, int64_t columns,
     }
 }
 
+int64_t blocks_copies_many(berth_type type) { return (void)type, 1; }
+
+void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row) {
+  (void)type;
+  (void)x;
+  (void)row;
+}
+
 void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
                     float *out) {
   const berth_storage storage = berth_type_storage(type);

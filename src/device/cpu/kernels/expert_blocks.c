@@ -65,7 +65,7 @@ static uint64_t expert_blocks_round(uint64_t bytes) { return (bytes + 63) / 64 *
 static uint64_t expert_blocks_x_size(const berth_op_call *call) {
   const berth_tensor *w = &call->in[BERTH__EXPERTS_WEIGHTS];
   const uint64_t few = blocks_x_bytes(1, w->dim[2], blocks_copies(w->type));
-  const uint64_t many = blocks_x_bytes(expert_blocks_room(call), w->dim[2], 1);
+  const uint64_t many = blocks_x_bytes(expert_blocks_room(call), w->dim[2], blocks_copies_many(w->type));
   return expert_blocks_round(few > many ? few : many);
 }
 
@@ -148,8 +148,11 @@ static int64_t expert_blocks_find(expert_blocks_job *j, int64_t expert, int64_t 
 
 /* Panels [first, last) of an expert, for the uses that were found. */
 static void expert_blocks_panels_of(const expert_blocks_job *j, int64_t expert, int64_t first, int64_t last) {
-  const blocks_x x = blocks_x_in(j->bytes, j->n, j->depth, 1);
-  for (int64_t i = 0; i < j->n; i++) blocks_quantise(expert_blocks_row(j, j->use[i]), 1, &x, i);
+  const blocks_x x = blocks_x_in(j->bytes, j->n, j->depth, blocks_copies_many(j->w->type));
+  for (int64_t i = 0; i < j->n; i++) {
+    blocks_quantise(expert_blocks_row(j, j->use[i]), 1, &x, i);
+    blocks_arrange_many(j->w->type, &x, i);
+  }
   for (int64_t panel = first; panel < last; panel++) {
     const int64_t column = panel * VF_PANEL, left = j->columns - column, n = left < VF_PANEL ? left : VF_PANEL;
     blocks_product(j->w->type, expert_blocks_weight(j, expert, column), n, &x, j->n, j->panel, j->tile);

@@ -144,6 +144,19 @@ static int64_t wide_block(const gemm *g) { return g->out_type != BERTH_F32 ? g->
 
 uint64_t gemm_scratch(const gemm *g) { return (uint64_t)(packed_a(g) + packed_b(g) + wide_block(g)) * sizeof(float); }
 
+/* Fewer rows or columns, or a shorter K, may be cut into larger pieces; how large they are at most does not depend on
+ * that, but for rows and panels that are longer than a block by themselves. */
+uint64_t gemm_scratch_most(const gemm *g) {
+  const int64_t block = BLOCK_BYTES / (int64_t)sizeof(float), rows = gemm_kernel_least(g->rows, BLOCK_ROWS);
+  const int64_t row = packed_row(g), panel = g->depth * VF_PANEL;
+  const int64_t most_a = block + BLOCK_ROWS * 2 * OFF_PAGE; /* what keeps rows off pages comes on top */
+  const int64_t a = gemm_kernel_least(rows * row, gemm_kernel_most(2 * GEMM_ROWS * row, most_a));
+  const int64_t b = gemm_kernel_least(g->panels * panel, gemm_kernel_most(block, panel));
+  const int64_t wide = rows * gemm_kernel_least(g->panels, NARROW_PANELS) * VF_PANEL;
+  return (uint64_t)((g->packs_a ? a : 0) + (g->is_packed ? 0 : b) + (g->out_type != BERTH_F32 ? wide : 0)) *
+         sizeof(float);
+}
+
 /* ---- One item ---- */
 
 typedef struct block {

@@ -52,6 +52,7 @@ typedef struct gemm_shape {
 #define gemm_items BERTH__PER_ISA(berth__gemm_items)
 #define gemm_grain BERTH__PER_ISA(berth__gemm_grain)
 #define gemm_scratch BERTH__PER_ISA(berth__gemm_scratch)
+#define gemm_scratch_most BERTH__PER_ISA(berth__gemm_scratch_most)
 #define gemm_run BERTH__PER_ISA(berth__gemm_run)
 #define gemm_pack_rows BERTH__PER_ISA(berth__gemm_pack_rows)
 #define gemm_pack_panel BERTH__PER_ISA(berth__gemm_pack_panel)
@@ -60,7 +61,8 @@ typedef struct gemm_shape {
 void gemm_plan(const gemm_shape *shape, gemm *g);
 int64_t gemm_items(const gemm *g);
 int64_t gemm_grain(const gemm *g);
-uint64_t gemm_scratch(const gemm *g); /* bytes */
+uint64_t gemm_scratch(const gemm *g);      /* bytes */
+uint64_t gemm_scratch_most(const gemm *g); /* enough for smaller shapes, too */
 void gemm_run(const gemm *g, const gemm_data *data, int64_t begin, int64_t end);
 
 /* One panel: `rows` rows of `columns` <= VF_PANEL columns from any strides, zeros after them. */

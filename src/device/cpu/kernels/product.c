@@ -95,6 +95,12 @@ static uint64_t product_kernel_scratch(const berth_op_call *call) {
   return gemm_scratch(&g);
 }
 
+static uint64_t product_kernel_scratch_most(const berth_op_call *call) {
+  gemm g;
+  plan(call, &g);
+  return gemm_scratch_most(&g);
+}
+
 static berth_status product_kernel_run(const berth_op_call *call, berth_error *err) {
   const berth_attr *code = &call->attrs[BERTH__PRODUCT_CODE], *numbers = &call->attrs[BERTH__PRODUCT_NUMBERS];
   const bool adds = call->attrs[BERTH__PRODUCT_ADDS].i != 0;
@@ -147,10 +153,10 @@ static bool product_kernel_takes_few(const berth_op_call *call) {
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_product)[] = {
     {"product", BERTH__OP_product, product_kernel_takes_few, product_kernel_items, product_kernel_grain,
-     product_kernel_scratch, product_kernel_run, NULL, true, NULL},
+     product_kernel_scratch, product_kernel_run, NULL, true, product_kernel_scratch_most},
     {"product", BERTH__OP_product, product_kernel_takes, product_kernel_items, product_kernel_grain,
-     product_kernel_scratch, product_kernel_run, NULL, false, NULL},
+     product_kernel_scratch, product_kernel_run, NULL, false, product_kernel_scratch_most},
     {"matmul", BERTH__OP_matmul, takes_matmul, product_kernel_items, product_kernel_grain, product_kernel_scratch,
-     run_matmul, NULL, false, NULL},
+     run_matmul, NULL, false, product_kernel_scratch_most},
     {0},
 };

@@ -66,7 +66,8 @@ static int64_t product_blocks_chunk(const berth_op_call *call) {
 }
 
 static int64_t product_blocks_copies(const berth_op_call *call) {
-  return product_blocks_rows(call) <= FEW_ROWS ? blocks_copies(call->in[BERTH__PRODUCT_WEIGHT].type) : 1;
+  const berth_type type = call->in[BERTH__PRODUCT_WEIGHT].type;
+  return product_blocks_rows(call) <= FEW_ROWS ? blocks_copies(type) : blocks_copies_many(type);
 }
 
 static uint64_t product_blocks_x_size(const berth_op_call *call) {
@@ -95,7 +96,7 @@ static void product_blocks_quantise(const berth_op_call *call, int64_t first, in
     int64_t at = 0, row = first + r;
     for (uint32_t axis = x->rank - 1; axis-- > 0; row /= x->dim[axis]) at += row % x->dim[axis] * x->stride[axis];
     blocks_quantise((const float *)x->data + at, x->stride[x->rank - 1], &to, r);
-    if (is_few) blocks_arrange(call->in[BERTH__PRODUCT_WEIGHT].type, &to, r);
+    (is_few ? blocks_arrange : blocks_arrange_many)(call->in[BERTH__PRODUCT_WEIGHT].type, &to, r);
   }
 }
 

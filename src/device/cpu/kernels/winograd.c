@@ -15,7 +15,7 @@ typedef struct winograd {
   berth__last last;
   int64_t tile, size, values;  /* values: size * size */
   int64_t down, across, tiles; /* of an image; of all */
-  int64_t block, blocks;       /* tiles of an item */
+  int64_t most, block, blocks; /* tiles of an item, at most, and as they are cut */
   int64_t panels, chunk, chunks;
   int64_t row, value;                   /* strides of the transformed tiles: from tile to tile, from value to value */
   int64_t product_value;                /* likewise of the products, whose rows are VF_PANEL long */
@@ -33,6 +33,11 @@ static int64_t block_bytes(const berth_op_call *call) {
   return image > LEAST_BLOCK_BYTES ? (int64_t)image : LEAST_BLOCK_BYTES;
 }
 
+static void winograd_kernel_set_strides(winograd *c) {
+  c->value = c->block * c->row + 16;
+  c->product_value = c->block * VF_PANEL + 16;
+}
+
 static void winograd_kernel_read_shape(const berth_op_call *call, winograd *c) {
   berth__winograd_read(call, &c->last);
   const berth__window_axis *w = c->last.window.axis;
@@ -46,10 +51,10 @@ static void winograd_kernel_read_shape(const berth_op_call *call, winograd *c) {
   if (c->row % 512 == 0) c->row += 16; /* rows must not share a set of the first cache */
   const int64_t room = block_bytes(call) / (4 * c->values * (c->row + VF_PANEL));
   const int64_t most = room < 1 ? 1 : room > 4 * GEMM_ROWS ? 4 * GEMM_ROWS : room;
-  c->blocks = winograd_kernel_ceil_div(c->tiles, most > GEMM_ROWS ? most / GEMM_ROWS * GEMM_ROWS : most);
+  c->most = most > GEMM_ROWS ? most / GEMM_ROWS * GEMM_ROWS : most;
+  c->blocks = winograd_kernel_ceil_div(c->tiles, c->most);
   c->block = winograd_kernel_ceil_div(c->tiles, c->blocks);
-  c->value = c->block * c->row + 16;
-  c->product_value = c->block * VF_PANEL + 16;
+  winograd_kernel_set_strides(c);
   c->panels = winograd_kernel_ceil_div(c->last.outputs, VF_PANEL);
   const int64_t wanted = winograd_kernel_ceil_div(ITEMS_WANTED, c->blocks),
                 least = winograd_kernel_ceil_div(c->panels, wanted);
@@ -81,6 +86,15 @@ static uint64_t products_size(const winograd *c) { return (uint64_t)(c->values *
 static uint64_t winograd_kernel_scratch(const berth_op_call *call) {
   winograd c;
   winograd_kernel_read_shape(call, &c);
+  return winograd_kernel_zeros_size(&c) + inputs_size(&c) + products_size(&c);
+}
+
+/* Fewer tiles may be cut into larger blocks. */
+static uint64_t winograd_kernel_scratch_most(const berth_op_call *call) {
+  winograd c;
+  winograd_kernel_read_shape(call, &c);
+  c.block = c.tiles < c.most ? c.tiles : c.most;
+  winograd_kernel_set_strides(&c);
   return winograd_kernel_zeros_size(&c) + inputs_size(&c) + products_size(&c);
 }
 
@@ -376,7 +390,7 @@ static berth_status pack_run(const berth_op_call *call, berth_error *err) {
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_winograd)[] = {
     {"conv_winograd", BERTH__OP_conv_winograd, winograd_kernel_takes, winograd_kernel_items, winograd_kernel_grain,
-     winograd_kernel_scratch, winograd_kernel_run, NULL, false, NULL},
+     winograd_kernel_scratch, winograd_kernel_run, NULL, false, winograd_kernel_scratch_most},
     {"pack_winograd", BERTH__OP_pack_winograd, pack_takes, winograd_kernel_pack_items, NULL, NULL, pack_run, NULL,
      false, NULL},
     {0},

@@ -1,0 +1,224 @@
+/* A graph whose runs are steps of training: params as states, their gradients, and an optimiser that updates them. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/desc.h"
+#include "grad/grad.h"
+
+typedef struct training {
+  berth__grad d; /* adds nodes */
+  berth_train_desc desc;
+  berth_value *params, *grads; /* what is trained */
+  const void **data;           /* the weights that they had */
+  size_t n, n_turned;          /* so many are states by now */
+  berth_value *old_params;     /* the graph's list before */
+  size_t n_old_params;
+  berth_value rate, step, scale;
+} training;
+
+static bool train_is_number(double x, double most) { return x >= 0 && x <= most; }
+
+static berth_status train_check(const training *t, berth_error *err) {
+  const berth_train_desc *desc = &t->desc;
+  const bool is_sgd = desc->optimizer == BERTH_OPTIMIZER_SGD;
+  if (!is_sgd && desc->optimizer != BERTH_OPTIMIZER_ADAMW)
+    return berth__fail(err, BERTH_INVALID, "optimizer %d is none that is known", (int)desc->optimizer);
+  const bool fits = is_sgd ? train_is_number(desc->momentum, HUGE_VAL)
+                           : desc->beta1 >= 0 && desc->beta1 < 1 && desc->beta2 >= 0 && desc->beta2 < 1 &&
+                                 train_is_number(desc->epsilon, HUGE_VAL);
+  if (!fits || !train_is_number(desc->weight_decay, HUGE_VAL) || !train_is_number(desc->clip, HUGE_VAL))
+    return berth__fail(err, BERTH_INVALID, "a number of the optimiser is negative, out of range or none");
+  if (desc->params == NULL && desc->n_params != 0)
+    return berth__fail(err, BERTH_INVALID, "params are counted but not given");
+  return BERTH_OK;
+}
+
+static berth_status train_check_param(const training *t, size_t index, berth_error *err) {
+  const berth_graph *graph = t->d.graph;
+  const berth_value param = t->params[index];
+  if (param >= graph->n_values || graph->values[param].kind != BERTH_VALUE_PARAM)
+    return berth__fail(err, BERTH_INVALID, "value %u, to be trained, is no param of the graph", param);
+  if (graph->values[param].type != BERTH_F32 && graph->values[param].type != BERTH_F64)
+    return berth__fail(err, BERTH_UNSUPPORTED, "param '%s' is %s; only f32 and f64 can be trained",
+                       graph->values[param].name, berth_type_name(graph->values[param].type));
+  for (size_t i = 0; i < index; i++)
+    if (t->params[i] == param)
+      return berth__fail(err, BERTH_INVALID, "param '%s' is named twice", graph->values[param].name);
+  return BERTH_OK;
+}
+
+/* What is trained, and room for all that must not fail later. */
+static berth_status train_collect(training *t, berth_error *err) {
+  berth_graph *graph = t->d.graph;
+  berth_context *ctx = graph->ctx;
+  const bool is_all = t->desc.params == NULL;
+  const size_t most = is_all ? graph->n_params : t->desc.n_params;
+  t->params = berth__alloc_array(ctx, most, sizeof *t->params);
+  t->grads = berth__alloc_array(ctx, most, sizeof *t->grads);
+  t->data = berth__alloc_array_zero(ctx, most, sizeof *t->data);
+  t->old_params = berth__alloc_array(ctx, graph->n_params, sizeof *t->old_params);
+  if (t->params == NULL || t->grads == NULL || t->data == NULL || t->old_params == NULL)
+    return berth__fail_nomem(err, "training");
+  t->n_old_params = graph->n_params;
+  if (graph->n_params != 0) memcpy(t->old_params, graph->params, graph->n_params * sizeof *graph->params);
+  for (size_t i = 0; i < most; i++) {
+    const berth_value param = is_all ? graph->params[i] : t->desc.params[i];
+    if (is_all && !berth__type_is_float(graph->values[param].type)) continue;
+    t->params[t->n++] = param;
+    BERTH__TRY(train_check_param(t, t->n - 1, err));
+  }
+  return BERTH__RESERVE(ctx, graph->states, graph->states_capacity, graph->n_states + t->n, err);
+}
+
+/* A param that the loss depends on becomes a state; the others stay. */
+static berth_status train_turn(training *t, size_t index, berth_error *err) {
+  berth_graph *graph = t->d.graph;
+  berth__value *value = &graph->values[t->params[index]];
+  uint64_t size = 0;
+  t->data[index] = value->data;
+  if (value->data != NULL && berth__value_size(value, &size)) {
+    value->initial = berth__blob_create(graph->ctx, value->data, size);
+    if (value->initial == NULL) return berth__fail_nomem(err, "the weights of a param");
+  }
+  value->kind = BERTH_VALUE_STATE;
+  value->data = NULL;
+  size_t n = 0;
+  for (size_t i = 0; i < graph->n_params; i++)
+    if (graph->params[i] != t->params[index]) graph->params[n++] = graph->params[i];
+  graph->n_params = n;
+  BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->states, graph->states_capacity, graph->n_states + 1, err));
+  graph->states[graph->n_states++] = t->params[index];
+  return BERTH_OK;
+}
+
+/* Back to params; the graph has been rolled back to where it was, but for these. */
+static void train_turn_back(training *t) {
+  berth_graph *graph = t->d.graph;
+  for (size_t i = 0; i < t->n_turned; i++) {
+    berth__value *value = &graph->values[t->params[i]];
+    if (value->kind != BERTH_VALUE_STATE) continue;
+    berth__blob_release(value->initial);
+    value->initial = NULL;
+    value->data = t->data[i];
+    value->kind = BERTH_VALUE_PARAM;
+  }
+  if (t->old_params != NULL && t->n_old_params != 0)
+    memcpy(graph->params, t->old_params, t->n_old_params * sizeof *graph->params);
+}
+
+/* 1, or less where the norm of all gradients together is above the limit. */
+static berth_value train_clip(training *t) {
+  berth__grad *d = &t->d;
+  berth_value sum = BERTH_VALUE_NONE;
+  const berth_attr flat = berth_attr_int("keepdims", 0);
+  if (t->desc.clip == 0) return BERTH_VALUE_NONE;
+  for (size_t i = 0; i < t->n && berth__grad_ok(d); i++) {
+    if (t->grads[i] == BERTH_VALUE_NONE) continue;
+    const berth_value square = berth__grad_mul(d, t->grads[i], t->grads[i]);
+    const berth_value one =
+        berth__grad_cast(d, berth__grad_op(d, BERTH__OP_reduce_sum, &square, 1, &flat, 1), BERTH_F32);
+    sum = sum == BERTH_VALUE_NONE ? one : berth__grad_add(d, sum, one);
+  }
+  if (sum == BERTH_VALUE_NONE) return sum;
+  const berth_value norm = berth__grad_num(d, BERTH__OP_add, berth__grad_1(d, BERTH__OP_sqrt, sum), 1e-6);
+  return berth__grad_num(d, BERTH__OP_min, berth__grad_num_first(d, BERTH__OP_div, t->desc.clip, norm), 1);
+}
+
+/* A state of the optimiser's own, which starts as zeros. */
+static berth_value train_state(training *t, berth_value param, const char *suffix) {
+  berth_graph *graph = t->d.graph;
+  char name[256];
+  berth_value out = BERTH_VALUE_NONE;
+  if (!berth__grad_ok(&t->d)) return out;
+  snprintf(name, sizeof name, "%.200s%s", graph->values[param].name, suffix);
+  t->d.status = berth_graph_state(graph, name, graph->values[param].type,
+                                  berth__shape_export(graph, &graph->values[param].shape), NULL, 0, &out, t->d.err);
+  return out;
+}
+
+static void train_update(training *t, berth_value state, berth_value next) {
+  if (berth__grad_ok(&t->d)) t->d.status = berth_graph_update(t->d.graph, state, next, t->d.err);
+}
+
+static void train_sgd(training *t, berth_value w, berth_value gradient) {
+  const berth_attr attrs[2] = {berth_attr_float("momentum", t->desc.momentum),
+                               berth_attr_float("weight_decay", t->desc.weight_decay)};
+  const bool has_velocity = t->desc.momentum != 0;
+  const berth_value velocity = has_velocity ? train_state(t, w, ".velocity") : BERTH_VALUE_NONE;
+  const berth_value in[] = {w, gradient, t->rate, velocity, t->scale};
+  berth_value out[2];
+  berth__grad_ops(&t->d, BERTH__OP_sgd, in, 5, attrs, 2, out, has_velocity ? 2 : 1);
+  train_update(t, w, out[0]);
+  if (has_velocity) train_update(t, velocity, out[1]);
+}
+
+static void train_adamw(training *t, berth_value w, berth_value gradient) {
+  const berth_attr attrs[4] = {berth_attr_float("beta1", t->desc.beta1), berth_attr_float("beta2", t->desc.beta2),
+                               berth_attr_float("epsilon", t->desc.epsilon),
+                               berth_attr_float("weight_decay", t->desc.weight_decay)};
+  const berth_value mean = train_state(t, w, ".mean"), square = train_state(t, w, ".square");
+  const berth_value in[] = {w, gradient, mean, square, t->rate, t->step, t->scale};
+  berth_value out[3];
+  berth__grad_ops(&t->d, BERTH__OP_adamw, in, 7, attrs, 4, out, 3);
+  train_update(t, w, out[0]);
+  train_update(t, mean, out[1]);
+  train_update(t, square, out[2]);
+}
+
+static void train_add_inputs(training *t) {
+  berth_graph *graph = t->d.graph;
+  berth_value count = BERTH_VALUE_NONE;
+  if (berth__grad_ok(&t->d))
+    t->d.status = berth_graph_input(graph, "learning_rate", BERTH_F32, berth_shape_fixed(0, NULL), &t->rate, t->d.err);
+  if (berth__grad_ok(&t->d))
+    t->d.status =
+        berth_graph_state(graph, "train.step", BERTH_I64, berth_shape_fixed(0, NULL), NULL, 0, &count, t->d.err);
+  t->step = berth__grad_num(&t->d, BERTH__OP_add, count, 1);
+  train_update(t, count, t->step);
+  t->scale = train_clip(t);
+}
+
+static void train_add_steps(training *t) {
+  berth__grad *d = &t->d;
+  for (size_t i = 0; i < t->n && berth__grad_ok(d); i++) {
+    t->n_turned = i + 1;
+    if (t->grads[i] == BERTH_VALUE_NONE) continue;
+    d->status = train_turn(t, i, d->err);
+    if (t->desc.optimizer == BERTH_OPTIMIZER_SGD)
+      train_sgd(t, t->params[i], t->grads[i]);
+    else
+      train_adamw(t, t->params[i], t->grads[i]);
+  }
+}
+
+static berth_status train_build(training *t, berth_value loss, berth_error *err) {
+  bool has_some = false;
+  BERTH__TRY(berth_graph_grad(t->d.graph, loss, t->params, t->n, t->grads, err));
+  for (size_t i = 0; i < t->n; i++) has_some = has_some || t->grads[i] != BERTH_VALUE_NONE;
+  if (!has_some)
+    return berth__fail(err, BERTH_INVALID, "the loss '%s' depends on no param that is to be trained",
+                       t->d.graph->values[loss].name);
+  train_add_inputs(t);
+  train_add_steps(t);
+  return t->d.status;
+}
+
+berth_status berth_graph_train(berth_graph *graph, berth_value loss, const berth_train_desc *desc, berth_error *err) {
+  training t = {.desc = BERTH_TRAIN_DESC_INIT};
+  if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
+  BERTH__TRY(BERTH__DESC_COPY(&t.desc, desc, "berth_train_desc", err));
+  t.d = (berth__grad){.graph = graph, .err = err};
+  BERTH__TRY(train_check(&t, err));
+  const berth__graph_mark mark = berth__graph_mark_now(graph);
+  berth_status status = train_collect(&t, err);
+  if (status == BERTH_OK) status = train_build(&t, loss, err);
+  if (status != BERTH_OK) {
+    berth__graph_roll_back(graph, &mark);
+    train_turn_back(&t);
+  }
+  berth__free(graph->ctx, t.params);
+  berth__free(graph->ctx, t.grads);
+  berth__free(graph->ctx, t.data);
+  berth__free(graph->ctx, t.old_params);
+  return status;
+}
