@@ -90,11 +90,10 @@ holds() { # name expression: awk arithmetic
 exits "the version" 0 --version
 if grep -Eq '^berth [0-9]+\.[0-9]+\.[0-9]+$' out; then ok "the version's line"; else not_ok "the version's line" "$(explain)"; fi
 exits "help" 0 help
-for verb in run plan pack bench generate embed kernels inspect devices; do
+for verb in run plan pack bench train generate embed kernels inspect devices; do
   has "help names $verb" out "  $verb "
 done
-lacks "help does not promise train" out train
-for verb in run plan pack bench generate embed kernels inspect devices; do
+for verb in run plan pack bench train generate embed kernels inspect devices; do
   exits "$verb --help" 0 "$verb" --help
   cp out help.text
   has "$verb --help has examples" out "examples:"
@@ -111,7 +110,7 @@ has "an unknown verb: a suggestion" err 'berth run'
 refuses "an option before the verb" 2 "the verb comes first" --json run
 refuses "help on an unknown verb" 2 "no verb 'x'" help x
 refuses "help on two verbs" 2 "one verb" help run plan
-refuses "train is not there yet" 3 "does not have \`train\` yet" train
+refuses "train wants a model" 2 "MODEL" train
 refuses "an unknown option" 2 "no option '--jsno'" run --jsno
 has "an unknown option: a suggestion" err "--json"
 refuses "an option that is a prefix" 2 "no option '--out'" run --out=x
