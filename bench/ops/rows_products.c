@@ -85,6 +85,7 @@ const op_row rows_products[] = {
       "input %z : f32[256, 256]\n%a = transpose(%z) {perm = [1, 0]}\ninput %b : f32[256, 256]\n%y = matmul(%a, %b)",
       "input %a : f32[512, 3, 5]\ninput %b : f32[512, 5, 4]\n%y = matmul(%a, %b)"}},
     {"pack_weights", NULL, false, "runs once, when weights are loaded", {NULL}},
+    {"row_product", NULL, false, "made by rewriting, for GPUs alone", {NULL}},
 #define PRODUCT(type, m, k, n) \
   "input %a : " type "[" m ", " k "]\nparam %b : " type "[" k ", " n "]\n%y = matmul(%a, %b)"
     {"product",

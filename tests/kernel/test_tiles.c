@@ -37,6 +37,8 @@ static void epilogues(void **state) {
   check_all_limits(THREE("f32[3, 40, 50]", "f32[3, 50, 16]",
                          "f32[3, 40, 16]") "%o = product(%a, %b, _, %c) {columns = 16, adds = 1}" OUT,
                    "tiled", 1e-5);
+  check_all_limits(THREE("f32[2, 20, 333]", "f32[333, 224]", "f32[224]") "%o = product(%a, %b, %c) {columns = 224, "
+            "code = [22, 0, 0, 0]}" OUT, "deep", 1e-3);
 }
 
 /* Both sides of a product come in words, along the depth or as columns, but for odd extents. Where a thread has several

@@ -8,6 +8,7 @@
  *   registers  each thread has some rows and columns of the result and reads what it needs straight from memory
  *   shared     a workgroup takes pieces of both sides into shared memory and uses each element of them many times
  *   split      for few results with long sums: the threads of a workgroup share the depth
+ *   deep       as shared, for few results with long sums: parts of a workgroup share the depth
  *   packed     for few rows and weights in blocks, or halves: threads decode whole slices of them */
 #ifndef BERTH_KERNEL_LOWER_TILE_H
 #define BERTH_KERNEL_LOWER_TILE_H
@@ -20,6 +21,8 @@
 #define BERTH__TILE_AXES (BERTH_MAX_RANK + 1)
 #define BERTH__TILE_VIEWS 20u
 #define BERTH__TILE_MOST 8u /* rows or columns of a thread */
+#define BERTH__TILE_FEW_ROWS 4
+#define BERTH__TILE_PARTS 4u /* deep: parts of a workgroup, that share the depth */
 #define BERTH__TILE_NONE UINT32_MAX
 
 typedef struct berth__tile_space {
@@ -67,8 +70,16 @@ typedef struct berth__tile {
   uint32_t n_views;
   /* Makes what becomes of a sum and stores it; place[v] is where view v has the element. */
   void (*finish)(const struct berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
-  const void *user;     /* finish's own */
-  bool goes_elsewhere;  /* finish does not store into the call's first result */
+  const void *user;    /* finish's own */
+  bool goes_elsewhere; /* finish does not store into the call's first result */
+  /* For few rows. scale: an operand that runs along the depth; rows are divided by the root of the mean of their
+   * squares and multiplied by it, on the way: sum of x * scale * w over that root. BERTH__TILE_NONE: they are not. */
+  uint32_t scale;
+  double epsilon;
+  /* Another right side, which lies as the right one does; finish finds its sum where second_sum points to. Packed form
+   * alone; BERTH__TILE_NONE: there is none. */
+  uint32_t second;
+  berth__x *second_sum;
   berth__l_table table; /* of the blocks on the right: set by the forms */
 } berth__tile;
 
@@ -129,6 +140,13 @@ berth__tile_words berth__tile_words_of(const berth__tile *tile, const berth__til
 void berth__tile_load_word(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                            const berth__tile_at *at, berth__x *values);
 
+/* tile_norm.c: rows that are normed on the way. What a sum is multiplied by in the end, from the sum of squares; the
+ * scale at a place of the depth; and the sum of squares so far (a variable) with some more elements. */
+static inline bool berth__tile_is_normed(const berth__tile *tile) { return tile->scale != BERTH__TILE_NONE; }
+berth__x berth__tile_norm_factor(const berth__tile *tile, berth__kernel *k, berth__x squares);
+berth__x berth__tile_norm_scale(const berth__tile *tile, berth__kernel *k, berth__x depth);
+void berth__tile_norm_square(berth__kernel *k, berth__x variable, const berth__x *values, uint32_t n);
+
 berth__x berth__tile_zero(const berth__tile *tile, berth__kernel *k);
 berth__x berth__tile_add_product(const berth__tile *tile, berth__kernel *k, berth__x a, berth__x b, berth__x sum);
 /* x, but at most count - 1: where a tile hangs over the edge, its loads stay inside. */
@@ -138,7 +156,8 @@ berth__x berth__tile_clamp(berth__kernel *k, berth__x x, int64_t count);
 typedef struct berth__tile_cells {
   uint32_t rows, columns;
   berth__x batch, row[BERTH__TILE_MOST], column[BERTH__TILE_MOST];
-  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* values */
+  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST];    /* values */
+  berth__x second[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* those of the second right side, where there is one */
 } berth__tile_cells;
 /* How many columns beside each other make a word of the result: 1 where it has a word for each, or they share words
  * with others. A thread that has such columns stores them at once. */
@@ -154,10 +173,11 @@ typedef struct berth__tile_form {
   /* Threads of a workgroup: shared. Split and packed: parts of the depth, and columns or, packed, thread_columns of
    * them each. */
   uint32_t group_rows, group_columns;
-  uint32_t depth; /* shared: of a piece */
+  uint32_t depth; /* shared, deep: of a piece */
 } berth__tile_form;
 berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+berth_status berth__tile_deep(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 /* tile_packed.c: whether it can be made, and the slices that a sum has then. */

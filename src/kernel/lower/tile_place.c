@@ -214,6 +214,7 @@ static void finish_cells(const berth__tile *tile, berth__kernel *k, const berth_
     place_cell(tile, k, s, column + i, place);
     if (i == 0) first = place[0];
     if (together > 1) berth__l_word_lane(k, i, place[0]);
+    if (tile->second_sum != NULL) *tile->second_sum = cells->second[row][column + i];
     tile->finish(tile, k, place, cells->sum[row][column + i]);
   }
   if (together > 1) berth__l_word_end(tile->l, k, first);
