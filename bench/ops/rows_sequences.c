@@ -36,7 +36,7 @@ const op_row rows_sequences[] = {
     {"rnn",
      NULL,
      true,
-     "other activations than the usual ones have the reference kernel",
+     NULL,
      {LSTM("rnn", "f32", "128", "64", "1", "128", "128", ""), LSTM("rnn", "f16", "128", "64", "1", "128", "128", ""),
       LSTM("rnn", "f32", "128", "64", "1", "128", "128", "{activations = \"relu\"}")}},
     {"dft",

@@ -14,7 +14,8 @@ const op_row rows_windows[] = {
     {"max_pool",
      NULL,
      true,
-     "with places of maxima, which are i64: the reference kernel",
+     "with places of maxima: every tap of every window is compared with its place, where lines are joined first "
+     "otherwise",
      {POOL("max_pool", ""), X("i8", "[1, 64, 56, 56]") "%y = max_pool(%x) {kernel = [3, 3], strides = [2, 2]}",
       X("f32", "[1, 64, 56, 56]") "%y, %p = max_pool(%x) {kernel = [3, 3], strides = [2, 2]}",
       X("f32", "[1, 64, 56, 56]") "%y = max_pool(%x) {kernel = [3, 3], strides = [1, 1], dilations = [2, 2]}"}},
@@ -88,8 +89,8 @@ const op_row rows_windows[] = {
       X("i8", "[512, 768]") "%y = " op "(%x) {axis = 1}", X("i64", "[512, 768]") "%y = " op "(%x) {axis = 1}", \
       X("f32", "[20000, 7]") "%y = " op "(%x) {axis = 1}",                                                     \
       X("f32", "[512, 768]") "%y = " op "(%x) {axis = 1, select_last = 1}"
-    {"arg_max", NULL, false, "integers have the reference kernel", {ARG("arg_max")}},
-    {"arg_min", NULL, false, "integers have the reference kernel", {ARG("arg_min")}},
+    {"arg_max", NULL, false, NULL, {ARG("arg_max")}},
+    {"arg_min", NULL, false, NULL, {ARG("arg_min")}},
 #define TOP(type, dims, attrs) X(type, dims) "%y, %i = top_k(%x) " attrs
     {"top_k",
      NULL,

@@ -71,6 +71,7 @@ static berth_status create_session(berth_generator *g, berth_error *err) {
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   plan.dims = dims;
   plan.n_dims = berth_generator_dims(g->graph, g->capacity, g->chunk, g->chunk, dims);
+  plan.compute = g->desc.compute;
   desc.plan = &plan;
   desc.device = g->desc.device;
   desc.n_threads = g->desc.n_threads;

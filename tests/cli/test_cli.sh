@@ -462,6 +462,12 @@ exits "run: fallback where there is nothing to fall back from" 0 run --device lo
 refuses "a fallback that is none" 2 "--fallback takes 'cpu'" run --device loops --fallback gpu
 refuses "f16 weights on the cpu" 3 "for GPUs" run --f16-weights
 refuses "bf16 weights on a GPU" 3 "--f16-weights" plan --device loops --bf16
+exits "run: products as tf32x3" 0 run --device loops --compute tf32x3 --check
+berth plan --device loops --compute bf16 --json
+has "plan: how products may be computed" out '"compute":"bf16"'
+refuses "products as bf16 on the cpu" 3 "no matrix units for bf16" run --compute bf16
+refuses "products as bf16 on a GPU without matrix units" 3 "no matrix units" plan --device loops --gpu-profile minimal --compute bf16
+refuses "products as what there is not" 2 "--compute takes" run --device loops --compute f8
 exits "plan --kernels" 0 plan --device loops --kernels kernels.txt
 has "the kernels of a GPU" kernels.txt "kernel conv"
 refuses "kernels of the cpu" 1 "four bytes" plan --kernels -

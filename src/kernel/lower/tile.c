@@ -169,10 +169,14 @@ static bool lower_tile_fits(const berth__tile *tile, const berth__tile_form *f) 
          ((rows + columns + 2) * f->depth + table) * 4 <= limits->shared_bytes;
 }
 
+int64_t berth__tile_groups(const berth__tile *tile, int64_t rows, int64_t columns) {
+  return berth__tile_count(&tile->batch) * lower_tile_ceil_of(berth__tile_count(&tile->rows), rows) *
+         lower_tile_ceil_of(berth__tile_count(&tile->columns), columns);
+}
+
 static int64_t lower_tile_groups_of(const berth__tile *tile, const berth__tile_form *f) {
-  return berth__tile_count(&tile->batch) *
-         lower_tile_ceil_of(berth__tile_count(&tile->rows), (int64_t)f->group_rows * f->thread_rows) *
-         lower_tile_ceil_of(berth__tile_count(&tile->columns), (int64_t)f->group_columns * f->thread_columns);
+  return berth__tile_groups(tile, (int64_t)f->group_rows * f->thread_rows,
+                            (int64_t)f->group_columns * f->thread_columns);
 }
 
 /* The share of a tile's results that are there, and not over the edge. */
@@ -325,6 +329,10 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
     form = choose_split(tile);
     return berth__tile_split(tile, &form, err);
   }
+  berth__matrix_form matrix;
+  const berth_compute kind = berth__tile_kind(tile);
+  if (kind != BERTH_COMPUTE_F32 && !berth__tile_is_normed(tile) && berth__tile_matrix_form(tile, kind, &matrix))
+    return berth__tile_matrix(tile, kind, &matrix, err);
   const berth__tile_form *shared = choose_shared(tile), *deep = choose_deep(tile);
   if (deep != NULL && tile->l->limits->shares_well && !berth__tile_is_normed(tile) &&
       berth__tile_count(&tile->rows) > 4)

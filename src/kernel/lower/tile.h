@@ -3,13 +3,14 @@
  *   result(batch, row, column) = finish(sum over depth of left(batch, row, depth) * right(batch, depth, column))
  *
  * Each of the four is a space of axes. An operand's elements lie at strides over them; a convolution's x has a window,
- * whose taps are axes of the depth, so that nothing is unfolded in memory. tile.c chooses one of four forms:
+ * whose taps are axes of the depth, so that nothing is unfolded in memory. tile.c chooses one of six forms:
  *
  *   registers  each thread has some rows and columns of the result and reads what it needs straight from memory
  *   shared     a workgroup takes pieces of both sides into shared memory and uses each element of them many times
  *   split      for few results with long sums: the threads of a workgroup share the depth
  *   deep       as shared, for few results with long sums: parts of a workgroup share the depth
- *   packed     for few rows and weights in blocks, or halves: threads decode whole slices of them */
+ *   packed     for few rows and weights in blocks, or halves: threads decode whole slices of them
+ *   matrix     as shared, for matrix units: where the plan allows what they round to, or operands are no wider */
 #ifndef BERTH_KERNEL_LOWER_TILE_H
 #define BERTH_KERNEL_LOWER_TILE_H
 
@@ -137,6 +138,9 @@ typedef struct berth__tile_words {
 } berth__tile_words;
 berth__tile_words berth__tile_words_of(const berth__tile *tile, const berth__tile_side *side,
                                        const berth__tile_space *lines);
+/* The same for n elements of any storage that is not of blocks, counted through all axes. */
+berth__tile_words berth__tile_chunks_of(const berth__tile *tile, const berth__tile_side *side,
+                                        const berth__tile_space *lines, uint32_t n);
 void berth__tile_load_word(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                            const berth__tile_at *at, berth__x *values);
 
@@ -165,8 +169,11 @@ uint32_t berth__tile_word(const berth__tile *tile);
 /* Finishes the cells that are not over the edge. `together`: so many columns from the first on make a word, and so on.
  */
 void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together);
+/* The same for sums of tiles, whose first has this row and column; those that lie together make a word. */
+void berth__tile_store_sums(const berth__tile *tile, berth__kernel *k, uint32_t sums, berth__x batch, berth__x row,
+                            berth__x column);
 
-/* ---- The four forms ---- */
+/* ---- The forms ---- */
 
 typedef struct berth__tile_form {
   uint32_t thread_rows, thread_columns; /* results of a thread */
@@ -180,6 +187,16 @@ berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form,
 berth_status berth__tile_deep(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+/* tile_matrix.c: how the sums are multiplied, f32 where not by matrix units; and that form, where one fits. */
+berth_compute berth__tile_kind(const berth__tile *tile);
+typedef struct berth__matrix_form {
+  uint32_t rows, columns, threads, depth, slots;
+} berth__matrix_form;
+bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth__matrix_form *out);
+berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
+                                berth_error *err);
+/* tile.c: the workgroups that tiles of this size are. */
+int64_t berth__tile_groups(const berth__tile *tile, int64_t rows, int64_t columns);
 /* tile_packed.c: whether it can be made, and the slices that a sum has then. */
 bool berth__tile_takes_packed(const berth__tile *tile);
 int64_t berth__tile_packed_slices(const berth__tile *tile);
