@@ -21,7 +21,7 @@ file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kernel_tables/kernel_tables.def CONT
 
 # What quantised models are made of gives the same bytes on every instruction set (docs/ops.md): a product and a sum
 # are rounded apart there, as in the reference kernels. Elsewhere compilers may make one multiply-add of them.
-foreach(name chain_run chain_steps elementwise gemm_i8 pool qconv_last qdepthwise qproduct quant unpack)
+foreach(name chain_run chain_steps elementwise gemm_i8 pool qconv_last qdepth_pairs qdepthwise qproduct quant unpack)
   set_source_files_properties(src/device/cpu/kernels/${name}.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 endforeach()
 

@@ -2,9 +2,9 @@
 
     bench_cuda.py [--berth PROGRAM] [--runs N] NAME=FILE.onnx[,dim=N...] ...
 
-NAME is resnet50 or minilm to have PyTorch's own beside it (the same shapes, random weights, f32 without TF32), or
-anything else. One line a model, medians in ms: berth is timed by the host, from submitting a run to its end; PyTorch by
-the host and by events of the device.
+NAME is resnet50 or minilm to have PyTorch's own beside it (the same shapes, random weights, f32 without TF32, and as
+bf16), or anything else. One line a model, medians in ms: berth is timed by the host, from submitting a run to its end,
+as f32 and with --compute bf16; PyTorch by the host and by events of the device.
 """
 import argparse
 import json
@@ -14,8 +14,8 @@ import sys
 import time
 
 
-def berth_ms(program, device, file, dims, runs):
-    command = [program, "bench", file, "--device", device, "--runs", str(runs), "--json"]
+def berth_ms(program, device, file, dims, runs, compute="f32"):
+    command = [program, "bench", file, "--device", device, "--runs", str(runs), "--json", "--compute", compute]
     for dim in dims:
         command += ["--dim", dim]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -39,7 +39,7 @@ def torch_model(name, torch):
     return None, None
 
 
-def torch_ms(name, runs):
+def torch_ms(name, runs, is_bf16):
     try:
         import torch
     except ImportError:
@@ -53,6 +53,9 @@ def torch_ms(name, runs):
         return None
     model = model.eval().cuda()
     inputs = [x.cuda() for x in inputs]
+    if is_bf16:
+        model = model.bfloat16()
+        inputs = [x.bfloat16() if x.is_floating_point() else x for x in inputs]
     with torch.no_grad():
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
@@ -82,16 +85,18 @@ def main():
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("models", nargs="+", metavar="NAME=FILE")
     args = parser.parse_args()
-    print("| model | berth cuda, ms | berth vulkan, ms | PyTorch CUDA graph, ms (host, events) |\n|---|---|---|---|")
+    print("| model | berth cuda, ms | with --compute bf16 | berth vulkan, ms | PyTorch CUDA graph, ms (host, events) | "
+          "in bf16 |\n|---|---|---|---|---|---|")
     for model in args.models:
         name, _, rest = model.partition("=")
         file, *dims = rest.split(",")
         cells = []
-        for device in ("cuda", "vulkan"):
-            ms, why = berth_ms(args.berth, device, file, dims, args.runs)
+        for device, compute in (("cuda", "f32"), ("cuda", "bf16"), ("vulkan", "f32")):
+            ms, why = berth_ms(args.berth, device, file, dims, args.runs, compute)
             cells.append("%.3f" % ms if ms is not None else "– (%s)" % why)
-        torch = torch_ms(name, args.runs)
-        cells.append("%.3f, %.3f" % torch if torch is not None else "–")
+        for is_bf16 in (False, True):
+            torch = torch_ms(name, args.runs, is_bf16)
+            cells.append("%.3f, %.3f" % torch if torch is not None else "–")
         print("| %s | %s |" % (name, " | ".join(cells)), flush=True)
 
 

@@ -18,6 +18,7 @@ typedef struct op_row {
   const char *forms[OP_FORMS];
 } op_row;
 
-extern const op_row op_rows[]; /* ends with a row without an op */
+/* Each ends with a row without an op. */
+extern const op_row rows_elementwise[], rows_products[], rows_windows[], rows_moves[], rows_sequences[];
 
 #endif

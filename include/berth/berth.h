@@ -710,6 +710,20 @@ typedef enum berth_preset {
   BERTH_PRESET_BACKWARD = 1   /* activations only: params, inputs and constants lie elsewhere */
 } berth_preset;
 
+/* How products and convolutions of f32 may be computed where a GPU has matrix units for it (the device "cuda"): numbers
+ * are rounded to this before they are multiplied, and sums are f32. */
+typedef enum berth_compute {
+  BERTH_COMPUTE_F32 = 0,    /* they are not */
+  BERTH_COMPUTE_TF32X3 = 1, /* each is the sum of two tf32: nearly as exact as f32 */
+  BERTH_COMPUTE_TF32 = 2,   /* 11 bits of precision */
+  BERTH_COMPUTE_BF16 = 3,   /* 8 bits */
+  BERTH_COMPUTE_F16 = 4     /* 11 bits, and numbers up to 65504 */
+} berth_compute;
+
+/* "f32", "tf32x3", ...; NULL: there is no such. */
+BERTH_API const char *berth_compute_name(berth_compute compute);
+BERTH_API berth_status berth_compute_from_name(const char *name, berth_compute *out, berth_error *err);
+
 #define BERTH_GUARD_AUTO UINT64_MAX /* the larger of the alignment and 128 */
 
 typedef struct berth_plan_desc {
@@ -730,9 +744,13 @@ typedef struct berth_plan_desc {
    * more than its device has. */
   const char *gpu_profile;
   const berth_cancel *cancel; /* stops planning; NULL: none */
+  berth_compute compute;      /* how products may be computed; a device without such units refuses it */
 } berth_plan_desc;
-#define BERTH_PLAN_DESC_INIT \
-  { (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_MEMORY, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL }
+#define BERTH_PLAN_DESC_INIT                                                                                  \
+  {                                                                                                           \
+    (uint32_t)sizeof(berth_plan_desc), 0, 0, 0, BERTH_ORDER_MEMORY, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, \
+        BERTH_COMPUTE_F32                                                                                     \
+  }
 
 /* Fills in a whole descriptor, whose struct_size must be set (BERTH_PLAN_DESC_INIT). */
 BERTH_API berth_status berth_plan_preset(berth_preset preset, berth_plan_desc *desc, berth_error *err);
@@ -1095,9 +1113,13 @@ typedef struct berth_generator_desc {
   /* Called for every token that is evaluated, in order, with the logits of what follows it: for perplexity and the
    * like. They take room in the arena, for every row of a chunk. NULL: only those of the last token are computed. */
   void (*scores)(void *user, uint32_t position, const float *logits, uint32_t count);
+  berth_compute compute; /* how products may be computed, as in a plan: of text that is read, many rows at a time */
 } berth_generator_desc;
-#define BERTH_GENERATOR_DESC_INIT \
-  { (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL, NULL }
+#define BERTH_GENERATOR_DESC_INIT                                                                                  \
+  {                                                                                                                \
+    (uint32_t)sizeof(berth_generator_desc), 0, NULL, 0, 0, 0, BERTH_TYPE_NONE, NULL, NULL, NULL, NULL, NULL, NULL, \
+        BERTH_COMPUTE_F32                                                                                          \
+  }
 
 /* The graph that a generator on that device runs, of that which a GGUF file is loaded as: on a GPU it finds the best
  * token there, too. A plan of it is exact to the byte. device NULL: the CPU. */

@@ -64,6 +64,19 @@ class GraphHandle:
     def add_node(
         self, op: str, operands: Sequence[Optional[int]], attrs: Mapping[str, Any], n_out: int
     ) -> list[int]: ...
+    def grad(self, loss: int, of: Sequence[int]) -> Tuple[Optional[int], ...]: ...
+    def train(
+        self,
+        loss: int,
+        optimizer: str = ...,
+        params: Optional[Sequence[int]] = ...,
+        momentum: float = ...,
+        beta1: float = ...,
+        beta2: float = ...,
+        epsilon: float = ...,
+        weight_decay: float = ...,
+        clip: float = ...,
+    ) -> None: ...
     def fix(self, input: str, array: Any) -> None: ...
     def value(self, number: int) -> dict[str, Any]: ...
     def node(self, number: int) -> dict[str, Any]: ...

@@ -305,6 +305,39 @@ class Graph:
             raise _berth.InvalidArgument("the value belongs to another graph")
         return value.number
 
+    def gradients(self, loss: Value, of: Sequence[Value]) -> "list[Optional[Value]]":
+        """Adds nodes that compute the derivatives of the loss, one number, by these values. None: it does not depend on
+        one. Gradients are values like any other: outputs, operands, and what further gradients are taken of."""
+        numbers = self.handle.grad(self._number(loss), [self._number(value) for value in of])
+        return [None if number is None else Value(self, number) for number in numbers]
+
+    def train(
+        self, loss: Value, optimizer: str = "adamw", params: Optional[Sequence[Value]] = None, **options: float
+    ) -> None:
+        """Makes every run a step of training: params become states, which the optimiser updates in place, and
+        `learning_rate` becomes an input.
+
+        optimizer  "adamw" or "sgd"
+        params     what is trained; all by default
+        options    momentum, beta1, beta2, epsilon, weight_decay, clip
+
+        >>> graph = Graph()
+        >>> x, wanted = graph.input("x", "f32", [4, 1]), graph.input("wanted", "f32", [4, 1])
+        >>> w = graph.param("w", "f32", [1, 1])
+        >>> error = x @ w - wanted
+        >>> loss = (error * error).reduce_mean(axes=[0, 1], keepdims=0)
+        >>> graph.output("loss", loss)
+        >>> graph.train(loss, "sgd", weight_decay=0.0)
+        >>> session = graph.session(threads=1)
+        >>> feeds = {"x": [[1], [2], [3], [4]], "wanted": [[2], [4], [6], [8]], "learning_rate": 0.01}
+        >>> for step in range(100):
+        ...     [loss] = session.run(["loss"], feeds)
+        >>> round(float(session.state("w")[0, 0]), 2)
+        2.0
+        """
+        numbers = None if params is None else [self._number(value) for value in params]
+        self.handle.train(self._number(loss), optimizer, numbers, **options)
+
     def fix(self, input: str, array: Any) -> None:
         """Turns an input whose elements decide shapes into a constant."""
         self.handle.fix(input, array)

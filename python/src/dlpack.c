@@ -124,6 +124,10 @@ PyObject *py_tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwargs) {
   PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
   long major = 0, minor = 0, type = self->device, id = self->device_id;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", names, &stream, &version, &device, &copy)) return NULL;
+  if ((version != Py_None && !PyTuple_Check(version)) || (device != Py_None && !PyTuple_Check(device))) {
+    PyErr_SetString(PyExc_TypeError, "max_version and dl_device are pairs of int");
+    return NULL;
+  }
   if (version != Py_None && !PyArg_ParseTuple(version, "ll", &major, &minor)) return NULL;
   if (device != Py_None && !PyArg_ParseTuple(device, "ll", &type, &id)) return NULL;
   if (copy == Py_True || type != self->device || id != self->device_id) {

@@ -248,7 +248,7 @@ static PyObject *graph_rename(PyObject *object, PyObject *args) {
 /* ---- Nodes ---- */
 
 /* Numbers of values; None: left out. */
-static berth_value *graph_operands(PyObject *given, PyObject *keep, size_t *n) {
+berth_value *py_graph_operands(PyObject *given, PyObject *keep, size_t *n) {
   const Py_ssize_t count = PySequence_Size(given);
   berth_value *list = count < 0 ? NULL : py_keep(keep, sizeof *list * (size_t)(count + 1));
   if (list == NULL) return NULL;
@@ -263,16 +263,6 @@ static berth_value *graph_operands(PyObject *given, PyObject *keep, size_t *n) {
   return list;
 }
 
-static PyObject *graph_numbers(const berth_value *values, size_t n) {
-  PyObject *list = PyList_New(0);
-  for (size_t i = 0; list != NULL && i < n; i++) {
-    PyObject *number = PyLong_FromUnsignedLong(values[i]);
-    if (number == NULL || PyList_Append(list, number) < 0) Py_CLEAR(list);
-    Py_XDECREF(number);
-  }
-  return list;
-}
-
 static PyObject *graph_add(PyObject *object, PyObject *args) {
   const char *op;
   PyObject *operands, *attributes;
@@ -281,7 +271,7 @@ static PyObject *graph_add(PyObject *object, PyObject *args) {
   PyObject *keep = PyList_New(0), *result = NULL;
   const berth_attr *attrs;
   size_t n_in = 0, n_attrs;
-  berth_value *in = keep != NULL ? graph_operands(operands, keep, &n_in) : NULL;
+  berth_value *in = keep != NULL ? py_graph_operands(operands, keep, &n_in) : NULL;
   berth_value *out = in != NULL && n_out < 65536 ? py_keep(keep, sizeof *out * (n_out + 1)) : NULL;
   if (in != NULL && out == NULL && !PyErr_Occurred()) py_invalid("a node has no %u results", n_out);
   if (out != NULL && py_attrs_from(attributes, keep, &attrs, &n_attrs) == 0 &&
@@ -290,7 +280,7 @@ static PyObject *graph_add(PyObject *object, PyObject *args) {
     const berth_status status =
         berth_graph_add(((py_graph *)object)->graph, op, in, n_in, attrs, n_attrs, out, n_out, &err);
     ((py_graph *)object)->n_readers = 0;
-    result = status == BERTH_OK ? graph_numbers(out, n_out) : py_fail(&err);
+    result = status == BERTH_OK ? py_graph_numbers(out, n_out) : py_fail(&err);
   }
   Py_XDECREF(keep);
   return result;
@@ -333,6 +323,11 @@ static PyMethodDef graph_methods[] = {
     {"set_output", graph_output, METH_VARARGS, "set_output(name, value)"},
     {"rename", graph_rename, METH_VARARGS, "rename(value, name)"},
     {"add_node", graph_add, METH_VARARGS, "add_node(op, operands, attrs, n_out) -> list of int"},
+    {"grad", py_graph_grad, METH_VARARGS, "grad(loss, of) -> tuple of int or None"},
+    {"train", PY_METHOD(py_graph_train), METH_VARARGS | METH_KEYWORDS,
+     "train(loss, optimizer='adamw', params=None, momentum=0.9, beta1=0.9, beta2=0.999, epsilon=1e-8, "
+     "weight_decay=0.01, "
+     "clip=0)"},
     {"fix", graph_fix, METH_VARARGS, "fix(input, array)\n\nTurns an input into a constant."},
     GRAPH_LOOK_METHODS,
     {NULL, NULL, 0, NULL}};

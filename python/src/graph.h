@@ -1,4 +1,4 @@
-/* Looking at graphs (graph_look.c). */
+/* What the files about graphs share: graph.c makes them, graph_look.c looks at them, train.c trains. */
 #ifndef BERTH_PY_GRAPH_H
 #define BERTH_PY_GRAPH_H
 
@@ -11,6 +11,10 @@ PyObject *py_graph_verify(PyObject *self, PyObject *unused);
 PyObject *py_graph_text(PyObject *self, PyObject *unused);
 PyObject *py_graph_needs(PyObject *self, PyObject *unused);
 extern PyGetSetDef graph_getters[];
+PyObject *py_graph_numbers(const berth_value *values, uint32_t n);          /* a tuple; None where none is */
+berth_value *py_graph_operands(PyObject *given, PyObject *keep, size_t *n); /* graph.c; None: left out */
+PyObject *py_graph_grad(PyObject *self, PyObject *args);                    /* train.c */
+PyObject *py_graph_train(PyObject *self, PyObject *args, PyObject *kwargs);
 
 #define GRAPH_LOOK_METHODS                                                                                          \
   {"value", py_graph_value, METH_O, "value(number) -> dict\n\nname, kind, type, shape, nbytes."},                   \

@@ -39,7 +39,7 @@ PyObject *py_graph_value(PyObject *object, PyObject *number) {
                        (unsigned long long)info.size, "has_data", PyBool_FromLong(info.data != NULL));
 }
 
-static PyObject *graph_numbers_of(const berth_value *values, uint32_t n) {
+PyObject *py_graph_numbers(const berth_value *values, uint32_t n) {
   PyObject *tuple = PyTuple_New((Py_ssize_t)n);
   for (uint32_t i = 0; tuple != NULL && i < n; i++) {
     PyObject *number = values[i] == BERTH_VALUE_NONE ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(values[i]);
@@ -56,7 +56,7 @@ PyObject *py_graph_node(PyObject *object, PyObject *number) {
   if (graph_number(number, berth_graph_n_nodes(graph), "node", &node) < 0) return NULL;
   if (berth_graph_node(graph, node, &info, &err) != BERTH_OK) return py_fail(&err);
   return Py_BuildValue("{s:N,s:s,s:N,s:N,s:N}", "name", py_string(info.name), "op", info.op, "inputs",
-                       graph_numbers_of(info.in, info.n_in), "outputs", graph_numbers_of(info.out, info.n_out), "attrs",
+                       py_graph_numbers(info.in, info.n_in), "outputs", py_graph_numbers(info.out, info.n_out), "attrs",
                        py_attrs(info.attrs, info.n_attrs));
 }
 

@@ -6,13 +6,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "berth/berth.h"
+
 /* What schedules of kernels are chosen from. */
 typedef struct berth__kernel_limits {
   uint32_t group_size;   /* threads of a workgroup, at most */
   uint32_t lanes;        /* threads that step together */
   uint32_t shared_bytes; /* of a workgroup's shared arrays, at most */
   bool shares_well;      /* tiles in shared memory pay; not so where a CPU plays the GPU */
+  uint32_t multiplies;   /* bit c: berth_compute c has matrix units, for which kernels are rendered */
+  uint32_t tile_bytes;   /* of shared arrays for those, at most */
+  berth_compute compute; /* how the plan's products may be computed */
 } berth__kernel_limits;
+
+#define BERTH__MATRIX_UNITS                                                                                          \
+  (1u << BERTH_COMPUTE_TF32X3 | 1u << BERTH_COMPUTE_TF32 | 1u << BERTH_COMPUTE_BF16 | 1u << BERTH_COMPUTE_F16) /* of \
+     `multiplies`: those of NVIDIA since compute capability 8.0 */
 
 typedef struct berth__profile {
   char name[64]; /* of a device, or one of those that can be named without it; "": the device is no GPU */

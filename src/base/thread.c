@@ -40,20 +40,24 @@ typedef struct pool_worker {
  * `state` has the number of the job, whether it is open, and how many workers joined it; a job is written before it is
  * opened, and stays until the last of them left. Workers look for the next job for a moment before they sleep.
  *
+ * A burst that others will help with calls them when it begins: they wake up and look for jobs.
+ *
  * Who goes to sleep first says so and then looks at the state once more; who changes the state then looks for sleepers.
  * All of these are sequentially consistent, so one of the two always sees the other. */
 struct berth__pool {
   berth_context *ctx;
   berth_thread_pool outside; /* the caller's threads; without parallel_for: those of the pool itself */
   pthread_mutex_t lock;
-  pthread_cond_t wake; /* a job is open, or quit */
+  pthread_cond_t wake; /* a job is open, a burst calls, or quit */
   pthread_cond_t done; /* the last worker left the job */
   pool_job job;
   _Atomic uint64_t state;
   _Atomic uint32_t n_asleep; /* workers */
+  _Atomic uint32_t calls;    /* bursts that called */
   _Atomic bool is_caller_asleep;
   _Atomic bool in_burst, quit;
   bool is_steady;     /* the last burst ended just before this one */
+  bool shares_small;  /* jobs of less than two grains are shared too, by threads that are awake */
   double patience_ms; /* so long this one wakes nobody: it is likely over before help pays */
   bool has_help;      /* some thread was awake, or was woken, in this one */
   double began_ms, ended_ms;
@@ -69,12 +73,18 @@ struct berth__pool {
 #define WAKE_PIECES 4              /* in a burst, a job of fewer small ones is for those that are awake */
 #define STEADY_PIECES 2            /* likewise, where runs follow each other: who is woken once stays awake */
 #define STEADY_MS 0.05             /* from the end of a run to the next */
-#define SHORT_MS 0.1               /* what this thread does alone while another one wakes up, and some more */
+#define SHORT_MS 0.06              /* what this thread does alone while another one wakes up, and some more */
 #define LONG_MS 2.0                /* from here on help always pays */
-#define PATIENCE 2    /* a burst that does better alone wakes somebody when it takes so many times as long */
-#define TRY_AGAIN 32  /* bursts until the other way is tried */
-#define AWAKE_SHARE 4 /* of a grain is enough for a thread that is awake */
-#define LOOKS 4000    /* for the next job, before a worker sleeps: some tens of microseconds */
+#define CALL_MS 0.03               /* of a burst are worth calling a thread for */
+#define PATIENCE 2        /* a burst that does better alone wakes somebody when it takes so many times as long */
+#define GAIN 0.95         /* of its time is worth the work of others */
+#define FIRST_TRIES 4     /* bursts after pauses that take turns: alone, with help */
+#define TRY_AGAIN 32      /* such bursts until the other way is tried */
+#define STEADY_TRIES 8    /* bursts in a row that try a way, of those that follow each other */
+#define STEADY_SETTLING 2 /* of them do not count: threads are waking up */
+#define STEADY_AGAIN 256  /* such bursts until the other way is tried */
+#define AWAKE_SHARE 4     /* of a grain is enough for a thread that is awake */
+#define LOOKS 4000        /* for the next job, before a worker sleeps: some tens of microseconds */
 
 static inline void pause_a_moment(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -118,19 +128,27 @@ static void take_pieces(berth__pool *pool, const pool_job *job, uint32_t number)
 
 static bool is_new(uint64_t state, uint64_t seen) { return (state & OPEN) && state / NUMBER != seen; }
 
-/* Looks for a job for a moment, then sleeps until there is one. False: the pool ends. */
-static bool await_job(berth__pool *pool, uint64_t seen) {
-  for (int i = 0; i < LOOKS && !atomic_load_explicit(&pool->quit, memory_order_relaxed); i++) {
-    if (is_new(atomic_load(&pool->state), seen)) return true;
-    pause_a_moment();
-  }
+/* Sleeps until there is a job, or a burst calls. */
+static void sleep_until_called(berth__pool *pool, uint64_t seen) {
   pthread_mutex_lock(&pool->lock);
+  const uint32_t calls = atomic_load(&pool->calls);
   atomic_fetch_add(&pool->n_asleep, 1);
-  while (!atomic_load(&pool->quit) && !is_new(atomic_load(&pool->state), seen))
+  while (!atomic_load(&pool->quit) && !is_new(atomic_load(&pool->state), seen) && atomic_load(&pool->calls) == calls)
     pthread_cond_wait(&pool->wake, &pool->lock);
   atomic_fetch_sub(&pool->n_asleep, 1);
   pthread_mutex_unlock(&pool->lock);
-  return !atomic_load(&pool->quit);
+}
+
+/* Looks for a job for a moment, then sleeps until it is worth looking again. False: the pool ends. */
+static bool await_job(berth__pool *pool, uint64_t seen) {
+  while (!atomic_load(&pool->quit)) {
+    for (int i = 0; i < LOOKS && !atomic_load_explicit(&pool->quit, memory_order_relaxed); i++) {
+      if (is_new(atomic_load(&pool->state), seen)) return true;
+      pause_a_moment();
+    }
+    sleep_until_called(pool, seen);
+  }
+  return false;
 }
 
 /* False: it was closed meanwhile. */
@@ -229,6 +247,7 @@ berth_status berth__pool_create_deep(berth_context *ctx, uint32_t n_threads, siz
   if (pool == NULL) return berth__fail_nomem(err, "the thread pool");
   pool->ctx = ctx;
   pool->n_threads = n_threads;
+  pool->shares_small = true;
   int code = init_locks(pool);
   if (code != 0) {
     berth__free(ctx, pool);
@@ -275,14 +294,39 @@ void berth__pool_destroy(berth__pool *pool) {
   berth__free(pool->ctx, pool);
 }
 
-/* Bursts after a pause find everybody asleep. */
-static double patience_for(const berth__burst *burst) {
+static bool is_better_alone(double alone_ms, double helped_ms) { return helped_ms > 0 && helped_ms >= GAIN * alone_ms; }
+
+/* Whether to wake others for a burst after a pause, which finds everybody asleep. */
+static bool wants_help(const berth__burst *burst) {
+  if (burst->alone_ms < SHORT_MS) return false;
+  if (burst->alone_ms >= LONG_MS) return true;
+  if (burst->count < FIRST_TRIES) return burst->count % 2 == 1;
   const bool tries = burst->count % TRY_AGAIN == TRY_AGAIN - 1;
+  return is_better_alone(burst->alone_ms, burst->helped_ms) == tries;
+}
+
+/* Whether small jobs are shared where bursts follow each other: first not, then so, then whichever takes less. */
+static bool wants_shares(const berth__burst *burst) {
+  if (burst->steady_count < 2 * STEADY_TRIES) return burst->steady_count >= STEADY_TRIES;
+  const bool tries = burst->steady_count % STEADY_AGAIN >= STEADY_AGAIN - STEADY_TRIES;
+  return is_better_alone(burst->steady_ms[0], burst->steady_ms[1]) == tries;
+}
+
+static double patience_for(const berth__burst *burst) {
   const double alone = PATIENCE * burst->alone_ms;
-  if (burst->alone_ms < SHORT_MS) return alone > SHORT_MS ? alone : SHORT_MS;
-  if (burst->alone_ms >= LONG_MS) return 0;
-  const bool is_better_alone = burst->helped_ms > 0 && burst->helped_ms >= burst->alone_ms;
-  return is_better_alone != tries ? alone : 0;
+  if (wants_help(burst)) return 0;
+  return alone > SHORT_MS ? alone : SHORT_MS;
+}
+
+/* As many as may be of use; long ones have jobs that wake them. */
+static void call_workers(berth__pool *pool, const berth__burst *burst) {
+  if (pool->n_threads == 1 || pool->outside.parallel_for != NULL || burst->alone_ms >= LONG_MS) return;
+  pool->has_help = true;
+  if (atomic_load(&pool->n_asleep) == 0) return;
+  pthread_mutex_lock(&pool->lock);
+  atomic_fetch_add(&pool->calls, 1);
+  for (uint32_t i = 1; i < pool->n_threads && i * CALL_MS < burst->alone_ms; i++) pthread_cond_signal(&pool->wake);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 void berth__pool_begin(berth__pool *pool, const berth__burst *burst) {
@@ -290,8 +334,22 @@ void berth__pool_begin(berth__pool *pool, const berth__burst *burst) {
   pool->began_ms = berth__now_ms();
   pool->is_steady = pool->began_ms - pool->ended_ms < STEADY_MS;
   pool->patience_ms = patience_for(burst);
+  pool->shares_small = !pool->is_steady || wants_shares(burst);
   pool->has_help = false;
   atomic_store(&pool->in_burst, true);
+  if (!pool->is_steady && wants_help(burst)) call_workers(pool, burst);
+}
+
+/* What it takes of late. However long one was held up by something else, it counts a little. */
+static double blend(double known, double took) {
+  if (known <= 0) return took;
+  const double least = known / 2, most = known * 2;
+  return known + ((took < least ? least : took > most ? most : took) - known) / 8;
+}
+
+static void note_steady(berth__burst *burst, bool shares_small, double took) {
+  const uint32_t at = burst->steady_count++ % STEADY_TRIES; /* within a row of tries, which begin at multiples */
+  if (at >= STEADY_SETTLING) burst->steady_ms[shares_small] = blend(burst->steady_ms[shares_small], took);
 }
 
 /* With help it takes at least its share of what it would take alone: a burst that was held up once by something else is
@@ -301,14 +359,16 @@ void berth__pool_end(berth__pool *pool, berth__burst *burst) {
   atomic_store(&pool->in_burst, false);
   pool->ended_ms = berth__now_ms();
   const double took = pool->ended_ms - pool->began_ms, most = took * pool->n_threads;
-  if (!pool->is_steady) {
-    burst->count++;
-    if (pool->has_help) burst->helped_ms = took;
+  if (pool->has_help && most < burst->alone_ms) burst->alone_ms = most;
+  if (pool->is_steady) {
+    note_steady(burst, pool->shares_small, took);
+    return;
   }
-  if (!pool->has_help)
-    burst->alone_ms = took;
-  else if (most < burst->alone_ms)
-    burst->alone_ms = most;
+  const bool is_first = burst->count++ == 0;
+  if (pool->has_help)
+    burst->helped_ms = blend(burst->helped_ms, took);
+  else
+    burst->alone_ms = blend(is_first ? 0 : burst->alone_ms, took);
 }
 
 uint32_t berth__pool_n_threads(const berth__pool *pool) { return pool != NULL ? pool->n_threads : 1; }
@@ -365,35 +425,55 @@ static bool wakes_for(berth__pool *pool, int64_t n, int64_t worth) {
   return pool->patience_ms <= 0 && (worth == 1 || n / worth >= WAKE_PIECES);
 }
 
-void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,
-                           void *user) {
-  if (n <= 0) return;
-  const int64_t n_threads = berth__pool_n_threads(pool);
-  const bool is_outside = pool != NULL && pool->outside.parallel_for != NULL;
-  const bool some_are_awake = n_threads > 1 && !is_outside && atomic_load(&pool->n_asleep) + 1 < n_threads;
-  const int64_t worth = grain > 0 ? grain : 1, least = some_are_awake ? (worth + AWAKE_SHARE - 1) / AWAKE_SHARE : worth;
-  const int64_t wanted = n / worth >= 2 ? n / least : 1; /* work of one piece may have scratch for one worker */
-  const bool has_parts = split == BERTH__SPLIT_PARTS && wanted >= n_threads;
+/* So few pieces should be as many for each thread: some more, where there are items for them. */
+static int64_t even_pieces(int64_t n, int64_t pieces, int64_t n_threads) {
+  const int64_t even = (pieces + n_threads - 1) / n_threads * n_threads;
+  return pieces >= n_threads && even <= n ? even : pieces;
+}
+
+/* How many pieces threads share, and whether to wake some; one piece is for the caller. */
+static void cut_job(berth__pool *pool, const berth__work *work, pool_job *job) {
+  const int64_t n_threads = pool->n_threads, worth = work->grain > 0 ? work->grain : 1;
+  const bool is_outside = pool->outside.parallel_for != NULL;
+  const bool some_are_awake = !is_outside && atomic_load(&pool->n_asleep) + 1 < n_threads;
+  const int64_t least = some_are_awake ? (worth + AWAKE_SHARE - 1) / AWAKE_SHARE : worth;
+  int64_t wanted = 1;
+  if (work->n / worth >= 2) {
+    wanted = work->n / least;
+    job->wakes = wakes_for(pool, work->n, worth);
+  } else if (!is_outside && pool->shares_small && work->awake_grain > 0 && work->n / work->awake_grain >= 2) {
+    job->wakes = !some_are_awake && pool->is_steady && atomic_load(&pool->in_burst);
+    wanted = some_are_awake || job->wakes ? even_pieces(work->n, work->n / work->awake_grain, n_threads) : 1;
+  }
+  const bool has_parts = work->split == BERTH__SPLIT_PARTS && wanted >= n_threads;
   const int64_t most = n_threads * (has_parts ? PARTS_PER_THREAD : QUEUE_PER_THREAD);
-  if (n_threads == 1 || wanted <= 1) {
-    fn(user, 0, 0, n);
+  job->pieces = wanted < most ? wanted : most;
+  job->n_shares = has_parts ? (uint32_t)n_threads : 1;
+}
+
+void berth__pool_run_work(berth__pool *pool, const berth__work *work, berth__range_fn fn, void *user) {
+  if (work->n <= 0) return;
+  pool_job job = {.fn = fn, .user = user, .n = work->n, .pieces = 1};
+  if (pool != NULL && pool->n_threads > 1) cut_job(pool, work, &job);
+  if (job.pieces <= 1) {
+    fn(user, 0, 0, work->n);
     return;
   }
-  pool_job job = {.fn = fn,
-                  .user = user,
-                  .n = n,
-                  .pieces = wanted < most ? wanted : most,
-                  .n_shares = has_parts ? (uint32_t)n_threads : 1,
-                  .wakes = wakes_for(pool, n, worth)};
-  if (is_outside) {
+  if (pool->outside.parallel_for != NULL) {
+    const uint32_t n_threads = pool->n_threads;
     share_pieces(pool, &job);
-    pool->outside.parallel_for(pool->outside.user, (uint32_t)(job.pieces < n_threads ? job.pieces : n_threads),
+    pool->outside.parallel_for(pool->outside.user, job.pieces < n_threads ? (uint32_t)job.pieces : n_threads,
                                take_outside, pool);
     return;
   }
   open_job(pool, &job);
   take_pieces(pool, &job, 0);
   close_job(pool);
+}
+
+void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,
+                           void *user) {
+  berth__pool_run_work(pool, &(berth__work){.n = n, .grain = grain, .split = split}, fn, user);
 }
 
 void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_fn fn, void *user) {

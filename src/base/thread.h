@@ -34,17 +34,30 @@ typedef enum berth__split {
 void berth__pool_run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split, berth__range_fn fn,
                            void *user);
 
-/* What is known of a burst from those before it. */
+/* Work to share out. */
+typedef struct berth__work {
+  int64_t n, grain;
+  /* About how many items are worth a piece for a thread that is awake, where there are less than two grains. 0: such
+   * work is one piece, always; it may have scratch for one worker alone. */
+  int64_t awake_grain;
+  berth__split split;
+} berth__work;
+void berth__pool_run_work(berth__pool *pool, const berth__work *work, berth__range_fn fn, void *user);
+
+/* What is known of a burst from those before it: what it took of late, after a pause and right after another one. */
 typedef struct berth__burst {
-  double alone_ms;  /* about what it takes this thread alone; a guess at first */
-  double helped_ms; /* what it took with threads that had to be woken for it; 0: not known yet */
-  uint32_t count;   /* of those that came after a pause */
+  double alone_ms;       /* what it takes this thread alone; a guess at first */
+  double helped_ms;      /* what it takes with threads that have to be woken for it; 0: not known yet */
+  uint32_t count;        /* of those that came after a pause */
+  double steady_ms[2];   /* right after another one: small jobs by this thread alone, or shared; 0: not known yet */
+  uint32_t steady_count; /* of those */
 } berth__burst;
 
 /* A burst: runs follow each other closely, and small ones wake nobody; unless bursts do so too, when threads that were
- * woken once are still awake for the next. One that is over before a sleeper is awake wakes nobody, nor does one that
- * was found to take longer with help; both ways are tried again now and then. The end writes what it has seen. A pool
- * that is NULL is fine. */
+ * woken once are still awake for the next, and share small jobs if that was found to pay. One that is over before a
+ * sleeper is awake wakes nobody, nor does one that was found to take longer with help. Where help was found to pay,
+ * others are woken when the burst begins: they are there by the time that they are needed. Both ways are tried again
+ * now and then. The end writes what it has seen. A pool that is NULL is fine. */
 void berth__pool_begin(berth__pool *pool, const berth__burst *burst);
 void berth__pool_end(berth__pool *pool, berth__burst *burst);
 

@@ -27,6 +27,7 @@ typedef struct berth__device {
   /* The index-th of them. The name is set to that of the table before. */
   void (*describe)(const berth_context *ctx, uint32_t index, berth_device_info *out);
   berth__limits (*limits)(void); /* without a profile */
+  bool multiplies;               /* its kernels may have tiles, for matrix units */
   /* The profile of an opened device; NULL: it is no GPU. */
   void (*profile)(const berth__engine *engine, berth__profile *out);
 

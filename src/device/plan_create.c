@@ -12,9 +12,11 @@ berth_status berth__device_profile(const berth__device *device, const berth__eng
     return name == NULL ? BERTH_OK
                         : berth__fail(err, BERTH_INVALID, "the device '%s' is no GPU and has no GPU profiles ('%s')",
                                       device->name, name);
-  if (name != NULL) return berth__profile_find(name, out, err);
-  if (engine == NULL) return berth__profile_find("generic", out, err);
-  device->profile(engine, out);
+  if (name != NULL || engine == NULL)
+    BERTH__TRY(berth__profile_find(name != NULL ? name : "generic", out, err));
+  else
+    device->profile(engine, out);
+  if (!device->multiplies) out->loops.multiplies = 0;
   return BERTH_OK;
 }
 
@@ -31,10 +33,42 @@ static berth_status find_profile(berth_context *ctx, const berth__device *device
   return status;
 }
 
+static const char *const compute_names[] = {"f32", "tf32x3", "tf32", "bf16", "f16"};
+#define N_COMPUTE (sizeof compute_names / sizeof compute_names[0])
+
+const char *berth_compute_name(berth_compute compute) {
+  return (size_t)compute < N_COMPUTE ? compute_names[compute] : NULL;
+}
+
+berth_status berth_compute_from_name(const char *name, berth_compute *out, berth_error *err) {
+  for (size_t i = 0; name != NULL && out != NULL && i < N_COMPUTE; i++) {
+    if (strcmp(name, compute_names[i]) != 0) continue;
+    *out = (berth_compute)i;
+    return BERTH_OK;
+  }
+  return berth__fail(err, BERTH_INVALID, "products are computed in f32, tf32x3, tf32, bf16 or f16, not in '%s'",
+                     name != NULL ? name : "");
+}
+
+/* Numbers are not rounded where that gains nothing. */
+static berth_status check_compute(const berth__device *device, const berth_plan_desc *desc,
+                                  const berth__profile *profile, berth_error *err) {
+  const char *name = berth_compute_name(desc->compute);
+  if (name == NULL) return berth__fail(err, BERTH_INVALID, "there is no way %d to compute", (int)desc->compute);
+  if (desc->compute == BERTH_COMPUTE_F32 || (profile->loops.multiplies >> desc->compute & 1u) != 0) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "the device '%s'%s%s has no matrix units for %s that kernels could use; NVIDIA GPUs of compute "
+                     "capability 8.0 and later have them with the device 'cuda'%s",
+                     device->name, profile->name[0] != '\0' ? ", " : "", profile->name, name,
+                     device->profile == NULL ? ", and the cpu can round weights to bf16 (--bf16)" : "");
+}
+
 berth_status berth__plan_create_on(const berth_graph *graph, const berth_plan_desc *desc, const berth__device *device,
                                    const berth__profile *profile, berth_plan **out, berth_error *err) {
   berth__limits limits = device->limits();
+  BERTH__TRY(check_compute(device, desc, profile, err));
   limits.profile = *profile;
+  limits.profile.loops.compute = desc->compute;
   limits.ctx = graph->ctx;
   BERTH__TRY(berth__graph_check_files(graph, err));
   BERTH__TRY(berth__plan_build(graph, desc, &limits, out, err));

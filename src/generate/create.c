@@ -71,6 +71,7 @@ static berth_status create_session(berth_generator *g, berth_error *err) {
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   plan.dims = dims;
   plan.n_dims = berth_generator_dims(g->graph, g->capacity, g->chunk, g->chunk, dims);
+  plan.compute = g->desc.compute;
   desc.plan = &plan;
   desc.device = g->desc.device;
   desc.n_threads = g->desc.n_threads;
@@ -132,6 +133,7 @@ static berth_status create_all(berth_generator *g, const char *path, berth__mapp
   BERTH__TRY(berth__generator_fingerprint(g, err));
   BERTH__TRY(berth__sampler_set(g->ctx, &g->sampler, g->desc.sampling, err));
   BERTH__TRY(create_session(g, err));
+  berth__gguf_rest_header(g->model); /* all of it was read for the tokenizer's index; texts need a few pages */
   berth_generator_reset(g);
   return BERTH_OK;
 }

@@ -151,7 +151,7 @@ void berth__grad_of_cumprod(berth__grad *d) {
 /* Back to where the elements were; each place comes once. */
 void berth__grad_of_top_k(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__TOP_K_X);
-  const berth_value in[] = {berth__grad_full_like(d, x, 0), d->node.out[1], berth__grad_dy(d)};
+  const berth_value in[] = {berth__grad_zeros_like(d, x), d->node.out[1], berth__grad_dy(d)};
   const berth_attr attrs[2] = {berth_attr_int("axis", d->node.attrs[BERTH__TOP_K_AXIS].i),
                                berth_attr_string("reduction", "add")};
   berth__grad_give(d, BERTH__TOP_K_X, berth__grad_op(d, BERTH__OP_scatter, in, 3, attrs, 2));

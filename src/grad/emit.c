@@ -161,6 +161,17 @@ berth_value berth__grad_full_like(berth__grad *d, berth_value like, double numbe
   return berth__grad_expand_like(d, berth__grad_scalar(d, berth__grad_type(d, like), number), like);
 }
 
+#define GRAD_SMALL 65536 /* bytes that may as well be a constant */
+
+berth_value berth__grad_zeros_like(berth__grad *d, berth_value like) {
+  uint64_t size;
+  if (!berth__grad_ok(d)) return BERTH_VALUE_NONE;
+  if (berth__value_size(&d->graph->values[like], &size) && size <= GRAD_SMALL) return berth__grad_full_like(d, like, 0);
+  const berth__shape scalar = {.rank = 0};
+  const berth_value no = berth__grad_reshape(d, berth__grad_2(d, BERTH__OP_lt, d->loss, d->loss), &scalar);
+  return berth__grad_expand_like(d, berth__grad_cast(d, no, berth__grad_type(d, like)), like);
+}
+
 berth_value berth__grad_reduce(berth__grad *d, berth__op_code op, berth_value a, const int64_t *axes, uint32_t n,
                                bool keeps) {
   const berth_attr attrs[2] = {berth_attr_ints("axes", axes, n), berth_attr_int("keepdims", keeps)};

@@ -18,7 +18,7 @@ void berth__grad_of_gather(berth__grad *d) {
   const uint32_t axis = has_axis ? berth__grad_axis(d, d->node.attrs[BERTH__GATHER_AXIS].i, rank) : 0;
   const int64_t last = -1;
   int64_t front[BERTH_MAX_RANK] = {0};
-  berth_value dy = berth__grad_dy(d), zeros = berth__grad_full_like(d, x, 0);
+  berth_value dy = berth__grad_dy(d), zeros = berth__grad_zeros_like(d, x);
   if (axis != 0 && berth__grad_ok(d)) { /* the axes of the indices come first */
     for (uint32_t i = 0; i < rank - 1 + n; i++) front[i] = i < n ? axis + i : i < n + axis ? i - n : i;
     dy = berth__grad_transpose(d, dy, front);
@@ -38,7 +38,7 @@ static berth_value grad_scatter(berth__grad *d, berth_value x, berth_value indic
 void berth__grad_of_gather_elements(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__GATHER_X), indices = berth__grad_in(d, BERTH__GATHER_INDICES);
   berth__grad_give(d, BERTH__GATHER_X,
-                   grad_scatter(d, berth__grad_full_like(d, x, 0), indices, berth__grad_dy(d),
+                   grad_scatter(d, berth__grad_zeros_like(d, x), indices, berth__grad_dy(d),
                                 d->node.attrs[BERTH__GATHER_ELEMENTS_AXIS].i, "add"));
 }
 
@@ -66,7 +66,7 @@ void berth__grad_of_gather_nd(berth__grad *d) {
   const uint32_t shared = (uint32_t)d->node.attrs[BERTH__GATHER_ND_BATCH_DIMS].i;
   const berth_value indices = grad_whole_tuples(d, berth__grad_in(d, BERTH__GATHER_INDICES), shared);
   berth__grad_give(d, BERTH__GATHER_X,
-                   grad_scatter_nd(d, berth__grad_full_like(d, x, 0), indices, berth__grad_dy(d), "add"));
+                   grad_scatter_nd(d, berth__grad_zeros_like(d, x), indices, berth__grad_dy(d), "add"));
 }
 
 /* ---- scatter and scatter_nd: what they do, and how the places of a tensor are read ---- */

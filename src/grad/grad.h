@@ -12,6 +12,7 @@
 
 typedef struct berth__grad {
   berth_graph *graph;
+  berth_value loss;
   berth_value *of; /* per value: the sum of the gradients that its readers gave; BERTH_VALUE_NONE: none yet */
   bool *wanted;    /* per value: what is asked for depends on it */
   size_t n, of_capacity, wanted_capacity; /* values that have both; those that rules add come later */
@@ -114,6 +115,9 @@ berth_value berth__grad_expand_like(berth__grad *d, berth_value a, berth_value l
 berth_value berth__grad_unsqueeze(berth__grad *d, berth_value a, const int64_t *axes, uint32_t n);
 /* A number in the shape and type of another value. */
 berth_value berth__grad_full_like(berth__grad *d, berth_value like, double number);
+/* Zeros that something is written into. Large ones are made by the run, from the loss: what follows from constants
+ * alone would be made once and kept. */
+berth_value berth__grad_zeros_like(berth__grad *d, berth_value like);
 /* a over the axes that `like` was broadcast along: a has the broadcast shape, the result that of `like`. */
 berth_value berth__grad_sum_to(berth__grad *d, berth_value a, berth_value like);
 berth_value berth__grad_reduce(berth__grad *d, berth__op_code op, berth_value a, const int64_t *axes, uint32_t n,

@@ -49,7 +49,7 @@ void berth__grad_of_max_pool(berth__grad *d) {
   const berth_value zero = berth__grad_scalar(d, BERTH_I64, 0),
                     none = berth__grad_scalar(d, berth__grad_type(d, dy), 0);
   const berth_value found = berth__grad_2(d, BERTH__OP_ge, places, zero); /* a window of padding alone has no maximum */
-  const berth_value in[] = {berth__grad_reshape(d, berth__grad_full_like(d, x, 0), &flat),
+  const berth_value in[] = {berth__grad_reshape(d, berth__grad_zeros_like(d, x), &flat),
                             berth__grad_2(d, BERTH__OP_max, places, zero),
                             berth__grad_where(d, found, berth__grad_reshape(d, dy, &line), none)};
   const berth_value dx = berth__grad_op(d, BERTH__OP_scatter, in, 3, &attr, 1);

@@ -176,7 +176,7 @@ berth_status berth_graph_grad(berth_graph *graph, berth_value loss, const berth_
   for (size_t i = 0; grads != NULL && i < n_of; i++) grads[i] = BERTH_VALUE_NONE;
   BERTH__TRY(grad_check(graph, loss, of, n_of, grads, err));
   const berth__graph_mark mark = berth__graph_mark_now(graph);
-  berth__grad d = {.graph = graph, .err = err};
+  berth__grad d = {.graph = graph, .loss = loss, .err = err};
   grad_run(&d, loss, of, n_of, grads);
   berth__free(graph->ctx, d.of);
   berth__free(graph->ctx, d.wanted);

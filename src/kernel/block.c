@@ -105,7 +105,7 @@ static void kernel_block_leave(berth__kernel *k) {
 void berth__x_else(berth__kernel *k) {
   if (!berth__maker_accepts(k, BERTH__INST_else, 0, NULL)) return;
   berth__maker_block *block = &k->maker->blocks[k->depth];
-  if (k->depth == 0 || block->is_loop || block->has_else) {
+  if (k->depth == 0 || block->is_loop || block->has_else || k->insts[block->opener].code != BERTH__INST_if) {
     berth__maker_mistake(k, BERTH__INST_else, "there is no if for it");
     return;
   }
@@ -133,6 +133,14 @@ static int64_t last_index(const berth__inst *from, const berth__inst *to, int64_
   return from->low == from->high ? last - (last - from->low) % step : last;
 }
 
+/* What an opener gives, its block alone may name. */
+static berth__x name_inside(berth__kernel *k, berth__x x) {
+  if (k->status != BERTH_OK) return BERTH__X_NONE;
+  k->maker->entries[x].block = k->maker->blocks[k->depth].id;
+  k->maker->entries[x].level = k->depth;
+  return x;
+}
+
 static berth__x open_loop(berth__kernel *k, berth__x from, berth__x to, int64_t step, uint32_t bits) {
   berth__x in[2] = {from, to};
   if (!berth__maker_accepts(k, BERTH__INST_loop, 2, in)) return BERTH__X_NONE;
@@ -152,10 +160,19 @@ static berth__x open_loop(berth__kernel *k, berth__x from, berth__x to, int64_t 
   berth__inst of = {.in = {from, to, by}, .low = a.low, .high = last_index(&a, &b, step)};
   berth__x x = kernel_block_put(k, BERTH__INST_loop, is_once ? bits | BERTH__LOOP_ONCE : bits, &of);
   open_block(k, x, true);
-  if (k->status != BERTH_OK) return BERTH__X_NONE;
-  k->maker->entries[x].block = k->maker->blocks[k->depth].id;
-  k->maker->entries[x].level = k->depth;
+  if (name_inside(k, x) == BERTH__X_NONE) return BERTH__X_NONE;
   return is_once ? from : x;
+}
+
+berth__x berth__x_each(berth__kernel *k, uint32_t sums) {
+  if (!berth__maker_accepts(k, BERTH__INST_each, 0, NULL)) return BERTH__X_NONE;
+  if (sums >= k->n_sums) return berth__maker_mistake(k, BERTH__INST_each, "there are no such sums");
+  const uint64_t count =
+      (uint64_t)k->sums[sums].left.lines * k->sums[sums].right.lines / k->group_size / k->sums[sums].together;
+  const berth__inst of = {.in = {BERTH__X_NONE, BERTH__X_NONE, BERTH__X_NONE}, .high = (int64_t)count - 1};
+  const berth__x x = kernel_block_put(k, BERTH__INST_each, sums, &of);
+  open_block(k, x, false);
+  return name_inside(k, x);
 }
 
 berth__x berth__x_loop(berth__kernel *k, berth__x from, berth__x to, int64_t step) {

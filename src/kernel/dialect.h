@@ -6,7 +6,8 @@
  *   $m         operand b, a number, with the other sign
  *   $i         operand a, which is an index, as an unsigned number
  *   $p         the place of element a of a buffer: where the buffer begins, and $i after that
- *   $w $n      the array that a buffer lies in; the number of the buffer or array
+ *   $w $n      the array that a buffer lies in; the number of the buffer, array or sums
+ *   $l $h      of a copy: the numbers of the array and of the buffer
  *   $[ $]      around a place: the word there, read as the array wants it
  *   $q $k      the array of quads that a buffer lies in; the name of a part of a quad
  *   $o         the number of the binding that a buffer lies in, where there are windows
@@ -60,6 +61,7 @@ typedef struct berth__dialect {
   const char *wrap[BERTH__INST_COUNT];
   const char *convert[BERTH__NUMBERS][BERTH__NUMBERS], *bits[BERTH__NUMBERS][BERTH__NUMBERS]; /* from, to */
   const char *load[BERTH__STORAGES], *store[BERTH__STORAGES];
+  const char *shared_store[BERTH__STORAGES]; /* where the language has shared arrays of fewer than 32 bits */
   /* Loading four words at once: what a quad is, the line that gives it a name, its parts by type, and the names of the
    * arrays of quads. quad NULL: the parts are loaded as the words that they are. */
   const char *quad, *quad_value, *part[BERTH__NUMBERS], *quad_arena, *quad_window;

@@ -22,6 +22,7 @@ static void enter_block(const berth__kernel *k, berth__x x, const open *outer, o
   const berth__inst *inst = &k->insts[x];
   uint32_t condition = 0;
   *block = (open){.opener = x, .is_gone = outer->is_gone, .is_outer = outer->is_gone};
+  if (inst->code == BERTH__INST_each) return;
   if (inst->code == BERTH__INST_loop) {
     block->goes = (inst->bits & BERTH__LOOP_ONCE) != 0;
   } else if (berth__x_is_constant(k, inst->in[0], &condition)) {
@@ -41,6 +42,7 @@ static void mark_blocks(const berth__kernel *k, mark *marks) {
     marks[x] = (mark){.parent = block->opener, .is_gone = block->is_gone};
     switch (k->insts[x].code) {
       case BERTH__INST_loop:
+      case BERTH__INST_each:
       case BERTH__INST_if:
         enter_block(k, x, block, &blocks[depth + 1]);
         marks[x].is_gone = block->is_gone || blocks[depth + 1].goes;
@@ -61,7 +63,9 @@ static void mark_blocks(const berth__kernel *k, mark *marks) {
 
 static bool is_root(berth__inst_code code) {
   return code == BERTH__INST_store || code == BERTH__INST_store_max || code == BERTH__INST_shared_store ||
-         code == BERTH__INST_local_store || code == BERTH__INST_barrier;
+         code == BERTH__INST_local_store || code == BERTH__INST_barrier || code == BERTH__INST_shared_copy ||
+         code == BERTH__INST_commit || code == BERTH__INST_wait || code == BERTH__INST_multiply ||
+         code == BERTH__INST_ahead;
 }
 
 /* The loop that a break leaves. */
@@ -111,6 +115,7 @@ static void note_access(berth__kernel *k, const berth__inst *inst) {
   if (inst->code == BERTH__INST_load || inst->code == BERTH__INST_quad || is_max) k->buffers[inst->bits].is_read = true;
   if (inst->code == BERTH__INST_store || is_max) k->buffers[inst->bits].is_written = true;
   if (is_max) k->buffers[inst->bits].is_contended = true;
+  if (inst->code == BERTH__INST_shared_copy) k->buffers[inst->bits >> 8].is_read = true;
 }
 
 static void count_anew(berth__kernel *k, mark *marks) {
@@ -127,7 +132,9 @@ static void count_anew(berth__kernel *k, mark *marks) {
     }
     if (inst.code == BERTH__INST_end || inst.code == BERTH__INST_else) depth -= 1;
     inst.depth = depth;
-    if (inst.code == BERTH__INST_loop || inst.code == BERTH__INST_if || inst.code == BERTH__INST_else) depth += 1;
+    if (inst.code == BERTH__INST_loop || inst.code == BERTH__INST_if || inst.code == BERTH__INST_else ||
+        inst.code == BERTH__INST_each)
+      depth += 1;
     note_access(k, &inst);
     marks[x].number = (berth__x)n;
     k->insts[n++] = inst;

@@ -32,13 +32,14 @@ static berth__machine machine_of(const berth__kernel *k) {
 static uint64_t lay_out(berth__machine *m, uint8_t *room) {
   const berth__kernel *k = m->k;
   uint64_t lanes = (uint64_t)k->n_insts * m->n, depth = most_depth(k), n_shared = m->n_shared * (m->n / m->threads),
-           n_local = berth__machine_elements(k->local, k->n_local) * m->n;
+           n_local = berth__machine_elements(k->local, k->n_local) * m->n,
+           n_sums = (uint64_t)berth__machine_sums(k, k->n_sums) * m->n;
   const uint64_t size[] = {lanes * sizeof *m->values,      depth * m->n * sizeof *m->masks, depth * sizeof *m->n_in,
                            k->n_insts * sizeof *m->bounds, n_shared * sizeof *m->shared,    n_local * sizeof *m->local,
-                           n_shared * sizeof *m->uses};
-  uint64_t at[8] = {0};
-  for (int i = 0; i < 7; ++i) at[i + 1] = at[i] + ((size[i] + 15) & ~(uint64_t)15);
-  if (room == NULL) return at[7];
+                           n_shared * sizeof *m->uses,     n_sums * sizeof *m->sums};
+  uint64_t at[9] = {0};
+  for (int i = 0; i < 8; ++i) at[i + 1] = at[i] + ((size[i] + 15) & ~(uint64_t)15);
+  if (room == NULL) return at[8];
   m->values = (berth__lane *)(void *)(room + at[0]);
   m->masks = (uint32_t *)(void *)(room + at[1]);
   m->n_in = (uint32_t *)(void *)(room + at[2]);
@@ -46,8 +47,9 @@ static uint64_t lay_out(berth__machine *m, uint8_t *room) {
   m->shared = (berth__lane *)(void *)(room + at[4]);
   m->local = (berth__lane *)(void *)(room + at[5]);
   m->uses = (berth__machine_use *)(void *)(room + at[6]);
+  m->sums = (berth__lane *)(void *)(room + at[7]);
   memset(m->uses, 0, (size_t)size[6]);
-  return at[7];
+  return at[8];
 }
 
 uint64_t berth__kernel_room(const berth__kernel *kernel) {
@@ -63,6 +65,7 @@ static void find_bounds(berth__machine *m) {
     uint32_t depth = inst->depth;
     switch (inst->code) {
       case BERTH__INST_loop:
+      case BERTH__INST_each:
       case BERTH__INST_if: opener[depth] = last[depth] = x; break;
       case BERTH__INST_else:
       case BERTH__INST_end:
@@ -88,6 +91,9 @@ static uint32_t find_mixed(berth__machine *m, berth__x from, berth__x to, uint32
     switch (inst->code) {
       case BERTH__INST_shared_load: loaded |= 1u << inst->bits; break;
       case BERTH__INST_shared_store: m->notes_loads[inst->bits] |= (loaded >> inst->bits) & 1u; break;
+      case BERTH__INST_multiply: /* and so does what loads many at once */
+        m->notes_loads[m->k->sums[inst->bits].left.array] = m->notes_loads[m->k->sums[inst->bits].right.array] = true;
+        break;
       case BERTH__INST_barrier: loaded = 0; break;
       case BERTH__INST_loop:
         loaded = find_mixed(m, x + 1, m->bounds[x].next, loaded);
@@ -184,6 +190,20 @@ static bool repeat_loop(berth__machine *m, berth__x x) {
   return go_round(m, inst, index);
 }
 
+/* The next of the sums, which all threads have as many of. */
+static bool go_on_each(berth__machine *m, berth__x x, uint32_t index) {
+  if ((int64_t)index > m->k->insts[x].high) return false;
+  kernel_interpret_fill(m, x, index);
+  return true;
+}
+
+static bool enter_each(berth__machine *m, berth__x x) {
+  const uint32_t depth = m->k->insts[x].depth;
+  memcpy(berth__machine_mask(m, depth + 1u), berth__machine_mask(m, depth), m->n * sizeof(uint32_t));
+  m->n_in[depth + 1] = m->n_in[depth];
+  return m->n_in[depth] > 0 && go_on_each(m, x, 0);
+}
+
 /* Threads that leave a loop are out of every block in it. */
 static void leave_loop(berth__machine *m, const berth__inst *inst, uint32_t loop_depth) {
   const uint32_t n = m->n;
@@ -202,6 +222,7 @@ static berth_status come_to_barrier(berth__machine *m, berth__x x) {
   const uint32_t depth = m->k->insts[x].depth, *mask = berth__machine_mask(m, depth);
   if (m->n_in[depth] == 0) return BERTH_OK;
   m->time += 1;
+  m->group_settled = m->group_here;
   for (uint32_t lane = 0; lane < m->n && m->n_in[depth] != m->n; lane += m->threads) {
     uint32_t n_in = 0;
     for (uint32_t j = 0; j < m->threads; ++j) n_in += mask[lane + j];
@@ -215,7 +236,8 @@ static berth_status come_to_barrier(berth__machine *m, berth__x x) {
 }
 
 static bool kernel_interpret_is_bound(uint8_t code) {
-  return code == BERTH__INST_loop || code == BERTH__INST_if || code == BERTH__INST_else || code == BERTH__INST_end;
+  return code == BERTH__INST_loop || code == BERTH__INST_each || code == BERTH__INST_if || code == BERTH__INST_else ||
+         code == BERTH__INST_end;
 }
 
 /* A bound of a block; the instruction that comes next. */
@@ -224,12 +246,15 @@ static berth__x run_bound(berth__machine *m, berth__x x) {
   const berth__machine_bound *b = &m->bounds[x];
   switch (inst->code) {
     case BERTH__INST_loop: return enter_loop(m, x) ? x + 1 : b->next + 1;
+    case BERTH__INST_each: return enter_each(m, x) ? x + 1 : b->next + 1;
     case BERTH__INST_if: return enter_if(m, inst->depth, berth__machine_values(m, inst->in[0]), 1) ? x + 1 : b->next;
     case BERTH__INST_else:
       opener = &m->k->insts[b->opener];
       return enter_if(m, inst->depth, berth__machine_values(m, opener->in[0]), 0) ? x + 1 : b->next;
     default:
       opener = &m->k->insts[b->opener];
+      if (opener->code == BERTH__INST_each)
+        return go_on_each(m, b->opener, berth__machine_values(m, b->opener)[0].u + 1) ? b->opener + 1 : x + 1;
       return opener->code == BERTH__INST_loop && repeat_loop(m, b->opener) ? b->opener + 1 : x + 1;
   }
 }
@@ -256,6 +281,16 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_set: set_variable(m, inst); return BERTH_OK;
     case BERTH__INST_break: leave_loop(m, inst, m->k->insts[m->bounds[x].opener].depth); return BERTH_OK;
     case BERTH__INST_barrier: return come_to_barrier(m, x);
+    case BERTH__INST_shared_copy: return berth__machine_copy(m, x);
+    case BERTH__INST_commit: m->group_open += 1; return BERTH_OK;
+    case BERTH__INST_wait:
+      if (m->group_open > inst->bits) m->group_here = m->group_open - 1 - inst->bits;
+      return BERTH_OK;
+    case BERTH__INST_ahead:
+    case BERTH__INST_multiply: return berth__machine_multiply(m, x);
+    case BERTH__INST_sum: berth__machine_sum(m, x); return BERTH_OK;
+    case BERTH__INST_sum_row:
+    case BERTH__INST_sum_column: berth__machine_sum_place(m, x); return BERTH_OK;
     default: break;
   }
   const berth__lane *in[3];
@@ -280,6 +315,10 @@ static void begin_groups(berth__machine *m) {
   }
   uint64_t n_shared = m->n_shared * (m->n / m->threads);
   uint64_t n_local = berth__machine_elements(k->local, k->n_local) * m->n;
+  const uint64_t n_sums = (uint64_t)berth__machine_sums(k, k->n_sums) * m->n;
+  m->group_open = 1;
+  m->group_here = m->group_settled = 0;
+  for (uint64_t i = 0; i < n_sums; ++i) m->sums[i].u = 0;
   for (uint64_t i = 0; i < n_shared; ++i) m->shared[i].u = POISON;
   for (uint64_t i = 0; i < n_local; ++i) m->local[i].u = POISON;
 }

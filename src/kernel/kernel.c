@@ -65,7 +65,7 @@ static uint32_t add_array(berth__kernel *k, berth__kernel_array *arrays, uint32_
     berth__maker_mistake(k, BERTH__INST_load, "it has too many arrays, or an array without elements");
     return 0;
   }
-  arrays[*n] = (berth__kernel_array){.type = type, .count = count};
+  arrays[*n] = (berth__kernel_array){.type = type, .count = count, .storage = BERTH_F32}; /* of four bytes, any type */
   return (*n)++;
 }
 
@@ -85,7 +85,7 @@ bool berth__x_is_constant(const berth__kernel *k, berth__x x, uint32_t *bits) {
 
 static bool arrays_equal(const berth__kernel_array *a, const berth__kernel_array *b, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) {
-    if (a[i].type != b[i].type || a[i].count != b[i].count) return false;
+    if (a[i].type != b[i].type || a[i].count != b[i].count || a[i].storage != b[i].storage) return false;
   }
   return true;
 }
@@ -98,6 +98,21 @@ static bool buffers_equal(const berth__kernel *a, const berth__kernel *b) {
   return true;
 }
 
+static bool tiles_equal(const berth__kernel_tile *a, const berth__kernel_tile *b) {
+  return a->array == b->array && a->lines == b->lines && a->depth == b->depth && a->slots == b->slots &&
+         a->is_deep == b->is_deep && a->pitch == b->pitch;
+}
+
+static bool sums_equal(const berth__kernel *a, const berth__kernel *b) {
+  for (uint32_t i = 0; i < a->n_sums; ++i) {
+    const berth__kernel_sums *x = &a->sums[i], *y = &b->sums[i];
+    if (x->type != y->type || !tiles_equal(&x->left, &y->left) || !tiles_equal(&x->right, &y->right) ||
+        x->kind != y->kind || x->together != y->together || x->group_rows != y->group_rows)
+      return false;
+  }
+  return true;
+}
+
 static bool insts_equal(const berth__inst *a, const berth__inst *b) {
   return a->code == b->code && a->type == b->type && a->bits == b->bits && a->in[0] == b->in[0] &&
          a->in[1] == b->in[1] && a->in[2] == b->in[2];
@@ -105,9 +120,10 @@ static bool insts_equal(const berth__inst *a, const berth__inst *b) {
 
 bool berth__kernel_equal(const berth__kernel *a, const berth__kernel *b) {
   if (a->n_insts != b->n_insts || a->n_buffers != b->n_buffers || a->n_shared != b->n_shared ||
-      a->n_local != b->n_local || a->group_size != b->group_size || a->n_groups != b->n_groups)
+      a->n_local != b->n_local || a->n_sums != b->n_sums || a->group_size != b->group_size ||
+      a->n_groups != b->n_groups)
     return false;
-  if (!buffers_equal(a, b) || !arrays_equal(a->shared, b->shared, a->n_shared) ||
+  if (!buffers_equal(a, b) || !sums_equal(a, b) || !arrays_equal(a->shared, b->shared, a->n_shared) ||
       !arrays_equal(a->local, b->local, a->n_local))
     return false;
   for (size_t i = 0; i < a->n_insts; ++i) {
@@ -126,6 +142,7 @@ uint64_t berth__kernel_hash(const berth__kernel *kernel) {
   for (uint32_t i = 0; i < kernel->n_buffers; ++i) hash = kernel_mix(hash, kernel->buffers[i].storage);
   for (uint32_t i = 0; i < kernel->n_shared; ++i) hash = kernel_mix(hash, kernel->shared[i].count);
   for (uint32_t i = 0; i < kernel->n_local; ++i) hash = kernel_mix(hash, kernel->local[i].count);
+  for (uint32_t i = 0; i < kernel->n_sums; ++i) hash = kernel_mix(hash, kernel->sums[i].kind);
   for (size_t i = 0; i < kernel->n_insts; ++i) {
     const berth__inst *inst = &kernel->insts[i];
     hash = kernel_mix(hash, (uint64_t)inst->code << 40 | (uint64_t)inst->type << 32 | inst->bits);

@@ -77,9 +77,34 @@ typedef struct berth__kernel_buffer {
 typedef struct berth__kernel_array {
   berth__number type;
   uint32_t count;
+  berth__storage storage; /* of a shared array of f32: f16 and bf16 are rounded to where they are stored */
 } berth__kernel_array;
 
 #define BERTH__KERNEL_ARRAYS 8u
+
+/* A piece of a matrix in a shared array, in each of several slots: so many lines (rows of the left side, columns of the
+ * right one) of so much depth. */
+typedef struct berth__kernel_tile {
+  uint32_t array;
+  uint32_t lines, depth, slots;
+  bool is_deep;   /* neighbours along the depth lie beside each other; otherwise lines do */
+  uint32_t pitch; /* from one line, or step of the depth, to the next */
+} berth__kernel_tile;
+static inline uint32_t berth__tile_slot(const berth__kernel_tile *tile) {
+  return (tile->is_deep ? tile->lines : tile->depth) * tile->pitch;
+}
+
+/* Sums of products, which are 0 at first: one for each line of the left tile and each of the right one. */
+typedef struct berth__kernel_sums {
+  berth__kernel_tile left, right;
+  berth__number type;  /* f32, or i32, which wraps */
+  berth_compute kind;  /* of f32: what is multiplied is rounded to it */
+  uint32_t together;   /* columns beside each other that one thread has, 1, 2 or 4 */
+  uint32_t group_rows; /* where each thread computes its own: threads along the rows */
+} berth__kernel_sums;
+
+#define BERTH__KERNEL_SUMS 2u
+#define BERTH__THREAD_SUMS 128u /* that a thread has at most */
 
 /* A word of a narrow result that each thread puts together from the elements that it makes (lower/words.c). */
 typedef struct berth__kernel_word {
@@ -102,6 +127,8 @@ typedef struct berth__kernel {
   uint32_t n_buffers;
   berth__kernel_array shared[BERTH__KERNEL_ARRAYS], local[BERTH__KERNEL_ARRAYS];
   uint32_t n_shared, n_local;
+  berth__kernel_sums sums[BERTH__KERNEL_SUMS];
+  uint32_t n_sums;
   uint32_t group_size; /* threads of a workgroup */
   uint64_t n_groups;   /* workgroups of a run */
   double flops, bytes; /* what one run does, for reports; flops that nobody set are counted by finish */
@@ -123,6 +150,30 @@ berth_status berth__kernel_finish(berth__kernel *kernel, berth_error *err);
 uint32_t berth__kernel_buffer_of(berth__kernel *k, uint32_t operand, berth__storage storage);
 uint32_t berth__kernel_shared(berth__kernel *k, berth__number type, uint32_t count); /* an array of the workgroup */
 uint32_t berth__kernel_local(berth__kernel *k, berth__number type, uint32_t count);  /* an array of each thread */
+
+/* tiles.c: a shared array of f32 that are rounded where they are stored. */
+uint32_t berth__kernel_shared_as(berth__kernel *k, berth__storage storage, uint32_t count);
+/* A tile with an array of its own, laid out for products of this kind. What it holds is rounded where it is stored
+ * (compute_storage of the kind) or, held as f32, where it is multiplied. And the bytes of a slot. */
+typedef struct berth__tile_desc {
+  berth__number type; /* f32 or i32 */
+  berth_compute kind; /* f32 for i32 */
+  berth__storage storage;
+  uint32_t lines, depth, slots;
+  bool is_deep;
+} berth__tile_desc;
+berth__kernel_tile berth__kernel_tile_of(berth__kernel *k, const berth__tile_desc *desc);
+uint32_t berth__tile_slot_bytes(const berth__tile_desc *desc);
+berth__storage berth__compute_storage(berth_compute kind);
+/* Sums of two tiles of one kind and depth; and what a workgroup's shared arrays take. */
+uint32_t berth__kernel_sums_of(berth__kernel *k, const berth__kernel_sums *sums); /* its number */
+uint64_t berth__kernel_shared_bytes(const berth__kernel *kernel);
+
+/* Rows and columns that a thread has where each computes its own, and threads along them. */
+typedef struct berth__sums_spread {
+  uint32_t thread_rows, thread_columns, group_rows, group_columns;
+} berth__sums_spread;
+berth__sums_spread berth__sums_spread_of(const berth__kernel *k, const berth__kernel_sums *sums);
 
 /* ---- Making instructions. Each gives the number of a result, which may be an older one, or a constant. ---- */
 
@@ -184,6 +235,22 @@ void berth__x_local_store(berth__kernel *k, uint32_t array, berth__x index, bert
 berth__x berth__x_variable(berth__kernel *k, berth__x first); /* for get and set alone */
 berth__x berth__x_get(berth__kernel *k, berth__x variable);
 void berth__x_set(berth__kernel *k, berth__x variable, berth__x value);
+
+/* tiles.c */
+berth__x berth__x_tile_at(berth__kernel *k, const berth__kernel_tile *tile, berth__x slot, berth__x line,
+                          berth__x depth); /* the element of the tile's array */
+void berth__x_shared_copy(berth__kernel *k, uint32_t array, berth__x to, uint32_t buffer, berth__x index,
+                          berth__x is_there);
+void berth__x_commit(berth__kernel *k);
+void berth__x_wait(berth__kernel *k, uint32_t n);
+void berth__x_multiply(berth__kernel *k, uint32_t sums, berth__x slot);
+void berth__x_ahead(berth__kernel *k, uint32_t sums, berth__x slot);
+berth__x berth__x_each(berth__kernel *k, uint32_t sums); /* a block */
+berth__x berth__x_sum_row(berth__kernel *k, berth__x each);
+berth__x berth__x_sum_column(berth__kernel *k, berth__x each);
+berth__x berth__x_sum(berth__kernel *k, berth__x each, uint32_t which);
+/* expand.c: the kernel without tiles, in the place of one with them (finished, both). */
+berth_status berth__kernel_expand(berth__kernel **kernel, berth_error *err);
 
 /* Blocks: each is closed by berth__x_end. A loop with constant ends that runs once or never makes no loop. */
 berth__x berth__x_loop(berth__kernel *k, berth__x from, berth__x to, int64_t step);

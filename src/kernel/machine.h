@@ -8,6 +8,7 @@
 typedef struct berth__machine_use {
   uint32_t write_time, writer;
   uint32_t read_time, reader;
+  uint32_t group; /* of copies that it came with; 0: it was stored */
 } berth__machine_use;
 
 /* Beside each instruction that bounds a block. */
@@ -33,6 +34,10 @@ typedef struct berth__machine {
   berth__machine_use *uses;               /* one a shared element */
   bool notes_loads[BERTH__KERNEL_ARRAYS]; /* of a shared array: others may be written before the next barrier */
   uint32_t write_time[BERTH__KERNEL_ARRAYS]; /* of a shared array: the last */
+  berth__lane *sums;                         /* n a sum of a thread */
+  /* Groups of copies: the one that is open, counted from 1; the last that was waited for; and the last that was waited
+   * for before a barrier, after which every thread may use it. */
+  uint32_t group_open, group_here, group_settled;
   berth_error *err;
 } berth__machine;
 
@@ -48,6 +53,26 @@ static inline uint64_t berth__machine_elements(const berth__kernel_array *arrays
   for (uint32_t i = 0; i < n; ++i) total += arrays[i].count;
   return total;
 }
+
+/* Elements of the first n sums of a thread. */
+static inline uint32_t berth__machine_sums(const berth__kernel *k, uint32_t n) {
+  uint32_t total = 0;
+  for (uint32_t i = 0; i < n; ++i) total += k->sums[i].left.lines * k->sums[i].right.lines / k->group_size;
+  return total;
+}
+
+/* Notes that a lane loads or stores an element of a shared array. False: another one used it since the last barrier in
+ * a way that needs one between. */
+bool berth__machine_note(berth__machine_use *use, uint32_t time, uint32_t lane, bool is_store, uint32_t *other);
+berth_status berth__machine_fail_race(const berth__machine *m, berth__x x, uint32_t lane, uint32_t other);
+
+/* machine_tiles.c: copies, products of tiles, and their sums. */
+berth_status berth__machine_copy(berth__machine *m, berth__x x);
+berth_status berth__machine_multiply(berth__machine *m, berth__x x);
+void berth__machine_sum(berth__machine *m, berth__x x);
+void berth__machine_sum_place(berth__machine *m, berth__x x);
+float berth__machine_near(berth__storage storage, float x);
+float berth__machine_element(const berth__machine *m, uint32_t buffer, uint64_t index);
 
 /* machine_memory.c: loads and stores, for the lanes that are in. */
 berth_status berth__machine_buffer(berth__machine *m, berth__x x);

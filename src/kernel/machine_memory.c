@@ -54,6 +54,14 @@ static uint32_t load_part(const uint32_t *words, uint32_t index, berth__storage 
   return value.u;
 }
 
+float berth__machine_element(const berth__machine *m, uint32_t buffer, uint64_t index) {
+  const berth__storage storage = m->k->buffers[buffer].storage;
+  const uint32_t per_word = berth__storage_per_word(storage);
+  const uint32_t *words = m->buffers[buffer].words;
+  const berth__lane value = {.u = per_word == 1 ? words[index] : load_part(words, (uint32_t)index, storage, per_word)};
+  return value.f;
+}
+
 static void store_part(uint32_t *words, uint32_t index, uint32_t per_word, uint32_t bits) {
   const uint32_t width = 32 / per_word;
   const uint32_t at = index % per_word * width, ones = (1u << width) - 1;
@@ -212,7 +220,7 @@ berth_status berth__machine_local(berth__machine *m, berth__x x) {
   return BERTH_OK;
 }
 
-static berth_status fail_race(const berth__machine *m, berth__x x, uint32_t lane, uint32_t other) {
+berth_status berth__machine_fail_race(const berth__machine *m, berth__x x, uint32_t lane, uint32_t other) {
   char who[32] = "others";
   if (other != MANY) snprintf(who, sizeof who, "thread %" PRIu32, other % m->threads);
   return berth__fail(m->err, BERTH_INTERNAL,
@@ -223,8 +231,7 @@ static berth_status fail_race(const berth__machine *m, berth__x x, uint32_t lane
 }
 
 /* Notes the use; false where another thread used the element in a way that needs a barrier between. */
-static bool kernel_machine_memory_note_use(berth__machine_use *u, uint32_t time, uint32_t lane, bool is_store,
-                                           uint32_t *other) {
+bool berth__machine_note(berth__machine_use *u, uint32_t time, uint32_t lane, bool is_store, uint32_t *other) {
   *other = u->writer;
   if (u->write_time == time && u->writer != lane) return false;
   if (is_store) {
@@ -232,6 +239,7 @@ static bool kernel_machine_memory_note_use(berth__machine_use *u, uint32_t time,
     if (u->read_time == time && u->reader != lane) return false;
     u->write_time = time;
     u->writer = lane;
+    u->group = 0;
     return true;
   }
   u->reader = u->read_time == time && u->reader != lane ? MANY : lane;
@@ -244,13 +252,15 @@ static berth_status kernel_machine_memory_store_shared(berth__machine *m, berth_
   const berth__inst *inst = &m->k->insts[x];
   const berth__lane *index = berth__machine_values(m, inst->in[0]), *value = berth__machine_values(m, inst->in[1]);
   const uint32_t *mask = berth__machine_mask(m, inst->depth);
+  const berth__storage storage = m->k->shared[inst->bits].storage;
   uint32_t other;
   m->write_time[inst->bits] = m->time;
   for (uint32_t j = lane; j < lane + m->threads; ++j) {
     if (mask[j] == 0) continue;
-    if (!kernel_machine_memory_note_use(&m->uses[first + index[j].u], m->time, j, true, &other))
-      return fail_race(m, x, j, other);
+    if (!berth__machine_note(&m->uses[first + index[j].u], m->time, j, true, &other))
+      return berth__machine_fail_race(m, x, j, other);
     m->shared[first + index[j].u] = value[j];
+    if (storage != BERTH_F32) m->shared[first + index[j].u].f = berth__machine_near(storage, value[j].f);
   }
   return BERTH_OK;
 }
@@ -268,8 +278,8 @@ static berth_status kernel_machine_memory_load_shared(berth__machine *m, berth__
   }
   for (uint32_t j = lane; j < end; ++j) {
     if (mask[j] == 0) continue;
-    if (!kernel_machine_memory_note_use(&m->uses[first + index[j].u], m->time, j, false, &other))
-      return fail_race(m, x, j, other);
+    if (!berth__machine_note(&m->uses[first + index[j].u], m->time, j, false, &other))
+      return berth__machine_fail_race(m, x, j, other);
     out[j] = array[index[j].u];
   }
   return BERTH_OK;

@@ -23,7 +23,8 @@ static bool is_visible(const berth__kernel *k, berth__x x) {
 
 static bool has_result(const berth__inst *inst) {
   berth__inst_kind kind = berth__inst_kind_of((berth__inst_code)inst->code);
-  return kind == BERTH__INST_PURE || kind == BERTH__INST_READ || inst->code == BERTH__INST_loop;
+  return kind == BERTH__INST_PURE || kind == BERTH__INST_READ || inst->code == BERTH__INST_loop ||
+         inst->code == BERTH__INST_each;
 }
 
 bool berth__maker_accepts(berth__kernel *k, berth__inst_code code, uint32_t n, const berth__x *in) {

@@ -53,7 +53,7 @@ static void find_statements(printer *p) {
     for (uint32_t i = 0; i < kernel_print_operands_of(inst); ++i) {
       berth__x x = inst->in[i], statement = p->notes[user].statement;
       const berth__inst *operand = &p->k->insts[x];
-      if (p->notes[x].n_uses != 1 || stands_alone(operand) || operand->code == BERTH__INST_loop) continue;
+      if (p->notes[x].n_uses != 1 || stands_alone(operand)) continue;
       bool moves_over_acts = p->notes[statement].n_acts != p->notes[x].n_acts;
       if (kernel_print_kind_of(operand) == BERTH__INST_PURE || !moves_over_acts) p->notes[x].statement = statement;
     }
@@ -82,7 +82,7 @@ static void kernel_print_name_results(printer *p) {
   for (berth__x x = 0; x < p->k->n_insts; ++x) {
     const berth__inst *inst = &p->k->insts[x];
     bool has_result = kernel_print_kind_of(inst) == BERTH__INST_PURE || kernel_print_kind_of(inst) == BERTH__INST_READ;
-    if (inst->code == BERTH__INST_loop) {
+    if (inst->code == BERTH__INST_loop || inst->code == BERTH__INST_each) {
       p->notes[x].name = n_loops++;
     } else if (inst->code == BERTH__INST_variable) {
       p->notes[x].name = n_variables++;
@@ -183,6 +183,9 @@ static void print_expression(printer *p, berth__x x) {
       berth__text_printf(&p->text, ".%c", "xyzw"[p->k->insts[inst->in[1]].bits & 3u]);
       return;
     case BERTH__INST_shared_load: print_element(p, 's', inst); return;
+    case BERTH__INST_sum:
+    case BERTH__INST_sum_row:
+    case BERTH__INST_sum_column: print_call(p, berth__inst_name((berth__inst_code)inst->code), inst); return;
     case BERTH__INST_local_load: print_element(p, 'l', inst); return;
     case BERTH__INST_get: berth__text_printf(&p->text, "v%u", (unsigned)p->notes[inst->in[0]].name); return;
     case BERTH__INST_group:
@@ -208,7 +211,7 @@ static void print_loop_name(printer *p, berth__x x) {
 }
 
 static void kernel_print_value(printer *p, berth__x x) {
-  if (p->k->insts[x].code == BERTH__INST_loop) {
+  if (p->k->insts[x].code == BERTH__INST_loop || p->k->insts[x].code == BERTH__INST_each) {
     print_loop_name(p, x);
   } else if (is_inline(p, x)) {
     print_expression(p, x);
@@ -262,10 +265,26 @@ static void print_loop(printer *p, berth__x x) {
   berth__text_printf(&p->text, inst->bits != 0 ? " unrolled {" : " {");
 }
 
+static void print_copy(printer *p, const berth__inst *inst) {
+  berth__text_printf(&p->text, "s%u[", (unsigned)(inst->bits & 255u));
+  kernel_print_value(p, inst->in[0]);
+  berth__text_printf(&p->text, "] <- b%u[", (unsigned)(inst->bits >> 8));
+  kernel_print_value(p, inst->in[1]);
+  berth__text_printf(&p->text, "] if ");
+  kernel_print_value(p, inst->in[2]);
+}
+
+static void print_each(printer *p, berth__x x) {
+  berth__text_printf(&p->text, "for each ");
+  print_loop_name(p, x);
+  berth__text_printf(&p->text, " of sums %u {", (unsigned)p->k->insts[x].bits);
+}
+
 static void print_statement(printer *p, berth__x x) {
   const berth__inst *inst = &p->k->insts[x];
   switch (inst->code) {
     case BERTH__INST_loop: print_loop(p, x); return;
+    case BERTH__INST_each: print_each(p, x); return;
     case BERTH__INST_if:
       berth__text_printf(&p->text, "if ");
       kernel_print_value(p, inst->in[0]);
@@ -278,6 +297,15 @@ static void print_statement(printer *p, berth__x x) {
     case BERTH__INST_shared_store: print_store(p, 's', inst); break;
     case BERTH__INST_local_store: print_store(p, 'l', inst); break;
     case BERTH__INST_set: print_set(p, inst); break;
+    case BERTH__INST_shared_copy: print_copy(p, inst); break;
+    case BERTH__INST_wait: berth__text_printf(&p->text, "wait %u", (unsigned)inst->bits); break;
+    case BERTH__INST_ahead:
+    case BERTH__INST_multiply:
+      berth__text_printf(&p->text, "%s %u of slot ", berth__inst_name((berth__inst_code)inst->code),
+                         (unsigned)inst->bits);
+      kernel_print_value(p, inst->in[0]);
+      break;
+    case BERTH__INST_commit:
     case BERTH__INST_break:
     case BERTH__INST_barrier: berth__text_printf(&p->text, "%s", berth__inst_name((berth__inst_code)inst->code)); break;
     case BERTH__INST_variable:
@@ -302,8 +330,18 @@ static void kernel_print_head(printer *p) {
                        buffer->is_read ? " read" : "", buffer->is_written ? " written" : "");
   }
   for (uint32_t i = 0; i < k->n_shared; ++i) {
-    berth__text_printf(&p->text, "  s%u: %s[%u] shared\n", (unsigned)i, type_names[k->shared[i].type],
+    const bool is_narrow = berth__storage_per_word(k->shared[i].storage) != 1;
+    berth__text_printf(&p->text, "  s%u: %s[%u] shared\n", (unsigned)i,
+                       is_narrow ? berth_type_name(k->shared[i].storage) : type_names[k->shared[i].type],
                        (unsigned)k->shared[i].count);
+  }
+  for (uint32_t i = 0; i < k->n_sums; ++i) {
+    static const char *const kinds[] = {"f32", "tf32x3", "tf32", "bf16", "f16"};
+    const berth__kernel_sums *sums = &k->sums[i];
+    berth__text_printf(&p->text, "  sums %u: %u x %u of s%u and s%u, %s, %u slots of %u\n", (unsigned)i,
+                       (unsigned)sums->left.lines, (unsigned)sums->right.lines, (unsigned)sums->left.array,
+                       (unsigned)sums->right.array, kinds[sums->kind], (unsigned)sums->left.slots,
+                       (unsigned)sums->left.depth);
   }
   for (uint32_t i = 0; i < k->n_local; ++i) {
     berth__text_printf(&p->text, "  l%u: %s[%u] of a thread\n", (unsigned)i, type_names[k->local[i].type],

@@ -199,6 +199,10 @@ static const char *rule_of(const render *r, const berth__inst *inst) {
     case BERTH__INST_part:
       return r->d->quad != NULL ? r->d->part[inst->type] : r->d->load[r->k->buffers[inst->bits].storage];
     case BERTH__INST_store: return store_rule(r, inst);
+    case BERTH__INST_shared_store:
+      if (berth__storage_per_word(r->k->shared[inst->bits].storage) != 1)
+        return r->d->shared_store[r->k->shared[inst->bits].storage];
+      break;
     default: break;
   }
   const uint8_t type = kernel_render_is_comparison(inst->code) ? r->k->insts[inst->in[0]].type : inst->type;
@@ -214,7 +218,8 @@ static void kernel_render_add(render *r, const char *text) { berth__text_add(r->
 
 static void add_name(render *r, berth__x x) {
   const uint8_t code = r->k->insts[x].code;
-  const char *letter = code == BERTH__INST_loop ? r->d->counter : code == BERTH__INST_variable ? "x" : "v";
+  const bool counts = code == BERTH__INST_loop || code == BERTH__INST_each;
+  const char *letter = counts ? r->d->counter : code == BERTH__INST_variable ? "x" : "v";
   berth__text_printf(r->out, "%s%u", letter, x);
 }
 
@@ -311,6 +316,8 @@ static void kernel_render_add_part(render *r, char part, bool alone, berth__x x)
     case ']': kernel_render_add(r, is_atomic(r, inst) ? r->d->atomic_close : "]"); break;
     case 'o': berth__text_printf(r->out, "%u", berth__dialect_binding(r->desc, inst->bits)); break;
     case 'n': berth__text_printf(r->out, "%u", inst->bits); break;
+    case 'l': berth__text_printf(r->out, "%u", inst->bits & 255u); break;
+    case 'h': berth__text_printf(r->out, "%u", inst->bits >> 8); break;
     case 'v': add_name(r, x); break;
     case 't': kernel_render_add(r, r->d->type[inst->type]); break;
     default: kernel_render_expand(r, rule_of(r, inst), x); break; /* e */

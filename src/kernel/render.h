@@ -44,6 +44,9 @@ berth_status berth__render_wgsl(const berth__kernel *kernel, const berth__render
 berth_status berth__render_cuda(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
                                 berth_error *err);
 #define BERTH__CUDA_ENTRY 64u
+#define BERTH__CUDA_STATIC_SHARED 49152u /* bytes that a kernel may have without asking at every launch */
+/* What a launch asks for; 0: the kernel declares its shared arrays. */
+uint32_t berth__cuda_dynamic_shared(const berth__kernel *kernel);
 void berth__cuda_entry(const berth__kernel *kernel, char out[BERTH__CUDA_ENTRY]);
 
 #endif

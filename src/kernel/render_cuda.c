@@ -6,6 +6,7 @@
 
 #define BERTH__DIALECT_OWN_FUNCTIONS
 #include "kernel/dialect.h"
+#include "kernel/render_cuda.h"
 
 static void kernel_render_cuda_add_f32(berth__text *out, uint32_t bits) {
   if (!berth__dialect_has_digits(bits)) {
@@ -64,6 +65,7 @@ static const char prelude[] =
 static void kernel_render_cuda_head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   (void)desc;
   berth__text_add(out, prelude, sizeof prelude - 1);
+  if (kernel->n_sums != 0) berth__cuda_tiles_prelude(out);
   berth__dialect_name(out, kernel);
 }
 
@@ -79,8 +81,35 @@ static const char *element(berth__storage storage) {
   }
 }
 
+static const char *shared_element(const berth__kernel_array *array) {
+  return berth__storage_per_word(array->storage) != 1 ? element(array->storage) : types[array->type];
+}
+
+uint32_t berth__cuda_dynamic_shared(const berth__kernel *kernel) {
+  const uint64_t bytes = berth__kernel_shared_bytes(kernel);
+  return bytes > BERTH__CUDA_STATIC_SHARED ? (uint32_t)bytes : 0;
+}
+
+/* Arrays that are more than a kernel may declare lie in room that a launch asks for. */
+static void declare_shared(const berth__kernel *kernel, berth__text *out) {
+  uint64_t at = 0;
+  const bool is_dynamic = berth__cuda_dynamic_shared(kernel) != 0;
+  if (is_dynamic) berth__text_printf(out, "  BERTH_ROOM\n");
+  for (uint32_t i = 0; i < kernel->n_shared; i++) {
+    const berth__kernel_array *array = &kernel->shared[i];
+    const char *type = shared_element(array);
+    if (is_dynamic)
+      berth__text_printf(out, "  %s *const s%u = (%s *)(berth_shared + %u);\n", type, i, type, (unsigned)at);
+    else
+      berth__text_printf(out, "  __shared__ %s%s s%u[%u];\n", kernel->n_sums != 0 ? "__align__(16) " : "", type, i,
+                         array->count);
+    at += (uint64_t)array->count * berth_type_storage(array->storage).bytes;
+  }
+}
+
 static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   char name[BERTH__CUDA_ENTRY];
+  berth__cuda_tiles_open(kernel, out);
   berth__cuda_entry(kernel, name);
   berth__text_printf(out, "BERTH_KERNEL(%u) %s(", kernel->group_size, name);
   for (uint32_t i = 0; i < kernel->n_buffers; i++) {
@@ -89,13 +118,16 @@ static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__re
                        element(kernel->buffers[i].storage), only_read ? "__restrict__ " : "", i);
   }
   berth__text_printf(out, ") {\n");
-  for (uint32_t i = 0; i < kernel->n_shared; i++)
-    berth__text_printf(out, "  __shared__ %s s%u[%u];\n", types[kernel->shared[i].type], i, kernel->shared[i].count);
+  declare_shared(kernel, out);
   if (berth__dialect_uses(kernel, BERTH__INST_group)) berth__text_printf(out, "  const int group = (int)blockIdx.x;\n");
   if (berth__dialect_uses(kernel, BERTH__INST_thread))
     berth__text_printf(out, "  const int thread = (int)threadIdx.x;\n");
   for (uint32_t i = 0; i < kernel->n_local; i++)
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
+  for (uint32_t i = 0; i < kernel->n_sums; i++)
+    berth__text_printf(out, "  float c%u[%u] = {0};\n  unsigned f%u[%u] = {0};\n", i,
+                       kernel->sums[i].left.lines * kernel->sums[i].right.lines / kernel->group_size, i,
+                       berth__cuda_tiles_factors(kernel, i));
 }
 
 /* ---- The rules ---- */
@@ -139,6 +171,15 @@ static const berth__dialect cuda = {
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (int $v = #a; $v < $b; $v += #c) {"),
             [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax(&b$n[#a], #b);"),
             [BERTH__INST_barrier] = BERTH__RULE_ALL("__syncthreads();"),
+            [BERTH__INST_shared_copy] = BERTH__RULE_ALL("berth_copy16(&s$l[#a], &b$h[#b], #c);"),
+            [BERTH__INST_commit] = BERTH__RULE_ALL("berth_commit();"),
+            [BERTH__INST_wait] = BERTH__RULE_ALL("berth_wait($n);"),
+            [BERTH__INST_multiply] = BERTH__RULE_ALL("BERTH_MULTIPLY_$n(#a);"),
+            [BERTH__INST_ahead] = BERTH__RULE_ALL("BERTH_AHEAD_$n(#a);"),
+            [BERTH__INST_each] = BERTH__RULE_ALL("BERTH_SETTLE_$n; BERTH_EACH_$n($v) {"),
+            [BERTH__INST_sum_row] = BERTH__RULE_ALL("BERTH_ROW_$n(#a)"),
+            [BERTH__INST_sum_column] = BERTH__RULE_ALL("BERTH_COLUMN_$n(#a)"),
+            [BERTH__INST_sum] = BERTH__RULE_ALL("BERTH_SUM_$n(#a, #b)"),
         },
     .wrap = {[BERTH__INST_add] = "(int)((unsigned)$a + (unsigned)$b)",
              [BERTH__INST_sub] = "(int)((unsigned)$a - (unsigned)$b)",
@@ -168,6 +209,8 @@ static const berth__dialect cuda = {
              [BERTH_I8] = "(int)(signed char)b$n[#a]",
              [BERTH_U8] = "(unsigned)b$n[#a]",
              [BERTH_BOOL] = "(unsigned)b$n[#a]"},
+    .shared_store = {[BERTH_F16] = "s$n[#a] = (unsigned short)berth_half_bits(#b);",
+                     [BERTH_BF16] = "s$n[#a] = berth_bf16_bits(#b);"},
     .quad = "((const uint4 *)b$n)[#a]",
     .quad_value = "const uint4 $v = #e;",
     .part = {"__uint_as_float($a.$k)", "(int)$a.$k", "$a.$k", NULL},
@@ -196,5 +239,7 @@ static const berth__dialect cuda = {
 
 berth_status berth__render_cuda(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
                                 berth_error *err) {
+  if (!berth__cuda_tiles_fit(kernel))
+    return berth__fail(err, BERTH_INTERNAL, "kernel '%s': its tiles have no form in this language", kernel->name);
   return berth__render(kernel, &cuda, desc, out, err);
 }

@@ -25,6 +25,11 @@ double berth__kernel_flops(const berth__kernel *kernel) {
     const double times = rounds[inst->depth];
     if (inst->code == BERTH__INST_loop) rounds[inst->depth + 1] = times * rounds_of(kernel, inst);
     if (inst->code == BERTH__INST_if || inst->code == BERTH__INST_else) rounds[inst->depth + 1] = times;
+    if (inst->code == BERTH__INST_each) rounds[inst->depth + 1] = times * (double)(inst->high + 1);
+    if (inst->code == BERTH__INST_multiply) {
+      const berth__kernel_sums *sums = &kernel->sums[inst->bits];
+      flops += 2 * times * sums->left.lines * sums->right.lines / kernel->group_size * sums->left.depth;
+    }
     if (kernel_work_is_computed(kernel, inst)) flops += inst->code == BERTH__INST_fma ? 2 * times : times;
   }
   return flops;

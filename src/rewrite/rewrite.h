@@ -39,6 +39,9 @@ berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewri
 berth_status berth__rewrite_pack_raw(berth_graph *graph, berth_error *err);
 /* fuse.c: element-wise nodes into chains, and into the products and convolutions before them. */
 berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err);
+/* row_products.c: products of few rows with the norm before them, and gates with what they gate. After
+ * merge_products.c, whose weights must be the same for any number of rows. */
+berth_status berth__rewrite_row_products(berth_graph *graph, berth_error *err);
 /* merge_products.c: products of the same x as one. */
 berth_status berth__rewrite_merge_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 

@@ -42,6 +42,7 @@ static berth_status compile_first(berth_session *session, const char *which, con
     session->device = &berth__cpu_device;
     berth_plan_desc on_cpu = *plan;
     on_cpu.gpu_profile = NULL;
+    session->plan_desc.compute = BERTH_COMPUTE_F32; /* which no kernel of the cpu computes otherwise */
     return open_and_compile(session, NULL, &on_cpu, err);
   }
   if (status != BERTH_OK && err != NULL) *err = reason;

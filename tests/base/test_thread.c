@@ -16,7 +16,7 @@ typedef struct cover {
   _Atomic uint32_t hits[MOST];
   _Atomic int busy[8]; /* a worker number is used by one thread at a time */
   _Atomic uint32_t pieces, wrong;
-  int64_t n, grain;
+  int64_t n, grain, awake_grain;
 } cover;
 
 static void touch(void *user, uint32_t worker, int64_t begin, int64_t end) {
@@ -26,22 +26,28 @@ static void touch(void *user, uint32_t worker, int64_t begin, int64_t end) {
     return;
   }
   if (atomic_exchange(&c->busy[worker], 1) != 0) atomic_fetch_add(&c->wrong, 1);
-  const int64_t least = c->n / c->grain < 2 ? c->n : (c->grain + 3) / 4; /* threads that are awake get such pieces */
+  const int64_t small = c->awake_grain > 0 && c->awake_grain < c->n ? (c->awake_grain + 1) / 2 : c->n;
+  const int64_t least = c->n / c->grain < 2 ? small : (c->grain + 3) / 4; /* threads that are awake get such pieces */
   if (end - begin < least) atomic_fetch_add(&c->wrong, 1);
   for (int64_t i = begin; i < end; i++) atomic_fetch_add(&c->hits[i], 1);
   atomic_fetch_add(&c->pieces, 1);
   atomic_store(&c->busy[worker], 0);
 }
 
-static cover *run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split) {
+static cover *run_work(berth__pool *pool, const berth__work *work) {
   cover *c = calloc(1, sizeof *c);
   assert_non_null(c);
-  c->n = n;
-  c->grain = grain;
-  berth__pool_run_split(pool, n, grain, split, touch, c);
+  c->n = work->n;
+  c->grain = work->grain;
+  c->awake_grain = work->awake_grain;
+  berth__pool_run_work(pool, work, touch, c);
   assert_int_equal(c->wrong, 0);
-  for (int64_t i = 0; i < MOST; i++) assert_int_equal(c->hits[i], i < n);
+  for (int64_t i = 0; i < MOST; i++) assert_int_equal(c->hits[i], i < work->n);
   return c;
+}
+
+static cover *run_split(berth__pool *pool, int64_t n, int64_t grain, berth__split split) {
+  return run_work(pool, &(berth__work){.n = n, .grain = grain, .split = split});
 }
 
 static cover *run_once(berth__pool *pool, int64_t n, int64_t grain) {
@@ -63,6 +69,8 @@ static void ranges_cover_everything_once(void **state) {
       for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
         free(run_split(pool, sizes[i], grains[g], BERTH__SPLIT_QUEUE));
         free(run_split(pool, sizes[i], grains[g], BERTH__SPLIT_PARTS));
+        free(run_work(pool, &(berth__work){sizes[i], grains[g], (grains[g] + 3) / 4, BERTH__SPLIT_QUEUE}));
+        free(run_work(pool, &(berth__work){sizes[i], grains[g], (grains[g] + 3) / 4, BERTH__SPLIT_PARTS}));
       }
     }
     berth__pool_destroy(pool);
@@ -163,6 +171,145 @@ static void threads_that_are_awake_get_smaller_pieces(void **state) {
     berth__pool_end(pool, &burst);
   }
   assert_int_equal(most, 7); /* of 13 and more */
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+/* Less than two grains: nobody is woken for them but where bursts follow each other, and who is awake helps. */
+static void small_work_is_shared_by_threads_that_are_awake(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  uint32_t most = 0, seen = 0;
+  const berth__work small = {.n = 100, .grain = 80, .awake_grain = 20};
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int i = 0; i < 20000 && (most < 6 || seen != 3); i++) {
+    berth__burst burst = {.alone_ms = 0.01, .steady_ms = {2, 1}, .steady_count = 256};
+    atomic_uint workers = 0;
+    berth__pool_begin(pool, &burst);
+    cover *c = run_work(pool, &small);
+    for (int k = 0; k < 10; k++) berth__pool_run_work(pool, &small, note_worker, &workers);
+    berth__pool_end(pool, &burst);
+    if (c->pieces > most) most = c->pieces;
+    seen |= atomic_load(&workers);
+    free(c);
+  }
+  assert_int_equal(most, 6);
+  assert_int_equal(seen, 3);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+/* Where bursts follow each other, what small jobs take shared and not is tried, and then the better way is taken, but
+ * for a row of tries now and then. */
+static void bursts_in_a_row_find_out_whether_sharing_pays(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  uint32_t seen[2] = {0}; /* pieces: better alone; better shared */
+  const berth__work small = {.n = 100, .grain = 80, .awake_grain = 20};
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int i = 0; i < 20000 && seen[1] < 6; i++) {
+    for (uint32_t k = 0; k < 2; k++) {
+      berth__burst burst = {.alone_ms = 0.01, .steady_ms = {1, k == 0 ? 1.2 : 0.8}, .steady_count = 40};
+      berth__pool_begin(pool, &(berth__burst){0});
+      berth__pool_end(pool, &(berth__burst){0});
+      berth__pool_begin(pool, &burst);
+      cover *c = run_work(pool, &small);
+      berth__pool_end(pool, &burst);
+      if (burst.steady_count == 41 && c->pieces > seen[k]) seen[k] = c->pieces; /* it was right after the other one */
+      free(c);
+    }
+  }
+  assert_int_equal(seen[0], 1);
+  assert_int_equal(seen[1], 6);
+  berth__burst burst = {.alone_ms = 0.01};
+  bool were_tried = false;
+  for (int i = 0; i < 20000 && !were_tried; i++) {
+    berth__pool_begin(pool, &burst);
+    berth__pool_end(pool, &burst);
+    were_tried = burst.steady_ms[0] > 0 && burst.steady_ms[1] > 0;
+    if (burst.steady_count < 8) assert_true(burst.steady_ms[1] <= 0);
+  }
+  assert_true(were_tried);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+/* Outside of a burst, and in one after a pause that does without help, a sleeper stays asleep. */
+static void small_work_after_a_pause_wakes_nobody(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  bool was_alone = false;
+  const berth__work small = {.n = 100, .grain = 80, .awake_grain = 20};
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int i = 0; i < 20000 && !was_alone; i++) { /* until the worker is asleep */
+    berth__burst burst = {.alone_ms = 0.01};
+    wait_a_moment();
+    cover *before = run_work(pool, &small);
+    berth__pool_begin(pool, &burst);
+    cover *c = run_work(pool, &small);
+    berth__pool_end(pool, &burst);
+    was_alone = before->pieces == 1 && c->pieces == 1;
+    free(before);
+    free(c);
+  }
+  assert_true(was_alone);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+/* Where help was found to pay, a burst wakes others as it begins, whatever its jobs are. */
+static void bursts_that_help_speeds_up_call_others(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  uint32_t seen = 0;
+  const berth__work small = {.n = 2, .grain = 2, .awake_grain = 1};
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int i = 0; i < 2000 && seen != 3; i++) {
+    berth__burst burst = {.alone_ms = 1, .helped_ms = 0.5, .count = 4};
+    atomic_uint workers = 0;
+    wait_a_moment();
+    berth__pool_begin(pool, &burst);
+    const double until = berth__now_ms() + 1;
+    while (berth__now_ms() < until) berth__pool_run_work(pool, &small, note_worker, &workers);
+    berth__pool_end(pool, &burst);
+    assert_int_equal(burst.count, 5);
+    assert_true(burst.helped_ms > 0.5 && burst.helped_ms < 0.6); /* however long it took, it counts a little */
+    seen |= atomic_load(&workers);
+  }
+  assert_int_equal(seen, 3);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
+/* At first bursts take turns: alone, with help. */
+static void both_ways_are_tried_at_first(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  bool alone = false, helped = false;
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int i = 0; i < 20000 && !(alone && helped); i++) {
+    berth__burst burst = {.alone_ms = 1};
+    wait_a_moment();
+    for (uint32_t k = 0; k < 2; k++) {
+      berth__pool_begin(pool, &burst);
+      berth__pool_end(pool, &burst);
+      wait_a_moment();
+      if (k == 0) alone = alone || (burst.alone_ms < 1 && burst.helped_ms <= 0); /* it was a guess before */
+      burst.alone_ms = 1;
+    }
+    helped = helped || burst.helped_ms > 0;
+  }
+  assert_true(alone && helped);
   berth__pool_destroy(pool);
   berth_context_destroy(ctx);
 }
@@ -385,6 +532,11 @@ int main(void) {
       cmocka_unit_test(zero_or_negative_items_run_nothing),
       cmocka_unit_test(work_of_one_grain_is_not_split),
       cmocka_unit_test(threads_that_are_awake_get_smaller_pieces),
+      cmocka_unit_test(small_work_is_shared_by_threads_that_are_awake),
+      cmocka_unit_test(bursts_in_a_row_find_out_whether_sharing_pays),
+      cmocka_unit_test(small_work_after_a_pause_wakes_nobody),
+      cmocka_unit_test(bursts_that_help_speeds_up_call_others),
+      cmocka_unit_test(both_ways_are_tried_at_first),
       cmocka_unit_test(many_runs_lose_nothing_and_allocate_nothing),
       cmocka_unit_test(two_pieces_run_at_the_same_time),
       cmocka_unit_test(with_parts_a_worker_begins_with_its_own),

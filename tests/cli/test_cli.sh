@@ -90,11 +90,10 @@ holds() { # name expression: awk arithmetic
 exits "the version" 0 --version
 if grep -Eq '^berth [0-9]+\.[0-9]+\.[0-9]+$' out; then ok "the version's line"; else not_ok "the version's line" "$(explain)"; fi
 exits "help" 0 help
-for verb in run plan pack bench generate embed kernels inspect devices; do
+for verb in run plan pack bench train generate embed kernels inspect devices; do
   has "help names $verb" out "  $verb "
 done
-lacks "help does not promise train" out train
-for verb in run plan pack bench generate embed kernels inspect devices; do
+for verb in run plan pack bench train generate embed kernels inspect devices; do
   exits "$verb --help" 0 "$verb" --help
   cp out help.text
   has "$verb --help has examples" out "examples:"
@@ -111,7 +110,7 @@ has "an unknown verb: a suggestion" err 'berth run'
 refuses "an option before the verb" 2 "the verb comes first" --json run
 refuses "help on an unknown verb" 2 "no verb 'x'" help x
 refuses "help on two verbs" 2 "one verb" help run plan
-refuses "train is not there yet" 3 "does not have \`train\` yet" train
+refuses "train wants a model" 2 "MODEL" train
 refuses "an unknown option" 2 "no option '--jsno'" run --jsno
 has "an unknown option: a suggestion" err "--json"
 refuses "an option that is a prefix" 2 "no option '--out'" run --out=x
@@ -463,6 +462,12 @@ exits "run: fallback where there is nothing to fall back from" 0 run --device lo
 refuses "a fallback that is none" 2 "--fallback takes 'cpu'" run --device loops --fallback gpu
 refuses "f16 weights on the cpu" 3 "for GPUs" run --f16-weights
 refuses "bf16 weights on a GPU" 3 "--f16-weights" plan --device loops --bf16
+exits "run: products as tf32x3" 0 run --device loops --compute tf32x3 --check
+berth plan --device loops --compute bf16 --json
+has "plan: how products may be computed" out '"compute":"bf16"'
+refuses "products as bf16 on the cpu" 3 "no matrix units for bf16" run --compute bf16
+refuses "products as bf16 on a GPU without matrix units" 3 "no matrix units" plan --device loops --gpu-profile minimal --compute bf16
+refuses "products as what there is not" 2 "--compute takes" run --device loops --compute f8
 exits "plan --kernels" 0 plan --device loops --kernels kernels.txt
 has "the kernels of a GPU" kernels.txt "kernel conv"
 refuses "kernels of the cpu" 1 "four bytes" plan --kernels -

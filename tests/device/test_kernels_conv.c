@@ -555,11 +555,49 @@ static void pools_with_nan(void **state) {
   }
 }
 
+/* Every rank and type, windows that begin in padding, places counted either way, equals and NaN. */
+static void pools_with_places(void **state) {
+  static const berth_type types[] = {BERTH_F32, BERTH_I8,  BERTH_U8,  BERTH_I16, BERTH_U16,
+                                     BERTH_I32, BERTH_U32, BERTH_I64, BERTH_F64};
+  static const double values[] = {1, -2, (double)NAN, 4, 4, 6, -7, 8, 8, -10, (double)-INFINITY};
+  static const int64_t strides[] = {1, 2, 3};
+  (void)state;
+  for (size_t t = 0; t < COUNT(types); t++)
+    for (int variant = 0; variant < 12; variant++) {
+      const int64_t step = strides[variant % 3];
+      fast_case line = {.op = "max_pool",
+                        .in = {F32(2, 3, 41)},
+                        .attrs = {FAST_INTS("kernel", 3), FAST_INTS("strides", step), FAST_INTS("pads", 1, 2),
+                                  FAST_INT("ceil_mode", variant / 6)},
+                        .n_out = 2};
+      fast_case plane = {
+          .op = "max_pool",
+          .in = {F32(1, 3, 9, 20)},
+          .attrs = {FAST_INTS("kernel", 2, 3), FAST_INTS("strides", 2, step), FAST_INTS("pads", 1, 1, 0, 2),
+                    FAST_INTS("dilations", 1, 2), FAST_INT("storage_order", variant / 6)},
+          .n_out = 2};
+      fast_case room = {.op = "max_pool",
+                        .in = {F32(1, 2, 4, 5, 7)},
+                        .attrs = {FAST_INTS("kernel", 2, 2, 2), FAST_INTS("strides", 1, 2, step),
+                                  FAST_INT("storage_order", variant / 6)},
+                        .n_out = 2};
+      fast_case *const cases[] = {&line, &plane, &room};
+      for (size_t i = 0; i < COUNT(cases); i++) {
+        cases[i]->in[0].type = types[t];
+        cases[i]->in[0].low = types[t] == BERTH_F32 ? -1 : 0; /* of integers there are equals */
+        cases[i]->in[0].high = 9;
+        fast_check(cases[i]);
+        if (types[t] != BERTH_F32 && types[t] != BERTH_F64) continue;
+        cases[i]->in[0].values = values;
+        cases[i]->in[0].n_values = COUNT(values);
+        fast_check(cases[i]);
+      }
+    }
+}
+
 static void pools_decline(void **state) {
-  const fast_case places = {.op = "max_pool", .in = {F32(1, 2, 8)}, .attrs = {FAST_INTS("kernel", 3)}, .n_out = 2};
   const fast_case powers = {.op = "lp_pool", .in = {F32(1, 2, 8)}, .attrs = {FAST_INTS("kernel", 3)}};
   (void)state;
-  fast_check_declined(&places);
   fast_check_declined(&powers);
 }
 
@@ -624,6 +662,7 @@ int main(void) {
       cmocka_unit_test(winograd_weights),
       cmocka_unit_test(pools),
       cmocka_unit_test(pools_with_nan),
+      cmocka_unit_test(pools_with_places),
       cmocka_unit_test(pools_decline),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -407,6 +407,51 @@ static void places_of_extremes(void **state) {
       }
 }
 
+/* The same of every other type, and the last of equals. */
+static void places_of_other_extremes(void **state) {
+  static const int64_t shapes[][3] = {{3, 5, 7}, {2, 40, 150}, {3, 1, 900}, {1, 9, 16}, {70, 2, 1}};
+  static const berth_type types[] = {BERTH_I8,  BERTH_U8,  BERTH_I16, BERTH_U16, BERTH_I32,
+                                     BERTH_U32, BERTH_I64, BERTH_F64, BERTH_F32};
+  static const double special[] = {1, -7, 2, 7, INFINITY, 7, -INFINITY, 3, 4, NAN, 5, NAN, 0, -0.0};
+  (void)state;
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+      for (int variant = 0; variant < 12; variant++) {
+        const bool is_float = types[t] == BERTH_F64 || types[t] == BERTH_F32, is_signed = (int)t % 2 == 0;
+        fast_case c = {.op = variant & 1 ? "arg_min" : "arg_max",
+                       .in = {{.type = types[t], .rank = 3}},
+                       .attrs = {FAST_INT("axis", variant / 4), FAST_INT("select_last", (variant & 2) != 0)}};
+        memcpy(c.in[0].dim, shapes[i], sizeof shapes[i]);
+        c.in[0].low = is_signed ? -50 : 1;
+        c.in[0].high = 100;
+        fast_check(&c);
+        if (!is_float) continue;
+        c.in[0].values = special;
+        for (c.in[0].n_values = 7; c.in[0].n_values <= 14; c.in[0].n_values += 7) fast_check(&c);
+      }
+}
+
+static void places_of_what_is_set(void **state) {
+  static const double values[] = {0, 1, -1, -0.0, 0, 0, 3, 0}, numbers[] = {0, -0.0, NAN, 0, 1e-40, 0, 0, -INFINITY};
+  static const berth_type types[] = {BERTH_BOOL, BERTH_I8,  BERTH_U16, BERTH_I32,
+                                     BERTH_I64,  BERTH_F16, BERTH_F32, BERTH_F64};
+  static const fast_operand shapes[] = {{.rank = 1, .dim = {700}},          {.rank = 3, .dim = {3, 5, 37}},
+                                        {.rank = 2, .dim = {2, 257}},       {.rank = 4, .dim = {2, 3, 4, 1}},
+                                        {.rank = 3, .dim = {3, 0, 2}},      {.rank = 0},
+                                        {.rank = 5, .dim = {2, 1, 3, 2, 9}}};
+  (void)state;
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+      fast_case c = {.op = "non_zero", .in = {shapes[i]}};
+      c.in[0].type = types[t];
+      c.in[0].values = t >= 5 ? numbers : values;
+      c.in[0].n_values = 8;
+      fast_check(&c);
+      c.in[0].n_values = 1; /* nothing is */
+      fast_check(&c);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_broadcast_every_way),
@@ -430,6 +475,8 @@ int main(void) {
       cmocka_unit_test(reductions_over_any_axes),
       cmocka_unit_test(reductions_keep_nan),
       cmocka_unit_test(places_of_extremes),
+      cmocka_unit_test(places_of_other_extremes),
+      cmocka_unit_test(places_of_what_is_set),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,6 +111,31 @@ static void convolutions(void **state) {
     }
 }
 
+/* Scratch that is planned for upper bounds: smaller calls have other boxes. */
+static void boxes_of_bounded_extents(void **state) {
+  const fast_case cases[] = {
+      {.op = "softmax", .in = {OF(BERTH_F16, 70, 301)}, .attrs = {FAST_INT("axis", 1)}},
+      {.op = "softmax", .in = {OF(BERTH_BF16, 9, 70, 31)}, .attrs = {FAST_INT("axis", 1)}},
+      {.op = "arg_max", .in = {OF(BERTH_F16, 70, 301)}, .attrs = {FAST_INT("axis", 0)}},
+      {.op = "max_pool",
+       .in = {OF(BERTH_F16, 3, 30, 31, 40)},
+       .attrs = {FAST_INTS("kernel", 3, 3), FAST_INTS("pads", 1, 1, 1, 1)}},
+      {.op = "reduce_mean", .in = {OF(BERTH_F16, 40, 50, 21)}, .attrs = {FAST_INTS("axes", 1)}},
+  };
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (uint32_t axis = 0; axis < cases[i].in[0].rank; axis++) fast_check_bounds(&cases[i], 0, axis, 2, NULL);
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    const int64_t panel = isa->panel;
+    const fast_case c = {.op = "conv_last",
+                         .in = {OF(BERTH_F16, 5, 34, 43, 11), F32((40 + panel - 1) / panel, 9 * 11, panel), F32(40)},
+                         .attrs = {FAST_INTS("kernel", 3, 3), FAST_INTS("pads", 1, 1, 2, 1), FAST_INT("channels", 40),
+                                   FAST_INT("panel", panel)}};
+    for (uint32_t axis = 0; axis < 3; axis++) fast_check_bounds(&c, 0, axis, 2, isa);
+  }
+}
+
 static void other_convolutions(void **state) {
   const berth__cpu_isa *isa;
   (void)state;
@@ -236,9 +261,15 @@ static void other_ops(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines),        cmocka_unit_test(reductions),         cmocka_unit_test(pools),
-      cmocka_unit_test(convolutions), cmocka_unit_test(other_convolutions), cmocka_unit_test(products),
-      cmocka_unit_test(attentions),   cmocka_unit_test(other_ops),
+      cmocka_unit_test(lines),
+      cmocka_unit_test(reductions),
+      cmocka_unit_test(pools),
+      cmocka_unit_test(convolutions),
+      cmocka_unit_test(boxes_of_bounded_extents),
+      cmocka_unit_test(other_convolutions),
+      cmocka_unit_test(products),
+      cmocka_unit_test(attentions),
+      cmocka_unit_test(other_ops),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

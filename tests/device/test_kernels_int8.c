@@ -262,6 +262,8 @@ static void depthwise(void **state) {
       {1, 12, 11, 5, 0, 5, 1, 2, 2, 0, BERTH_I8, BERTH_I8}, {1, 6, 6, 130, 0, 2, 1, 0, 1, 0, BERTH_I8, BERTH_I8},
       {1, 4, 3, 7, 0, 3, 1, 4, 1, 0, BERTH_U8, BERTH_I8},   {1, 3, 70, 16, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_I8},
       {1, 5, 4, 300, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_I8}, {1, 7, 6, 530, 0, 3, 2, 1, 1, 0, BERTH_I8, BERTH_I8},
+      {1, 6, 9, 40, 0, 5, 1, 2, 1, 0, BERTH_U8, BERTH_I8},  {2, 9, 11, 31, 0, 5, 2, 3, 1, 0, BERTH_I8, BERTH_I8},
+      {1, 4, 2, 16, 0, 3, 2, 1, 1, 0, BERTH_U8, BERTH_I8},  {1, 8, 5, 24, 0, 5, 2, 4, 1, 0, BERTH_U8, BERTH_I8},
   };
   const berth__cpu_isa *isa;
   int64_t lists[4][4];
@@ -274,12 +276,40 @@ static void depthwise(void **state) {
     }
 }
 
+/* Bytes that are sums times their scales and nothing else, as files with QDQ have them; and the sums themselves. */
+static void depthwise_plain(void **state) {
+  static const image images[] = {
+      {1, 9, 8, 64, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_I8},
+      {1, 7, 9, 37, 0, 3, 2, 1, 1, 0, BERTH_I8, BERTH_I8},
+      {1, 6, 7, 23, 0, 5, 1, 2, 1, 0, BERTH_U8, BERTH_U8},
+      {1, 6, 7, 5, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_I8},
+  };
+  const berth__cpu_isa *isa;
+  int64_t lists[4][4];
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof images / sizeof *images; k++) {
+      fast_case c = depthwise_case(&images[k], lists);
+      c.in[BERTH__BYTES_BIAS] =
+          (fast_operand){.type = BERTH_I32, .rank = 1, .dim = {images[k].c}, .low = -30000, .high = 30000};
+      c.attrs[4] = (berth_attr)FAST_STRING("to", "u8");
+      c.attrs[5] = (berth_attr)FAST_INT("out_zero", 90);
+      fast_check_on(&c, isa);
+      c.attrs[4] = (berth_attr)FAST_STRING("to", "i8");
+      fast_check_on(&c, isa);
+      c.attrs[4] = (berth_attr)FAST_STRING("to", "i32");
+      c.attrs[5] = (berth_attr){0};
+      c.in[BERTH__BYTES_SCALE] = c.in[BERTH__BYTES_BIAS] = (fast_operand){.type = BERTH_TYPE_NONE};
+      fast_check_on(&c, isa);
+    }
+}
+
 /* Weights that do not fit i8, less their zero points: u8, and i8 with one for all channels or one for each. */
 static void depthwise_with_zero_points(void **state) {
   static const image images[] = {
       {1, 9, 8, 64, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_U8},   {2, 7, 9, 37, 0, 3, 2, 1, 1, 0, BERTH_I8, BERTH_I8},
       {1, 12, 11, 5, 0, 5, 1, 2, 2, 0, BERTH_I8, BERTH_U8},  {1, 3, 40, 16, 0, 3, 1, 1, 1, 0, BERTH_U8, BERTH_I8},
-      {1, 14, 13, 9, 0, 11, 1, 5, 1, 0, BERTH_U8, BERTH_U8},
+      {1, 14, 13, 9, 0, 11, 1, 5, 1, 0, BERTH_U8, BERTH_U8}, {1, 6, 7, 19, 0, 5, 2, 2, 1, 0, BERTH_U8, BERTH_U8},
   };
   const berth__cpu_isa *isa;
   int64_t lists[4][4];
@@ -397,17 +427,12 @@ static void sums(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products),
-      cmocka_unit_test(extremes),
-      cmocka_unit_test(product_tails),
-      cmocka_unit_test(convolutions),
-      cmocka_unit_test(depthwise),
-      cmocka_unit_test(quantized),
-      cmocka_unit_test(depthwise_with_zero_points),
-      cmocka_unit_test(long_products),
-      cmocka_unit_test(dequantized),
-      cmocka_unit_test(ranges),
-      cmocka_unit_test(sums),
+      cmocka_unit_test(products),        cmocka_unit_test(extremes),
+      cmocka_unit_test(product_tails),   cmocka_unit_test(convolutions),
+      cmocka_unit_test(depthwise),       cmocka_unit_test(quantized),
+      cmocka_unit_test(depthwise_plain), cmocka_unit_test(depthwise_with_zero_points),
+      cmocka_unit_test(long_products),   cmocka_unit_test(dequantized),
+      cmocka_unit_test(ranges),          cmocka_unit_test(sums),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* The fast kernels of lstm, gru, rnn and qlstm. */
+#include <stdio.h>
+
 #include "fast.h"
 
 #define RANGED(...)                                                                                                   \
@@ -101,22 +103,56 @@ static void named_activations_that_are_the_usual_ones(void **state) {
   fast_check(&c);
 }
 
+/* Bounds, lengths, peepholes, coupled gates, and activations by name with their numbers, in both directions. */
+static void other_forms(void **state) {
+  static const double lengths[] = {3, 0, 5, 1};
+  (void)state;
+  for (size_t op = 0; op < 3; op++)
+    for (int form = 0; form < 32; form++) {
+      const layer_shape shape = {ops[op], form & 1 ? "bidirectional" : "reverse", 5, 4, 11, 17, (form & 3) == 3};
+      fast_case c = layer_case(&shape);
+      int n = 1;
+      if (form & 2) c.attrs[n++] = (berth_attr)FAST_FLOAT("clip", 0.3);
+      if (form & 4)
+        c.in[4] = (fast_operand){.type = BERTH_I32, .rank = 1, .dim = {4}, .values = lengths, .n_values = 4};
+      if (form & 8 && op == 0) c.in[7] = (fast_operand)RANGED(form & 1 ? 2 : 1, 51);
+      if (form & 8 && op == 1) c.attrs[n++] = (berth_attr)FAST_INT("linear_before_reset", 1);
+      if (form & 16 && op == 0) c.attrs[n++] = (berth_attr)FAST_INT("input_forget", 1);
+      fast_check(&c);
+      c.n_out = 1;
+      fast_check(&c);
+    }
+}
+
+static void every_activation(void **state) {
+  static const char *const names[] = {"affine", "relu",        "leaky_relu", "thresholded_relu",
+                                      "tanh",   "scaled_tanh", "sigmoid",    "hard_sigmoid",
+                                      "elu",    "softsign",    "softplus"};
+  (void)state;
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    const layer_shape rnn = {"rnn", "forward", 3, 2, 7, 13, false}, lstm = {"lstm", "reverse", 3, 2, 7, 13, false},
+                      gru = {"gru", "forward", 3, 2, 7, 13, false};
+    fast_case one = layer_case(&rnn), three = layer_case(&lstm), two = layer_case(&gru);
+    char list[80];
+    one.attrs[1] = (berth_attr)FAST_STRING("activations", names[k]);
+    fast_check(&one);
+    one.attrs[2] = (berth_attr)FAST_FLOATS("alpha", 0.3);
+    one.attrs[3] = (berth_attr)FAST_FLOATS("beta", 0.2);
+    fast_check(&one);
+    snprintf(list, sizeof list, "hard_sigmoid %s softsign", names[k]);
+    three.attrs[1] = (berth_attr)FAST_STRING("activations", list);
+    fast_check(&three);
+    snprintf(list, sizeof list, "%s relu", names[k]);
+    two.attrs[1] = (berth_attr)FAST_STRING("activations", list);
+    fast_check(&two);
+  }
+}
+
 static void what_is_left_to_the_reference(void **state) {
   const layer_shape shape = {"lstm", "forward", 3, 2, 7, 8, false};
-  const fast_case plain = layer_case(&shape);
-  fast_case activations = plain, clip = plain, lengths = plain, peepholes = plain, coupled = plain, turned = plain;
+  fast_case turned = layer_case(&shape);
   (void)state;
-  activations.attrs[1] = (berth_attr)FAST_STRING("activations", "sigmoid relu tanh");
-  clip.attrs[1] = (berth_attr)FAST_FLOAT("clip", 2.0);
-  coupled.attrs[1] = (berth_attr)FAST_INT("input_forget", 1);
-  lengths.in[4] = (fast_operand){.type = BERTH_I32, .rank = 1, .dim = {2}, .low = 1, .high = 2};
-  peepholes.in[7] = (fast_operand)RANGED(1, 24);
   turned.in[0].layout = FAST_REVERSED;
-  fast_check_declined(&activations);
-  fast_check_declined(&clip);
-  fast_check_declined(&coupled);
-  fast_check_declined(&lengths);
-  fast_check_declined(&peepholes);
   fast_check_declined(&turned);
 }
 
@@ -180,6 +216,8 @@ int main(void) {
       cmocka_unit_test(fewer_results_and_operands),
       cmocka_unit_test(one_step_takes_little_scratch),
       cmocka_unit_test(named_activations_that_are_the_usual_ones),
+      cmocka_unit_test(other_forms),
+      cmocka_unit_test(every_activation),
       cmocka_unit_test(what_is_left_to_the_reference),
       cmocka_unit_test(recurrences_of_bytes),
       cmocka_unit_test(what_is_left_to_the_reference_of_bytes),

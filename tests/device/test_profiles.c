@@ -157,8 +157,58 @@ static void wrong_names(void **state) {
   berth_context_destroy(ctx);
 }
 
+static berth_status take_text(void *user, const char *text, size_t size) {
+  for (size_t i = 0; i + 8 <= size; i++) *(bool *)user = *(bool *)user || memcmp(text + i, "multiply", 8) == 0;
+  return BERTH_OK;
+}
+
+static bool has_tiles(const berth_graph *graph, const berth_plan_desc *desc) {
+  berth_error err;
+  berth_plan *plan;
+  bool found = false;
+  TEST_OK(berth_plan_create(graph, desc, &plan, &err));
+  TEST_OK(berth_plan_kernels(plan, take_text, &found, &err));
+  berth_plan_destroy(plan);
+  return found;
+}
+
+/* Products are rounded where that is asked for, and what has no units for it says so. */
+static void computing(void **state) {
+  static const char text[] =
+      "graph \"g\" { input %a : f32[64, 64] input %b : f32[64, 64] %o = matmul(%a, %b) output \"o\" = %o }";
+  (void)state;
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  berth_compute compute;
+  TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
+  desc.device = "interp";
+  desc.gpu_profile = "generic";
+  assert_false(has_tiles(graph, &desc));
+  for (int c = BERTH_COMPUTE_TF32X3; c <= BERTH_COMPUTE_F16; c++) {
+    TEST_OK(berth_compute_from_name(berth_compute_name((berth_compute)c), &compute, &err));
+    assert_int_equal(compute, c);
+    desc.compute = compute;
+    assert_true(has_tiles(graph, &desc));
+  }
+  desc.gpu_profile = "minimal";
+  test_expect_error(berth_plan_create(graph, &desc, &plan, &err), BERTH_UNSUPPORTED, &err, "no matrix units for f16");
+  desc.gpu_profile = NULL;
+  desc.device = "cpu";
+  test_expect_error(berth_plan_create(graph, &desc, &plan, &err), BERTH_UNSUPPORTED, &err, "--bf16");
+  desc.compute = (berth_compute)9;
+  test_expect_error(berth_plan_create(graph, &desc, &plan, &err), BERTH_INVALID, &err, "no way 9");
+  test_expect_error(berth_compute_from_name("f8", &compute, &err), BERTH_INVALID, &err, "not in 'f8'");
+  assert_null(berth_compute_name((berth_compute)9));
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(long_keys), cmocka_unit_test(a_plan_tells_what_a_session_takes),
-                                     cmocka_unit_test(a_clone_has_the_same), cmocka_unit_test(wrong_names)};
+                                     cmocka_unit_test(a_clone_has_the_same), cmocka_unit_test(wrong_names),
+                                     cmocka_unit_test(computing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,39 @@ static void waits_only_where_bytes_conflict(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* Two chains whose steps come one chain after the other: as phases they go side by side, and what waits for another
+ * still does. */
+static void phases_are_as_few_as_bytes_allow(void **state) {
+  (void)state;
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth_plan *plan = plan_of(ctx,
+                             "graph \"g\" { input %x : f32[8, 8] input %y : f32[8, 8] %a = softmax(%x) "
+                             "%b = cumsum(%a) {axis = 0} %c = softmax(%b) %d = softmax(%y) %e = cumsum(%d) {axis = 0} "
+                             "%f = softmax(%e) output \"a\" = %a output \"b\" = %b output \"c\" = %c "
+                             "output \"d\" = %d output \"e\" = %e output \"f\" = %f }",
+                             "interp", 0);
+  berth__recipe *before = recipe_of(plan), *recipe = recipe_of(plan);
+  size_t n_waits = 0;
+  TEST_OK(berth__recipe_phases(recipe, &err));
+  assert_int_equal(recipe->n_dispatches, before->n_dispatches);
+  for (size_t i = 0; i < recipe->n_dispatches; i++) {
+    n_waits += recipe->dispatches[i].waits;
+    for (size_t k = 0, since = 0; k < i; k++) { /* a barrier stands between two that touch the same bytes */
+      if (!berth__recipe_conflict(recipe, &recipe->dispatches[k], &recipe->dispatches[i])) continue;
+      for (size_t w = k + 1; w <= i; w++) since += recipe->dispatches[w].waits;
+      assert_true(since > 0);
+      assert_true(recipe->dispatches[k].step < recipe->dispatches[i].step);
+    }
+  }
+  assert_int_equal(recipe->n_dispatches, 6);
+  assert_int_equal(n_waits, 2);
+  berth__recipe_destroy(before);
+  berth__recipe_destroy(recipe);
+  berth_plan_destroy(plan);
+  berth_context_destroy(ctx);
+}
+
 static void equal_layers_share_a_kernel(void **state) {
   (void)state;
   berth_context *ctx = test_context();
@@ -145,6 +178,7 @@ static berth_status make_recipe(berth_context *ctx, berth_error *err, void *user
   berth_status status = berth_graph_parse(ctx, text, strlen(text), &graph, err);
   if (status == BERTH_OK) status = berth_plan_create(graph, &desc, &plan, err);
   if (status == BERTH_OK) status = berth__recipe_create(plan, &recipe, err);
+  if (status == BERTH_OK) status = berth__recipe_phases(recipe, err);
   berth__recipe_destroy(recipe);
   berth_plan_destroy(plan);
   berth_graph_destroy(graph);
@@ -158,13 +192,10 @@ static void survives_every_failed_allocation(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(waits_only_where_bytes_conflict),
-      cmocka_unit_test(equal_layers_share_a_kernel),
-      cmocka_unit_test(tails_are_fused),
-      cmocka_unit_test(plans_are_as_large_as_uniform_ones),
-      cmocka_unit_test(a_plan_of_other_elements_is_refused),
-      cmocka_unit_test(survives_every_failed_allocation),
-      cmocka_unit_test(kernels_can_be_read),
+      cmocka_unit_test(waits_only_where_bytes_conflict),    cmocka_unit_test(phases_are_as_few_as_bytes_allow),
+      cmocka_unit_test(equal_layers_share_a_kernel),        cmocka_unit_test(tails_are_fused),
+      cmocka_unit_test(plans_are_as_large_as_uniform_ones), cmocka_unit_test(a_plan_of_other_elements_is_refused),
+      cmocka_unit_test(survives_every_failed_allocation),   cmocka_unit_test(kernels_can_be_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -392,6 +392,35 @@ static void nothing_made_is_an_error(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+static berth__wgpu_future no_scope(berth__wgpu gpu, berth__wgpu_callback callback) {
+  void (*const answer)(uint32_t, uint32_t, berth__wgpu_string, void *, void *) =
+      (void (*)(uint32_t, uint32_t, berth__wgpu_string, void *, void *))callback.call;
+  (void)gpu;
+  answer(3, BERTH__WGPU_NO_ERROR, (berth__wgpu_string){"no scope is open", SIZE_MAX}, callback.user1, callback.user2);
+  return (berth__wgpu_future){0};
+}
+
+/* An implementation that does not say whether something failed has not said that it did not. */
+static void a_scope_without_an_answer_is_an_error(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__engine *engine;
+  berth__block *block;
+  berth_error err;
+  (void)state;
+  TEST_OK(device->open(ctx, NULL, 1, &engine, &err));
+  const berth__wgpu_calls *all = engine->gpu;
+  berth__wgpu_calls some = *all;
+  some.DevicePopErrorScope = no_scope;
+  engine->gpu = &some;
+  test_expect_error(device->block_create(engine, 4096, 64, NULL, &block, &err), BERTH_INTERNAL, &err,
+                    "no scope is open");
+  assert_null(block);
+  engine->gpu = all;
+  device->close(engine);
+  test_context_done(ctx, &alloc);
+}
+
 static void what_the_implementation_says_arrives(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
@@ -521,14 +550,23 @@ static void memory_that_runs_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(refuses_wrong_options),    cmocka_unit_test(blocks_are_memory),
-      cmocka_unit_test(blocks_that_cannot_be),    cmocka_unit_test(lengths_are_true),
-      cmocka_unit_test(runs_take_nothing),        cmocka_unit_test(steps_have_times),
-      cmocka_unit_test(many_steps_have_times),    cmocka_unit_test(times_are_optional),
-      cmocka_unit_test(windows_give_the_same),    cmocka_unit_test(static_offsets_give_the_same),
-      cmocka_unit_test(nothing_made_is_an_error), cmocka_unit_test(what_the_implementation_says_arrives),
-      cmocka_unit_test(no_memory_left),           cmocka_unit_test(a_lost_device_stays_lost),
-      cmocka_unit_test(a_wait_has_an_end),        cmocka_unit_test(memory_that_runs_out),
+      cmocka_unit_test(refuses_wrong_options),
+      cmocka_unit_test(blocks_are_memory),
+      cmocka_unit_test(blocks_that_cannot_be),
+      cmocka_unit_test(lengths_are_true),
+      cmocka_unit_test(runs_take_nothing),
+      cmocka_unit_test(steps_have_times),
+      cmocka_unit_test(many_steps_have_times),
+      cmocka_unit_test(times_are_optional),
+      cmocka_unit_test(windows_give_the_same),
+      cmocka_unit_test(static_offsets_give_the_same),
+      cmocka_unit_test(nothing_made_is_an_error),
+      cmocka_unit_test(what_the_implementation_says_arrives),
+      cmocka_unit_test(a_scope_without_an_answer_is_an_error),
+      cmocka_unit_test(no_memory_left),
+      cmocka_unit_test(a_lost_device_stays_lost),
+      cmocka_unit_test(a_wait_has_an_end),
+      cmocka_unit_test(memory_that_runs_out),
   };
   berth_device_info info = BERTH_DEVICE_INFO_INIT;
   berth_context *ctx = test_context();

@@ -6,9 +6,11 @@ cat >"$out.cu" <<'PRELUDE'
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
+#define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(n) __attribute__((launch_bounds(n)))
 #define __forceinline__ inline __attribute__((always_inline))
 struct index { unsigned x; };
+struct __attribute__((aligned(8))) float2 { float x, y; };
 struct __attribute__((aligned(16))) uint4 { unsigned x, y, z, w; };
 #define threadIdx (index{(unsigned)__nvvm_read_ptx_sreg_tid_x()})
 #define blockIdx (index{(unsigned)__nvvm_read_ptx_sreg_ctaid_x()})
@@ -33,8 +35,13 @@ static __device__ float __uint_as_float(unsigned x) { return __builtin_bit_cast(
 static __device__ float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 static __device__ unsigned atomicMax(unsigned *at, unsigned x) { return __nvvm_atom_max_gen_ui(at, x); }
 PRELUDE
-# The prelude of the first stands for all; each kernel and its functions have a namespace of their own.
-find "$folder" -name '*.cu' ! -path "$out.cu" | LC_ALL=C sort | awk -v step="$step" 'NR % step == 0' | xargs awk '
+# The prelude of the first stands for all, so that one with tiles, whose prelude has more, comes first where there is one;
+# each kernel and its functions have a namespace of their own.
+find "$folder" -name '*.cu' ! -path "$out.cu" | LC_ALL=C sort >"$out.all"
+{
+  xargs grep -l "typedef unsigned berth_at" <"$out.all" | head -n 1
+  awk -v step="$step" 'NR % step == 0' "$out.all"
+} | awk '!seen[$0]++' | xargs awk '
   FNR == 1 { if (n++) printf "}\n"; is_body = 0 }
   /^\/\/ / && !is_body { is_body = 1; printf "namespace k%d {\n", n }
   is_body || n == 1 { sub(/BERTH_KERNEL\([0-9]+\) berth/, "&_" n); print }

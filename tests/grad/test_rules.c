@@ -29,9 +29,11 @@ static void every_public_op_has_a_row_and_every_rule_a_case(void **state) {
 }
 
 static void rules_agree_with_differences(void **state) {
+  size_t count = 0;
   int n_wrong = 0;
   (void)state;
-  for (const grad_case *c = grad_cases; c->op != NULL; c++) n_wrong += grad_check_case(c);
+  while (grad_cases[count].op != NULL) count++;
+  for (size_t i = 0; i < count; i += (size_t)test_step()) n_wrong += grad_check_case(&grad_cases[i]);
   assert_int_equal(n_wrong, 0);
 }
 

@@ -230,6 +230,56 @@ void check_words(const char *text, const berth__kernel_limits *limits, const cha
   check_own_width(text, limits, form, tolerance, true);
 }
 
+/* ---- Tiles ---- */
+
+static size_t bytes_of_results(const call *c) {
+  size_t bytes = 0;
+  for (uint32_t o = 0; o < c->op.n_out; o++) bytes += 4 * (size_t)berth__count(&c->op.out[o]);
+  return bytes;
+}
+
+/* As they are, and expanded: the same bits. */
+static void check_both_forms(call *c, const char *text, const berth__kernel_limits *limits, double tolerance) {
+  berth_error err;
+  bool found = false;
+  const uint32_t out = c->op.n_in;
+  run_reference(c);
+  berth__lowering l = {.ctx = c->ctx, .limits = limits, .op = c->node->op, .call = &c->op, .storage = c->storage};
+  TEST_OK(berth__lower_call(&l, &err));
+  run_kernels(c, &l, NULL, 0);
+  compare(c, tolerance);
+  assert_int_equal(c->op.n_out, 1);
+  const size_t size = bytes_of_results(c);
+  uint32_t *first = malloc(size);
+  assert_non_null(first);
+  memcpy(first, c->words[out], size);
+  memset(c->words[out], 0, size);
+  for (size_t i = 0; i < l.n_kernels; i++) {
+    found = found || l.kernels[i]->n_sums != 0;
+    TEST_OK(berth__kernel_expand(&l.kernels[i], &err));
+    assert_int_equal(l.kernels[i]->n_sums, 0);
+    assert_int_equal(count_of(l.kernels[i], BERTH__INST_multiply), 0);
+  }
+  if (!found) fail_msg("no kernel has tiles for %s", text);
+  run_kernels(c, &l, NULL, 0);
+  assert_memory_equal(first, c->words[out], size);
+  free(first);
+  berth__lowering_free(&l);
+}
+
+void check_matrix(const char *text, berth_compute compute, bool is_narrow, double tolerance) {
+  berth__kernel_limits limits = limits_large;
+  call c;
+  limits.multiplies = BERTH__MATRIX_UNITS;
+  limits.tile_bytes = 114688;
+  limits.compute = compute;
+  open_call(&c, text);
+  for (uint32_t i = 0; i < c.op.n_in + c.op.n_out; i++) c.storage[i] = word_type(c.tensors[i].type);
+  if (is_narrow) make_narrow(&c);
+  check_both_forms(&c, text, &limits, tolerance);
+  close_call(&c);
+}
+
 void check_all_limits(const char *text, const char *form_on_large, double tolerance) {
   check_against(text, &limits_large, form_on_large, tolerance);
   check_against(text, &limits_small, NULL, tolerance);

@@ -12,6 +12,10 @@ void check_against(const char *graph, const berth__kernel_limits *limits, const 
 /* The same where narrow types lie in their own width; and where every store is one of a whole word, too. */
 void check_narrow(const char *graph, const berth__kernel_limits *limits, const char *form, double tolerance);
 void check_words(const char *graph, const berth__kernel_limits *limits, const char *form, double tolerance);
+/* By matrix units that multiply numbers so, and the same expanded, with equal bits. is_narrow: types in their own
+ * width.
+ */
+void check_matrix(const char *graph, berth_compute compute, bool is_narrow, double tolerance);
 /* With each of the limits above; the form is that on large ones. */
 void check_all_limits(const char *graph, const char *form, double tolerance);
 

@@ -436,8 +436,80 @@ static void only_threads_that_are_in_are_checked(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* ---- Tiles ---- */
+
+/* A matrix of 16 x 16 times itself, transposed, by matrix units. */
+static berth__kernel *tile_product(berth_context *ctx, bool waits, bool has_barrier) {
+  berth__kernel *k = kernel_of(ctx, "tiles", 32, 1);
+  const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_F32), out = berth__kernel_buffer_of(k, 1, BERTH_F32);
+  const berth__x thread = berth__x_thread(k), zero = berth__x_i32(k, 0), yes = berth__x_bool(k, true);
+  berth__kernel_sums sums = {.kind = BERTH_COMPUTE_TF32, .together = 1, .group_rows = 4};
+  for (int side = 0; side < 2; side++) {
+    const berth__kernel_tile tile = berth__kernel_tile_of(
+        k, &(berth__tile_desc){
+               .kind = sums.kind, .storage = BERTH_F32, .lines = 16, .depth = 16, .slots = 2, .is_deep = true});
+    for (int64_t i = 0; i < 2; i++) {
+      const berth__x n = berth__x_affine(k, thread, 1, 32 * i), four = berth__x_i32(k, 4);
+      const berth__x line = berth__x_div(k, n, four), depth = berth__x_affine(k, berth__x_rem(k, n, four), 4, 0);
+      berth__x_shared_copy(k, tile.array, berth__x_tile_at(k, &tile, zero, line, depth), in,
+                           berth__x_add(k, berth__x_affine(k, line, 16, 0), depth), yes);
+    }
+    *(side == 0 ? &sums.left : &sums.right) = tile;
+  }
+  const uint32_t number = berth__kernel_sums_of(k, &sums);
+  berth__x_commit(k);
+  if (waits) berth__x_wait(k, 0);
+  if (has_barrier) berth__x_barrier(k);
+  berth__x_ahead(k, number, zero);
+  berth__x_multiply(k, number, zero);
+  const berth__x each = berth__x_each(k, number), row = berth__x_sum_row(k, each);
+  const berth__x place = berth__x_add(k, berth__x_affine(k, row, 16, 0), berth__x_sum_column(k, each));
+  berth__x_store(k, out, place, berth__x_sum(k, each, 0));
+  berth__x_end(k);
+  return k;
+}
+
+static void run_tiles(berth__kernel *k, const float *x, const char *wrong) {
+  berth_error err;
+  float result[256] = {0};
+  uint32_t in[256], out[256];
+  uint32_t *words[2] = {in, out};
+  const uint64_t counts[2] = {256, 256};
+  memcpy(in, x, sizeof in);
+  if (wrong != NULL) {
+    test_expect_error(run_kernel(k, words, counts, &err), BERTH_INTERNAL, &err, wrong);
+    return;
+  }
+  TEST_OK(run_kernel(k, words, counts, &err));
+  memcpy(result, out, sizeof result);
+  for (int i = 0; i < 256; i++) {
+    float sum = 0;
+    for (int d = 0; d < 16; d++) sum += x[i / 16 * 16 + d] * x[i % 16 * 16 + d];
+    assert_true(result[i] == sum);
+  }
+}
+
+/* As they are and expanded; and what is multiplied before it has arrived, or before all threads know of it. */
+static void tiles(void **state) {
+  (void)state;
+  berth_error err;
+  berth_context *ctx = test_context();
+  float x[256];
+  for (int i = 0; i < 256; i++) x[i] = (float)(i * 7 % 11 - 5);
+  for (int form = 0; form < 4; form++) {
+    berth__kernel *k = tile_product(ctx, form != 2, form != 3);
+    TEST_OK(berth__kernel_finish(k, &err));
+    if (form == 1) TEST_OK(berth__kernel_expand(&k, &err));
+    assert_int_equal(count_of(k, BERTH__INST_multiply), form == 1 ? 0 : 1);
+    run_tiles(k, x, form < 2 ? NULL : "not waited for");
+    berth__kernel_destroy(k);
+  }
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(tiles),
       cmocka_unit_test(integers_wrap_and_division_is_total),
       cmocka_unit_test(u32_has_no_sign),
       cmocka_unit_test(numbers_convert_towards_zero),

@@ -87,6 +87,13 @@ static void shared_forms(void **state) {
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) check(berth__tile_shared, &forms[i]);
 }
 
+/* Pieces are whole rounds of the threads of a part. */
+static void deep_forms(void **state) {
+  static const berth__tile_form forms[] = {{4, 4, 8, 8, 16}, {2, 2, 8, 8, 16}, {1, 3, 4, 2, 8}, {2, 2, 4, 4, 2}};
+  (void)state;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) check(berth__tile_deep, &forms[i]);
+}
+
 static void register_forms(void **state) {
   static const berth__tile_form forms[] = {{.thread_rows = 8, .thread_columns = 8},
                                            {.thread_rows = 1, .thread_columns = 4},
@@ -376,6 +383,7 @@ static void packed_costs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(shared_forms),
+                                     cmocka_unit_test(deep_forms),
                                      cmocka_unit_test(register_forms),
                                      cmocka_unit_test(split_forms),
                                      cmocka_unit_test(packed_forms),

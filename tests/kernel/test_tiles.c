@@ -37,6 +37,8 @@ static void epilogues(void **state) {
   check_all_limits(THREE("f32[3, 40, 50]", "f32[3, 50, 16]",
                          "f32[3, 40, 16]") "%o = product(%a, %b, _, %c) {columns = 16, adds = 1}" OUT,
                    "tiled", 1e-5);
+  check_all_limits(THREE("f32[2, 20, 333]", "f32[333, 224]", "f32[224]") "%o = product(%a, %b, %c) {columns = 224, "
+            "code = [22, 0, 0, 0]}" OUT, "deep", 1e-3);
 }
 
 /* Both sides of a product come in words, along the depth or as columns, but for odd extents. Where a thread has several
@@ -58,6 +60,32 @@ static void narrow_products(void **state) {
     check_narrow(TWO("f16[9, 2100]", "f16[2100, 4]") "%o = matmul(%a, %b)" OUT, limits, NULL, 2e-2);
   }
   check_narrow(TWO("f16[33, 29]", "f16[29, 31]") "%o = matmul(%a, %b)" OUT, &limits_plain, NULL, 2e-3);
+}
+
+/* Sums by matrix units, with each kind of numbers: sides that are copied and sides that are fetched, along the depth
+ * and across it, and edges that no tile ends at. */
+static void matrices(void **state) {
+  static const struct {
+    berth_compute compute;
+    double tolerance;
+  } kinds[] = {
+      {BERTH_COMPUTE_TF32X3, 2e-6}, {BERTH_COMPUTE_TF32, 4e-3}, {BERTH_COMPUTE_F16, 4e-3}, {BERTH_COMPUTE_BF16, 3e-2}};
+  (void)state;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const berth_compute compute = kinds[i].compute;
+    const double tolerance = kinds[i].tolerance;
+    check_matrix(TWO("f32[70, 37]", "f32[37, 69]") "%o = matmul(%a, %b)" OUT, compute, false, tolerance);
+    check_matrix(TWO("f32[2, 40, 64]", "f32[2, 64, 36]") "%o = matmul(%a, %b)" OUT, compute, false, tolerance);
+    check_matrix(THREE("f32[2, 20, 33]", "f32[33, 24]", "f32[24]") "input %d : f32[20, 1] %o = product(%a, %b, %c, %d) "
+              "{columns = 24, code = [1, 0, 1, 0, 22, 2, 0, 0]}" OUT, compute, false, tolerance);
+    check_matrix(THREE("f32[2, 5, 11, 13]", "f32[18, 5, 3, 3]", "f32[18]") "%o = conv(%a, %b, %c) "
+              "{pads = [1, 2, 1, 0], strides = [2, 1], code = [22, 0, 0, 0]}" OUT, compute, false, tolerance);
+  }
+  check_matrix(TWO("f16[70, 40]", "f16[40, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-3);
+  check_matrix(TWO("bf16[3, 33, 64]", "bf16[3, 64, 40]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
+  check_matrix(TWO("bf16[20, 80]", "bf16[80, 17]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
+  check_matrix(TWO("f32[130, 200]", "f32[200, 48]") "%o = product(%a, %b) {columns = 48}" OUT, BERTH_COMPUTE_BF16,
+               false, 3e-2);
 }
 
 static void narrow_rows(void **state) {
@@ -145,9 +173,10 @@ static void empty_ones(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products),        cmocka_unit_test(long_sums),   cmocka_unit_test(epilogues),
-      cmocka_unit_test(narrow_products), cmocka_unit_test(narrow_rows), cmocka_unit_test(convolutions),
-      cmocka_unit_test(attentions),      cmocka_unit_test(recurrences), cmocka_unit_test(empty_ones),
+      cmocka_unit_test(products),        cmocka_unit_test(long_sums),  cmocka_unit_test(epilogues),
+      cmocka_unit_test(narrow_products), cmocka_unit_test(matrices),   cmocka_unit_test(narrow_rows),
+      cmocka_unit_test(convolutions),    cmocka_unit_test(attentions), cmocka_unit_test(recurrences),
+      cmocka_unit_test(empty_ones),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@ formats, with numpy's f16: q8_0 is an f16 scale and 32 signed bytes; q4_0 is an 
 are elements 0 to 15 and whose high halves are elements 16 to 31, with 8 for 0. The other formats are decoded by the library that defined them, libggml-base.so of llama.cpp, whose path is
 given; building and testing need it not."""
 import ctypes
+import os
+import re
 import sys
 
 import numpy as np
@@ -97,6 +99,68 @@ def product_cases():
     f.write()
 
 
+def rms(x, scale, epsilon):
+    x = x.astype('f8')
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + epsilon) * scale.astype('f8')
+
+
+def silu_of_second(s, t):
+    return s * t / (1 + np.exp(-t))
+
+
+def chain_codes(*names):
+    """The numbers of steps, as src/ops/chain.def counts them."""
+    with open(os.path.join(os.path.dirname(__file__), '../../src/ops/chain.def')) as text:
+        all_names = re.findall(r'^BERTH__CHAIN\((\w+),', text.read(), re.M)
+    return [all_names.index(name) for name in names]
+
+
+def row_product_cases(silu, mul):
+    """Norms before a product, gates beside it, in f64. silu, mul: the numbers of these steps of a chain."""
+    f = CaseFile('row_product', 'make_cases_blocks.py')
+    gate = [silu, 1, 0, 0, mul, 0, 2, 0]
+    for kind, rows, columns, deep in [('q8_0', 1, 9, 4), ('q4_0', 3, 8, 2), ('q4_k', 1, 5, 2), ('q6_k', 2, 4, 1)]:
+        depth = deep * (32 if kind in BYTES else OTHERS[kind][0])
+        make = Blocks if kind in BYTES else Others
+        scales = [0.0011, 0.00073, -0.0009, 0.0005] if kind in OTHERS else [0.03, -0.02, 0.07]
+        w, v = make(kind, (columns, depth), scales), make(kind, (columns, depth), scales)
+        x, scale, bias = numbers(rows, depth), numbers(1, depth)[0] / 8, numbers(1, columns)[0]
+        normed = rms(x, scale, 1e-3)
+        plain = normed @ w.decoded.f64().T
+        bound = float((np.abs(normed) @ np.abs(w.decoded.f64()).T).max()) * 2e-6
+        ins = [Tensor('f32', x), w, None, Tensor('f32', scale)]
+        f.add('row_product_%s' % kind, 'row_product', ins, [Tensor('f32', plain)],
+              {'columns': columns, 'epsilon': 1e-3}, tol=(bound, 1e-5))
+        other = normed @ v.decoded.f64().T
+        want = silu_of_second(plain + bias.astype('f8'), other)
+        f.add('row_product_gate_%s' % kind, 'row_product', ins[:2] + [Tensor('f32', bias)] + ins[3:] + [v],
+              [Tensor('f32', want)], {'columns': columns, 'epsilon': 1e-3, 'code': gate},
+              tol=(bound * (1 + float(np.abs(want).max())), 1e-5))
+        f.add('row_product_pair_%s' % kind, 'row_product', [Tensor('f32', x), w, None, None, v],
+              [Tensor('f32', (x.astype('f8') @ w.decoded.f64().T) * (x.astype('f8') @ v.decoded.f64().T))],
+              {'columns': columns, 'code': [mul, 0, 1, 0]}, tol=(1e-2, 1e-4))
+    for rows, depth, columns in [(1, 96, 40), (4, 600, 12), (2, 5, 8), (6, 80, 9)]:
+        x, scale, w = numbers(rows, depth), numbers(1, depth)[0] / 8, numbers(depth, columns) / 16
+        bias = numbers(1, columns)[0]
+        normed = rms(x, scale, 0.5)
+        f.add('row_product_f32_%d' % depth, 'row_product',
+              [Tensor('f32', x.reshape(1, rows, depth)), Tensor('f32', w), Tensor('f32', bias), Tensor('f32', scale)],
+              [Tensor('f32', (normed @ w.astype('f8') + bias.astype('f8')).reshape(1, rows, columns))],
+              {'columns': columns, 'epsilon': 0.5}, tol=(float((np.abs(normed) @ np.abs(w)).max()) * 1e-6, 1e-5))
+    x, w = Tensor('f32', numbers(2, 64)), Blocks('q8_0', (3, 64), [1.0])
+    f.error('row_product_columns', 'row_product', [x, w], '`columns` and columns of a weight', {'columns': 4})
+    f.error('row_product_depth', 'row_product', [Tensor('f32', numbers(2, 32)), w], 'columns of x and rows of a weight',
+            {'columns': 3})
+    f.error('row_product_scale', 'row_product', [x, w, None, Tensor('f32', numbers(1, 32)[0])],
+            'columns of x and scale', {'columns': 3})
+    f.error('row_product_bias', 'row_product', [x, w, Tensor('f32', numbers(1, 32)[0])], '`columns` and bias',
+            {'columns': 3})
+    f.error('row_product_other_type', 'row_product', [x, w, None, None, Blocks('q4_0', (3, 64), [1.0])], 'operand 4',
+            {'columns': 3, 'code': [mul, 0, 1, 0]})
+    f.error('row_product_unused', 'row_product', [x, w, None, None, w], '`code` makes nothing of it', {'columns': 3})
+    f.write()
+
+
 def rows_cases():
     f = CaseFile('unpack_rows', 'make_cases_blocks.py')
     for kind in ['q8_0', 'q4_k', 'iq2_xxs', 'mxfp4']:
@@ -127,6 +191,7 @@ def main():
     f.write()
     product_cases()
     rows_cases()
+    row_product_cases(*chain_codes('silu', 'mul'))
 
 
 main()

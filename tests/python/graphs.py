@@ -181,6 +181,26 @@ class Graphs(unittest.TestCase):
             with self.assertRaises((berth.Error, TypeError)):
                 wrong()
 
+    def test_gradients(self):
+        graph = berth.Graph()
+        x, other = graph.input("x", "f32", [3]), graph.input("other", "f32", [3])
+        loss = (x * x * x).reduce_sum(axes=[0], keepdims=0)
+        first, none = graph.gradients(loss, [x, other])
+        self.assertIsNone(none)
+        graph.output("first", first)
+        [second] = graph.gradients(first.reduce_sum(axes=[0], keepdims=0), [x])
+        graph.output("second", second)
+        graph.output("same", other)
+        first, second, _ = graph.session(threads=1).run(None, {"x": [1, 2, 3], "other": [0, 0, 0]})
+        numpy.testing.assert_allclose(first, [3, 12, 27], rtol=1e-5)
+        numpy.testing.assert_allclose(second, [6, 12, 18], rtol=1e-5)
+        with self.assertRaises(berth.Error):
+            graph.gradients(x, [x])  # not one number
+        for wrong in (lambda: graph.gradients(loss, [3]), lambda: graph.gradients(loss, 3), lambda: graph.train(loss, "luck"),
+                      lambda: graph.train(loss, no_such=1.0), lambda: graph.train(x), lambda: graph.train(loss, params=[x])):
+            with self.assertRaises((berth.Error, TypeError)):
+                wrong()
+
     def test_params_are_set(self):
         graph = berth.Graph()
         x = graph.input("x", "f32", ["n", 2])

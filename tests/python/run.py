@@ -15,7 +15,7 @@ import unittest
 import berth
 import tap
 
-MODULES = ["graphs", "sessions", "views", "safety", "threads", "texts", "ort_scripts", "onnx_nodes"]
+MODULES = ["graphs", "sessions", "views", "safety", "threads", "texts", "ort_scripts", "wrong_calls", "onnx_nodes"]
 
 
 def examples():

@@ -217,13 +217,86 @@ static void weights_stay_in_blocks(void **state) {
   CHECK(patterns);
 }
 
+#define UNPACKED(w, u, t) "%" u " = unpack(%" w ") %" t " = transpose(%" u ") {perm = [1, 0]}\n"
+
+/* A norm goes into the products that read it, where these have few rows and nobody else does. */
+static void norms_go_into_products_of_few_rows(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"n\" { input %x : f32[1, 64] param %s : f32[64] param %w : f32[64, 24] param %v : f32[64, 16]\n"
+       "param %b : f32[16] %n = rms_norm(%x, %s) %p = matmul(%n, %w) %q = matmul(%n, %v) %a = add(%q, %b)\n"
+       "%r = relu(%a) output \"p\" = %p output \"r\" = %r }",
+       "row_product", 2, "rms_norm", 1e-3},
+      {"graph \"d\" { input %x : f32[2, 2, 600] param %s : f32[600] param %w : f32[24, 600] %n = rms_norm(%x, %s)\n"
+       "%t = transpose(%w) {perm = [1, 0]} %p = matmul(%n, %t) output \"p\" = %p }",
+       "row_product", 1, "rms_norm", 1e-3},
+      {"graph \"o\" { input %x : f32[1, 64] param %s : f32[64] param %w : f32[64, 24] %n = rms_norm(%x, %s)\n"
+       "%p = matmul(%n, %w) output \"p\" = %p output \"n\" = %n }",
+       "rms_norm", 1, "row_product", 1e-3},
+      {"graph \"m\" { input %x : f32[5, 64] param %s : f32[64] param %w : f32[64, 24] %n = rms_norm(%x, %s)\n"
+       "%p = matmul(%n, %w) output \"p\" = %p }",
+       "rms_norm", 1, "row_product", 1e-3},
+      /* of two readers, one multiplies with it in another place */
+      {"graph \"s\" { input %x : f32[1, 64] param %s : f32[64] param %w : f32[64, 64] %n = rms_norm(%x, %s)\n"
+       "%p = matmul(%n, %w) %m = mul(%p, %n) output \"m\" = %m }",
+       "rms_norm", 1, "row_product", 1e-3},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
+static void gates_are_one_with_what_they_gate(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"g\" { input %x : f32[1, 256] param %s : f32[256] param %g : q4_k[24, 256] param %u : q4_k[24, "
+       "256]\n" UNPACKED("g", "g1", "g2") UNPACKED(
+           "u", "u1",
+           "u2") "%n = rms_norm(%x, %s) %a = matmul(%n, %g2) %b = matmul(%n, %u2) %c = silu(%a) %y = mul(%c, %b)\n"
+                 "output \"y\" = %y }",
+       "row_product", 1, "product", 1e-2},
+      {"graph \"p\" { input %x : f32[3, 64] param %g : q8_0[9, 64] param %u : q8_0[9, 64]\n" UNPACKED("g", "g1", "g2")
+           UNPACKED(
+               "u", "u1",
+               "u2") "%a = matmul(%x, %g2) %b = matmul(%x, %u2) %c = relu(%a) %y = mul(%c, %b) output \"y\" = %y }",
+       "row_product", 1, "product", 1e-2},
+      /* other blocks, or a gate that somebody else reads: they stay apart */
+      {"graph \"o\" { input %x : f32[1, 64] param %g : q4_0[24, 64] param %u : q8_0[24, 64]\n" UNPACKED("g", "g1", "g2")
+           UNPACKED(
+               "u", "u1",
+               "u2") "%a = matmul(%x, %g2) %b = matmul(%x, %u2) %c = silu(%a) %y = mul(%c, %b) output \"y\" = %y }",
+       "product", 2, "row_product", 1e-2},
+      {"graph \"r\" { input %x : f32[1, 64] param %g : q8_0[24, 64] param %u : q8_0[24, 64]\n" UNPACKED("g", "g1", "g2")
+           UNPACKED("u", "u1",
+                    "u2") "%a = matmul(%x, %g2) %b = matmul(%x, %u2) %c = silu(%a) %y = mul(%c, %b) output \"y\" = %y\n"
+                          "output \"a\" = %a }",
+       "product", 2, "row_product", 1e-2},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
+static void rows_survive_every_allocation_that_fails(void **state) {
+  static const char text[] =
+      "graph \"g\" { input %x : f32[1, 32] param %s : f32[32] param %g : q8_0[9, 32] param %u : q8_0[9, 32]\n"
+      UNPACKED("g", "g1", "g2") UNPACKED("u", "u1", "u2")
+      "%n = rms_norm(%x, %s) %a = matmul(%n, %g2) %b = matmul(%n, %u2) %c = silu(%a) %y = mul(%c, %b)\n"
+      "output \"y\" = %y }";
+  (void)state;
+  test_fail_each_allocation(plan_on_loops, (void *)(uintptr_t)text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(norms_go_into_convolutions),    cmocka_unit_test(other_norms_become_element_wise),
-      cmocka_unit_test(weights_of_f16_are_not_folded), cmocka_unit_test(biases_of_convolutions),
-      cmocka_unit_test(every_allocation_may_fail),     cmocka_unit_test(queries_keys_and_values_are_one_product),
-      cmocka_unit_test(weights_stay_in_blocks),        cmocka_unit_test(narrow_numbers),
+      cmocka_unit_test(norms_go_into_convolutions),
+      cmocka_unit_test(other_norms_become_element_wise),
+      cmocka_unit_test(weights_of_f16_are_not_folded),
+      cmocka_unit_test(biases_of_convolutions),
+      cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(queries_keys_and_values_are_one_product),
+      cmocka_unit_test(weights_stay_in_blocks),
+      cmocka_unit_test(narrow_numbers),
       cmocka_unit_test(sums_of_f16_do_not_overflow),
+      cmocka_unit_test(norms_go_into_products_of_few_rows),
+      cmocka_unit_test(gates_are_one_with_what_they_gate),
+      cmocka_unit_test(rows_survive_every_allocation_that_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,9 +30,9 @@ find_violations() {
     }'
 }
 
-# The tools use the public header and their own files.
+# The tools and the Python extension use the public header and their own files.
 find_tool_violations() {
-  (cd "$1" && find tools -name '*.[ch]' | xargs grep -Hn '^ *# *include *"' || true) |
+  (cd "$1" && find tools $(ls -d python 2>/dev/null) -name '*.[ch]' | xargs grep -Hn '^ *# *include *"' || true) |
     grep -v '"berth/berth.h"' | grep '"[^"]*/[^"]*"'
 }
 
@@ -48,7 +48,7 @@ check "tools include the public header alone" nothing_from find_tool_violations 
 # The checks themselves must be able to find something.
 wrong=$(mktemp -d)
 trap 'rm -rf "$wrong"' EXIT
-mkdir -p "$wrong/src/ops" "$wrong/src/text" "$wrong/src/kernel" "$wrong/src/pass" "$wrong/src/plan" "$wrong/src/device/cpu" "$wrong/tools/berth"
+mkdir -p "$wrong/src/ops" "$wrong/src/text" "$wrong/src/kernel" "$wrong/src/pass" "$wrong/src/plan" "$wrong/src/device/cpu" "$wrong/tools/berth" "$wrong/python/src"
 echo '#include "plan/plan.h"' >"$wrong/src/ops/up.c"
 echo '  #  include "import/npy/npy.h"' >"$wrong/src/pass/across.c"
 echo '#include "graph/graph.h"' >"$wrong/src/kernel/upward.c"
@@ -61,4 +61,6 @@ for name in up across upward beside bare deep far; do
   check "the rule finds $name.c" grep -q "$name.c" <(find_violations "$wrong")
 done
 check "the rule finds a tool that looks inside" grep -q inside.c <(find_tool_violations "$wrong")
+echo '#include "graph/graph.h"' >"$wrong/python/src/deep_down.c"
+check "the rule finds an extension that looks inside" grep -q deep_down.c <(find_tool_violations "$wrong")
 tap_done

@@ -39,6 +39,22 @@ static void run_jobs(berth__pool *pool, buffers *b, berth__split split, bool in_
   if (in_burst) berth__pool_end(pool, &burst);
 }
 
+/* Bursts of small jobs, which are for threads that are awake: some follow each other, some come after a pause, and some
+ * of these call others as they begin. */
+static void run_bursts(berth__pool *pool, buffers *b, berth__split split) {
+  for (int i = 0; i < JOBS / 4; i++) {
+    berth__burst burst = {
+        .alone_ms = 1, .helped_ms = i % 2 == 0 ? 0.5 : 1.5, .count = 4, .steady_ms = {1, 0.5}, .steady_count = 40};
+    if (i % 10 == 9) rest(i % 20 == 19 ? 1000 : 60);
+    berth__pool_begin(pool, &burst);
+    for (int job = 0; job < 4; job++) {
+      berth__pool_run_work(pool, &(berth__work){N, N - 1, N / 9, split}, blur, b);
+      for (int k = 0; k < N; k++) b->from[k] = b->to[k] & 0xffff;
+    }
+    berth__pool_end(pool, &burst);
+  }
+}
+
 static void start_buffers(buffers *b) {
   *b = (buffers){.from = {0}};
   for (int i = 0; i < N; i++) b->from[i] = i;
@@ -55,12 +71,14 @@ static void one_caller(crew_member *self, void *user) {
     for (int s = 0; s < 2; s++) {
       start_buffers(&b);
       run_jobs(pool, &b, splits[s], s == 1);
+      run_bursts(pool, &b, splits[s]);
       start_buffers(&plain);
       run_jobs(NULL, &plain, splits[s], false);
+      run_bursts(NULL, &plain, splits[s]);
       CREW_TRUE(memcmp(b.from, plain.from, sizeof b.from) == 0);
       int64_t done = 0;
       for (uint32_t w = 0; w < n_threads; w++) done += b.in_worker[w * 32];
-      CREW_TRUE(done == (int64_t)N * JOBS);
+      CREW_TRUE(done == (int64_t)N * 2 * JOBS);
     }
     berth__pool_destroy(pool);
   }

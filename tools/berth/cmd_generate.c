@@ -40,6 +40,8 @@ static const arg_option options[] = {
      offsetof(generate_options, perplexity), 0, 0},
     {"device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(generate_options, device),
      0, 0},
+    {"compute", 0, ARG_TEXT, "K", "on GPUs with matrix units, multiply as f32, tf32x3, tf32, bf16 or f16 (f32)",
+     offsetof(generate_options, compute), 0, 0},
     {"threads", 0, ARG_COUNT, "N", "threads to run with (0: one a core)", offsetof(generate_options, threads), 0, 1024},
     {"memory-limit", 0, ARG_BYTES, "N", "refuse an arena of more than N bytes in host memory (what the machine has)",
      offsetof(generate_options, memory_limit), 1, 0},
@@ -112,6 +114,8 @@ static int generate_open(const generate_options *wanted, generate *g) {
   desc.user = g;
   if (wanted->kv && (desc.kv = berth_type_from_name(wanted->kv)) == BERTH_TYPE_NONE)
     return cli_usage("--kv takes a type such as f32, f16 or q8_0, not '%s'", wanted->kv);
+  if (wanted->compute && berth_compute_from_name(wanted->compute, &desc.compute, NULL) != BERTH_OK)
+    return cli_usage("--compute takes f32, tf32x3, tf32, bf16 or f16, not '%s'", wanted->compute);
   int code = cli_context((uint32_t)wanted->threads, wanted->memory_limit, NULL, &g->ctx);
   if (code == CLI_OK) code = cli_check_device(g->ctx, wanted->device);
   if (code == CLI_OK && wanted->perplexity) code = generate_choose_window(g->ctx, wanted, &desc.ctx);

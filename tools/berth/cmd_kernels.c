@@ -93,6 +93,7 @@ static int kernels_write(const kernels_options *wanted, model *m) {
   desc.flags |= model_plan_flags(&wanted->model);
   desc.device = wanted->model.device;
   desc.gpu_profile = wanted->model.gpu_profile;
+  desc.compute = model_compute(&wanted->model);
   const int code = generation_is(m->graph) && wanted->model.path ? kernels_of_generator(wanted, m, &desc)
                                                                  : kernels_of_model(wanted, m, &desc);
   if (code == CLI_OK && strcmp(wanted->output, "-") != 0) printf("wrote %s\n", wanted->output);

@@ -99,6 +99,7 @@ static berth_plan_desc plan_describe(const plan_options *wanted, const model *m)
   desc.budget = wanted->budget;
   desc.device = wanted->model.device;
   desc.gpu_profile = wanted->model.gpu_profile;
+  desc.compute = model_compute(&wanted->model);
   desc.dims = m->dims.items;
   desc.n_dims = m->dims.n;
   return desc;
@@ -209,6 +210,7 @@ static int plan_print_json(const plan_options *wanted, const result *made, const
   if (wanted->fit != 0) fit_write_json(&made->request, &made->answer, &out);
   json_string(&out, "device", model_device(&wanted->model));
   if (berth_plan_gpu_profile(plan)) json_string(&out, "gpu_profile", berth_plan_gpu_profile(plan));
+  if (berth_plan_gpu_profile(plan)) json_string(&out, "compute", berth_compute_name(model_compute(&wanted->model)));
   storages_write_json(plan, &out);
   dims_write_json(bound, &out);
   bounds_write_json(berth_plan_graph(plan), &out);
@@ -230,6 +232,7 @@ static int plan_print_text(const plan_options *wanted, const model *m, const res
   if (info.order_optimal) printf("order: no other order of the nodes needs less (proven)\n");
   if (wanted->budget != 0) budget_print(plan, made->extra_flops);
   if (berth_plan_gpu_profile(plan)) printf("for a GPU: %s\n", berth_plan_gpu_profile(plan));
+  if (wanted->model.compute) printf("products may be computed in %s\n", wanted->model.compute);
   bounds_print(berth_plan_graph(plan), "bound: output ");
   int code = segments_print(plan, model_device(&wanted->model));
   steps_print(plan, &made->steps);

@@ -7,7 +7,7 @@
 #include "progress.h"
 
 typedef struct generate_options {
-  const char *path, *prompt, *file, *kv, *device, *perplexity;
+  const char *path, *prompt, *file, *kv, *device, *compute, *perplexity;
   uint64_t count, ctx, chunk, top_k, seed, threads, memory_limit;
   double temp, top_p, min_p, repeat_penalty;
   arg_list stop;

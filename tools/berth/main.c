@@ -45,12 +45,8 @@ static const command *find_command(const char *name) {
   return NULL;
 }
 
-/* Verbs of the command line's design that are still to come: a clear answer, and no false promise in the help. */
-static bool is_planned(const char *name) { return strcmp(name, "train") == 0; }
-
 static int unknown_verb(const char *name) {
   const char *names[n_commands + 1] = {"help"};
-  if (is_planned(name)) return cli_unsupported("this build of berth does not have `%s` yet", name);
   for (size_t i = 0; i < n_commands; i++) names[i + 1] = commands[i].verb->name;
   int code = cli_usage("there is no verb '%s'", name);
   const char *nearest = args_nearest(name, names, n_commands + 1);

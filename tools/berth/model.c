@@ -40,6 +40,9 @@ int model_open(const model_options *options, model *out) {
     code = cli_usage("--fallback takes 'cpu', not '%s'", options->fallback);
   if (code == CLI_OK && options->kv && berth_type_from_name(options->kv) == BERTH_TYPE_NONE)
     code = cli_usage("--kv takes f32, f16, bf16 or q8_0, not '%s'", options->kv);
+  berth_compute compute;
+  if (code == CLI_OK && options->compute && berth_compute_from_name(options->compute, &compute, NULL) != BERTH_OK)
+    code = cli_usage("--compute takes f32, tf32x3, tf32, bf16 or f16, not '%s'", options->compute);
   if (code != CLI_OK) return code;
   double start = cli_now_ms();
   if (tool_model_load(options, out, &err) != BERTH_OK) return cli_report(&err);
@@ -71,4 +74,10 @@ const char *model_device(const model_options *options) { return options->device 
 uint32_t model_plan_flags(const model_options *options) {
   return (options->fallback ? BERTH_PLAN_FALLBACK_CPU : 0u) | (options->bf16 ? BERTH_PLAN_BF16_WEIGHTS : 0u) |
          (options->f16_weights ? BERTH_PLAN_F16_WEIGHTS : 0u);
+}
+
+berth_compute model_compute(const model_options *options) {
+  berth_compute compute = BERTH_COMPUTE_F32;
+  if (options->compute) (void)berth_compute_from_name(options->compute, &compute, NULL); /* model_open checked it */
+  return compute;
 }

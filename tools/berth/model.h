@@ -13,6 +13,7 @@ typedef struct model_options {
   const char *weights;
   const char *device;
   const char *gpu_profile; /* NULL: the device's own */
+  const char *compute;     /* how products may be computed; NULL: f32 */
   const char *kv;          /* how a GGUF model keeps keys and values; NULL: f16 */
   const char *fallback;    /* where nodes run that the device has no kernels for; NULL: that is an error */
   uint64_t threads;
@@ -40,6 +41,14 @@ typedef struct model_options {
        NULL,                                                                                                           \
        "on GPUs, keep weights of products as f16: half the bytes, less exact",                                         \
        offsetof(type, model.f16_weights),                                                                              \
+       0,                                                                                                              \
+       0},                                                                                                             \
+      {"compute",                                                                                                      \
+       0,                                                                                                              \
+       ARG_TEXT,                                                                                                       \
+       "K",                                                                                                            \
+       "on GPUs with matrix units, multiply as f32, tf32x3, tf32, bf16 or f16: faster, less exact (f32)",              \
+       offsetof(type, model.compute),                                                                                  \
        0,                                                                                                              \
        0},                                                                                                             \
       {"fallback",                                                                                                     \
@@ -86,7 +95,8 @@ int model_open(const model_options *options, model *out);
 void model_close(model *m);
 /* The same file again with another cache (of a GGUF model), in place of the graph that there is. */
 int model_reload(const model_options *options, const char *kv, model *m);
-uint32_t model_plan_flags(const model_options *options); /* what they ask of a plan */
-const char *model_device(const model_options *options);  /* the device's name, with the default filled in */
+uint32_t model_plan_flags(const model_options *options);
+berth_compute model_compute(const model_options *options); /* what they ask of a plan */
+const char *model_device(const model_options *options);    /* the device's name, with the default filled in */
 
 #endif

@@ -49,6 +49,7 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   if (!is_reference) plan.flags |= r->plan_flags;
   plan.device = device;
   if (!is_reference) plan.gpu_profile = r->gpu_profile;
+  if (!is_reference) plan.compute = r->compute;
   plan.dims = r->model.dims.items;
   plan.n_dims = r->model.dims.n;
   desc.flags = session_flags;
@@ -90,6 +91,7 @@ int runner_open(const model_options *options, const runner_options *more, runner
   out->device = options->device;
   out->gpu_profile = options->gpu_profile;
   out->plan_flags = model_plan_flags(options);
+  out->compute = model_compute(options);
   int code = model_open(options, &out->model);
   if (code == CLI_OK) code = inputs_read(&out->model, &more->inputs, &out->inputs);
   if (code == CLI_OK) code = inputs_fix(&out->model, &out->inputs, options->device);

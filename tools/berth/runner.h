@@ -41,6 +41,7 @@ typedef struct runner {
   uint32_t plan_flags; /* that the options ask for */
   const char *device;
   const char *gpu_profile; /* NULL: the device itself */
+  berth_compute compute;
 } runner;
 
 /* Exit codes, with an error printed. Close either way. */

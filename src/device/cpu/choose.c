@@ -11,11 +11,15 @@ static bool is_heavy(berth__op_code code) {
          code == BERTH__OP_attention || code == BERTH__OP_CUSTOM;
 }
 
-static int64_t grain_by_bytes(const berth__op *op, const berth_op_call *call, int64_t items) {
+static uint64_t cpu_choose_bytes(const berth_tensor *tensors, uint32_t n) {
   uint64_t bytes = 0;
+  for (uint32_t i = 0; i < n; i++) bytes += berth__tensor_bytes(&tensors[i]);
+  return bytes;
+}
+
+static int64_t grain_by_bytes(const berth__op *op, const berth_op_call *call, int64_t items) {
   if (items <= 1) return 1;
-  for (uint32_t i = 0; i < call->n_in; i++) bytes += berth__tensor_bytes(&call->in[i]);
-  for (uint32_t i = 0; i < call->n_out; i++) bytes += berth__tensor_bytes(&call->out[i]);
+  const uint64_t bytes = cpu_choose_bytes(call->in, call->n_in) + cpu_choose_bytes(call->out, call->n_out);
   uint64_t each = bytes / (uint64_t)items + 1, wanted = is_heavy(op->code) ? PIECE_BYTES / 16 : PIECE_BYTES;
   return (int64_t)(wanted / each) + 1;
 }
@@ -32,8 +36,31 @@ static int64_t items_of(const berth__op *op, const berth__cpu_kernel *fast, cons
   return fast->items != NULL ? fast->items(call) : 1;
 }
 
-bool berth__cpu_is_one_piece(const berth__cpu_choice *choice) {
-  return choice->items < 2 || choice->items / (choice->grain > 0 ? choice->grain : 1) < 2;
+bool berth__cpu_settle_pieces(berth__cpu_choice *choice, uint32_t n_threads) {
+  uint64_t scratch;
+  if (choice->items >= 2 && choice->items / (choice->grain > 0 ? choice->grain : 1) >= 2) return false;
+  const bool is_little =
+      berth__mul_u64(choice->scratch_each, n_threads, &scratch) && scratch <= choice->few_bytes && n_threads > 1;
+  if (!is_little || choice->awake_grain == 0 || choice->items / choice->awake_grain < 2) choice->awake_grain = 0;
+  return choice->awake_grain == 0;
+}
+
+/* Who is awake may have less: a quarter of what a kernel says that a thread is worth waking for, half of what is judged
+ * by bytes, which come from a cache where there are so few. */
+#define AWAKE_PIECES 4
+#define AWAKE_PIECES_BY_BYTES 2
+
+/* Scratch of all workers that is little where work is small: this, and a part of what the results take. */
+#define FEW_BYTES 256
+#define FEW_OF_BYTES 8
+
+static void cpu_choose_grains(berth__cpu_choice *choice, const berth__op *op, const berth__cpu_kernel *fast,
+                              const berth_op_call *call) {
+  const bool knows = fast != NULL && fast->grain != NULL;
+  choice->grain = knows ? fast->grain(call) : grain_by_bytes(op, call, choice->items);
+  choice->awake_grain = choice->grain / (knows ? AWAKE_PIECES : AWAKE_PIECES_BY_BYTES);
+  if (choice->awake_grain < 1) choice->awake_grain = 1;
+  choice->few_bytes = FEW_BYTES + cpu_choose_bytes(call->out, call->n_out) / FEW_OF_BYTES;
 }
 
 /* Where a run may have smaller extents, it may also come to the reference kernel: other kernels take some shapes only.
@@ -60,6 +87,6 @@ berth__cpu_choice berth__cpu_choose(const berth__cpu_kernels *from, const berth_
                               .items = items_of(op, fast, call)};
   const uint64_t each = cpu_choose_scratch(op, fast, call, (plan_flags & BERTH__CALL_HAS_BOUNDS) != 0);
   if (!berth__align_up(each, 64, &choice.scratch_each)) choice.scratch_each = UINT64_MAX;
-  choice.grain = fast != NULL && fast->grain != NULL ? fast->grain(call) : grain_by_bytes(op, call, choice.items);
+  cpu_choose_grains(&choice, op, fast, call);
   return choice;
 }

@@ -51,7 +51,7 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
   c->has_bounds = berth__node_is_bounded(plan->graph, node);
   c->how = berth__cpu_choose(&program->kernels, node->op, &c->args,
                              plan->flags | (c->has_bounds ? BERTH__CALL_HAS_BOUNDS : 0));
-  c->is_one_piece = berth__cpu_is_one_piece(&c->how);
+  c->is_one_piece = berth__cpu_settle_pieces(&c->how, plan->n_threads);
 }
 
 /* A loop_end finds its loop_begin by the round that it reads: among the calls before it, the last that makes it. */
@@ -180,8 +180,11 @@ static berth_status cpu_program_settle(berth__program *program, call *c, berth_e
   if (c->how.scratch_each > planned)
     c->how = berth__cpu_choose(&program->kernels, c->op, &c->args, BERTH_PLAN_REFERENCE);
   const bool fits = c->how.scratch_each <= planned;
-  c->how.scratch_each = planned;                    /* workers' shares stay where they are */
-  if (c->is_one_piece) c->how.grain = c->how.items; /* there is one share */
+  c->how.scratch_each = planned; /* workers' shares stay where they are */
+  if (c->is_one_piece) {         /* there is one share */
+    c->how.grain = c->how.items;
+    c->how.awake_grain = 0;
+  }
   if (fits) return BERTH_OK;
   return berth__fail(err, BERTH_INFEASIBLE, "node '%s' (%s) needs more scratch than was planned",
                      program->plan->graph->values[node->out[0]].name, c->op->name);

@@ -2,10 +2,10 @@
 
 #include "base/math.h"
 
-uint64_t berth__cpu_scratch(const berth__cpu_choice *choice, uint32_t n_threads) {
+uint64_t berth__cpu_scratch(berth__cpu_choice *choice, uint32_t n_threads) {
   uint64_t total;
-  return berth__mul_u64(choice->scratch_each, berth__cpu_is_one_piece(choice) ? 1 : n_threads, &total) ? total
-                                                                                                       : UINT64_MAX;
+  const uint32_t n_workers = berth__cpu_settle_pieces(choice, n_threads) ? 1 : n_threads;
+  return berth__mul_u64(choice->scratch_each, n_workers, &total) ? total : UINT64_MAX;
 }
 
 berth_status berth__cpu_team_start(berth__cpu_team *team, berth_context *ctx, berth__pool *pool, uint32_t n_threads,
@@ -64,7 +64,10 @@ berth_status berth__cpu_team_run(berth__cpu_team *team, const berth__cpu_choice 
   running r = {.team = team, .how = how, .call = call, .scratch = scratch, .first = first};
   if (n <= 0) return BERTH_OK;
   team->job++;
-  berth__pool_run_split(team->pool, n, how->grain, how->has_parts ? BERTH__SPLIT_PARTS : BERTH__SPLIT_QUEUE,
-                        cpu_team_run_range, &r);
+  const berth__work work = {.n = n,
+                            .grain = how->grain,
+                            .awake_grain = how->awake_grain,
+                            .split = how->has_parts ? BERTH__SPLIT_PARTS : BERTH__SPLIT_QUEUE};
+  berth__pool_run_work(team->pool, &work, cpu_team_run_range, &r);
   return collect_failure(team, err);
 }

@@ -12,14 +12,18 @@ typedef struct berth__cpu_choice {
   void (*prepare)(const berth_op_call *call); /* a worker's scratch, before its first run; NULL: nothing */
   bool has_parts;                             /* threads get parts of their own */
   int64_t items, grain;
+  int64_t awake_grain;   /* items that are worth a piece for a thread that is awake, where all are less than two grains;
+                            0: all are one piece then */
   uint64_t scratch_each; /* for one worker, rounded so that every worker's share is aligned */
+  uint64_t few_bytes;    /* so much scratch for all workers is little beside the operands */
 } berth__cpu_choice;
 berth__cpu_choice berth__cpu_choose(const berth__cpu_kernels *from, const berth__op *op, const berth_op_call *call,
                                     uint32_t plan_flags);
-/* Whether the call is one piece of work, which the caller's thread does alone. */
-bool berth__cpu_is_one_piece(const berth__cpu_choice *choice);
+/* Whether the call is one piece of work, which the caller's thread does alone, and for whose scratch alone there is
+ * room. It sets awake_grain to 0 then. */
+bool berth__cpu_settle_pieces(berth__cpu_choice *choice, uint32_t n_threads);
 /* Scratch for as many workers as may take part in it. UINT64_MAX: more than can be counted. */
-uint64_t berth__cpu_scratch(const berth__cpu_choice *choice, uint32_t n_threads);
+uint64_t berth__cpu_scratch(berth__cpu_choice *choice, uint32_t n_threads);
 
 /* What one worker saw go wrong, at the lowest item, and the job that its scratch was prepared for. */
 typedef struct berth__cpu_worker {

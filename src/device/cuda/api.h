@@ -56,7 +56,13 @@ enum {
   BERTH__CU_MAX_SHARED_PER_BLOCK = 8,
   BERTH__CU_WARP_SIZE = 10,
   BERTH__CU_CAPABILITY_MAJOR = 75,
-  BERTH__CU_CAPABILITY_MINOR = 76
+  BERTH__CU_CAPABILITY_MINOR = 76,
+  BERTH__CU_MAX_SHARED_OPTIN = 97 /* bytes that a launch may ask for */
+};
+
+/* Attributes of a function. */
+enum {
+  BERTH__CU_FUNCTION_DYNAMIC_SHARED = 8
 };
 
 #define BERTH__CU_STREAM_NON_BLOCKING 1u

@@ -21,6 +21,7 @@ const berth__device berth__cuda_device = {
     .count = berth__cuda_count,
     .describe = cuda_describe,
     .limits = cuda_limits,
+    .multiplies = true,
     .open = berth__cuda_open,
     .use_threads = berth__gpu_use_threads,
     .close = berth__cuda_close,

@@ -5,9 +5,11 @@
 
 #include "device/cuda/cuda.h"
 #include "device/gpu/profile.h"
+#include "kernel/render.h"
 
-#define GROUP_SIZE 256u     /* threads: more of them seldom help */
-#define STATIC_SHARED 49152 /* bytes that a kernel may have without asking at every launch */
+#define GROUP_SIZE 256u /* threads: more of them seldom help */
+#define STATIC_SHARED ((int)BERTH__CUDA_STATIC_SHARED)
+#define TILE_SHARED 114688 /* of a kernel with matrix units, so that two workgroups share a core */
 #define MOST_ROWS 65535u
 
 /* ---- What there is ---- */
@@ -119,11 +121,16 @@ static void cuda_engine_read_properties(berth__engine *engine) {
   engine->core.max_threads = cuda_engine_positive(attribute(cu, engine->device, BERTH__CU_MAX_THREADS_PER_BLOCK), 1024);
   engine->core.max_shared = cuda_engine_positive(shared < STATIC_SHARED ? shared : STATIC_SHARED, STATIC_SHARED);
   engine->core.max_groups = MOST_ROWS;
+  const uint32_t declared = engine->core.max_shared;
+  const int optin = attribute(cu, engine->device, BERTH__CU_MAX_SHARED_OPTIN);
+  if (optin > STATIC_SHARED) engine->core.max_shared = (uint32_t)optin;
   const berth__kernel_limits loops = {
       .group_size = engine->core.max_threads < GROUP_SIZE ? engine->core.max_threads : GROUP_SIZE,
       .lanes = cuda_engine_positive(attribute(cu, engine->device, BERTH__CU_WARP_SIZE), 32),
-      .shared_bytes = engine->core.max_shared,
-      .shares_well = true};
+      .shared_bytes = declared,
+      .shares_well = true,
+      .multiplies = capability(cu, engine->device) >= 80 ? BERTH__MATRIX_UNITS : 0,
+      .tile_bytes = optin > TILE_SHARED ? TILE_SHARED : declared};
   berth__profile_set(&engine->core.profile, engine->name, &loops);
   engine->timeout = (engine->core.ctx->options.cuda_timeout > 0 ? engine->core.ctx->options.cuda_timeout : 60) * 1e3;
 }

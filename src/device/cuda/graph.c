@@ -1,5 +1,6 @@
 /* Graphs: made when a program is bound to a block, and never while it runs; and running what was made. */
 #include "device/cuda/code.h"
+#include "kernel/render.h"
 
 static const char doing[] = "making a graph", running[] = "running a program";
 
@@ -30,6 +31,7 @@ static berth_status add_kernel(builder *b, size_t dispatch, berth_error *err) {
   const berth__cu_kernel_node node = {.function = code->kernels[d->kernel].function,
                                       .grid = {(unsigned)kernel->n_groups, 1, 1},
                                       .block = {kernel->group_size, 1, 1},
+                                      .shared_bytes = berth__cuda_dynamic_shared(kernel),
                                       .params = params};
   return berth__cuda_check(
       engine,

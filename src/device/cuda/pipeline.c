@@ -36,7 +36,13 @@ static berth_status cuda_pipeline_load(berth__gpu_code *code, uint32_t index, be
   BERTH__TRY(berth__cuda_check(
       engine, berth__cuda_counted(engine, engine->cu->ModuleLoadData(&kernel->module, code->images[index].data)), doing,
       err));
-  return berth__cuda_check(engine, engine->cu->ModuleGetFunction(&kernel->function, kernel->module, entry), doing, err);
+  BERTH__TRY(
+      berth__cuda_check(engine, engine->cu->ModuleGetFunction(&kernel->function, kernel->module, entry), doing, err));
+  const uint32_t shared = berth__cuda_dynamic_shared(code->recipe->kernels[index]);
+  if (shared == 0) return BERTH_OK;
+  return berth__cuda_check(
+      engine, engine->cu->FuncSetAttribute(kernel->function, BERTH__CU_FUNCTION_DYNAMIC_SHARED, (int)shared), doing,
+      err);
 }
 
 berth_status berth__cuda_make_pipeline(berth__gpu_code *code, size_t dispatch, berth_error *err) {

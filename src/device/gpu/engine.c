@@ -24,8 +24,7 @@ void berth__gpu_profile(const berth__engine *engine, berth__profile *out) {
 
 berth_status berth__gpu_check_kernel(berth__engine *engine, const berth__kernel *kernel, berth_error *err) {
   const berth__gpu_engine *core = berth__gpu_core(engine);
-  uint64_t shared = 0;
-  for (uint32_t i = 0; i < kernel->n_shared; i++) shared += (uint64_t)kernel->shared[i].count * 4;
+  const uint64_t shared = berth__kernel_shared_bytes(kernel);
   if (kernel->group_size > core->max_threads)
     return berth__fail(err, BERTH_UNSUPPORTED, "it has workgroups of %u threads, which are too many for %s",
                        kernel->group_size, core->profile.name);

@@ -86,7 +86,7 @@ static void gpu_host_step_measure(const berth_plan *plan, uint32_t step, uint32_
   }
   make_contiguous(&call, tensors);
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(plan->ctx);
-  const berth__cpu_choice how = berth__cpu_choose(&kernels, node->op, &call, plan->flags);
+  berth__cpu_choice how = berth__cpu_choose(&kernels, node->op, &call, plan->flags);
   most->scratch = gpu_host_step_larger(most->scratch, berth__cpu_scratch(&how, n_threads));
   most->elements = gpu_host_step_larger(most->elements, elements);
 }
@@ -278,7 +278,8 @@ static berth_status gpu_host_step_run_kernel(berth__host_steps *steps, const ber
                                              const berth_op_call *call, berth_error *err) {
   unsigned char *scratch = (unsigned char *)(((uintptr_t)steps->scratch + 63) & ~(uintptr_t)63);
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(steps->ctx);
-  const berth__cpu_choice how = berth__cpu_choose(&kernels, node->op, call, steps->plan->flags);
+  berth__cpu_choice how = berth__cpu_choose(&kernels, node->op, call, steps->plan->flags);
+  (void)berth__cpu_settle_pieces(&how, steps->team.n_threads);
   return berth__cpu_team_run(&steps->team, &how, call, scratch, 0, how.items, err);
 }
 

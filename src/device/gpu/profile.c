@@ -1,4 +1,5 @@
-/* The profiles that can be named, so that a plan can be made on a machine without the GPU. */
+/* The profiles that can be named, so that a plan can be made on a machine without the GPU. Matrix units count for
+ * devices whose kernels can have them alone (device/plan_create.c). */
 #include "device/gpu/profile.h"
 
 #include <stdio.h>
@@ -8,9 +9,21 @@
 
 static const berth__profile named[] = {
     /* Most GPUs have at least this much, and all that count gain from shared memory. */
-    {"generic", {.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true}},
+    {"generic",
+     {.group_size = 256,
+      .lanes = 32,
+      .shared_bytes = 32768,
+      .shares_well = true,
+      .multiplies = BERTH__MATRIX_UNITS,
+      .tile_bytes = 114688}},
     /* As their Vulkan driver tells it. */
-    {"nvidia", {.group_size = 256, .lanes = 32, .shared_bytes = 49152, .shares_well = true}},
+    {"nvidia",
+     {.group_size = 256,
+      .lanes = 32,
+      .shared_bytes = 49152,
+      .shares_well = true,
+      .multiplies = BERTH__MATRIX_UNITS,
+      .tile_bytes = 114688}},
     /* Where a CPU plays the GPU: lavapipe, SwiftShader. */
     {"cpu", {.group_size = 256, .lanes = 8, .shared_bytes = 32768, .shares_well = false}},
     /* What the standards promise: such a plan runs everywhere, and nowhere best. */

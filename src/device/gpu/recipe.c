@@ -65,7 +65,7 @@ static bool gpu_recipe_overlap(const berth__span *a, const berth__span *b) {
   return a->at < b->at + b->size && b->at < a->at + a->size;
 }
 
-static bool conflict(const berth__recipe *recipe, const berth__dispatch *first, const berth__dispatch *second) {
+bool berth__recipe_conflict(const berth__recipe *recipe, const berth__dispatch *first, const berth__dispatch *second) {
   if (first->kernel == BERTH__ON_HOST || second->kernel == BERTH__ON_HOST) return true;
   const berth__kernel *a = recipe->kernels[first->kernel], *b = recipe->kernels[second->kernel];
   for (uint32_t i = 0; i < a->n_buffers; i++)
@@ -82,7 +82,8 @@ static void place_barriers(berth__recipe *recipe) {
   for (size_t i = 0; i < recipe->n_dispatches; i++) {
     berth__dispatch *d = &recipe->dispatches[i];
     if (i == recipe->n_prelude) since = i; /* another submission */
-    for (size_t k = since; k < i && !d->waits; k++) d->waits = conflict(recipe, &recipe->dispatches[k], d);
+    for (size_t k = since; k < i && !d->waits; k++)
+      d->waits = berth__recipe_conflict(recipe, &recipe->dispatches[k], d);
     if (d->waits) since = i;
   }
 }

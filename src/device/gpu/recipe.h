@@ -39,6 +39,10 @@ typedef struct berth__recipe {
  * outside the arena. */
 berth_status berth__recipe_create(const berth_plan *plan, berth__recipe **out, berth_error *err);
 void berth__recipe_destroy(berth__recipe *recipe); /* NULL is fine */
+/* phases.c: puts the dispatches into as few phases as their bytes allow, a phase being what has no barrier in it. Steps
+ * are no longer in their order then. */
+berth_status berth__recipe_phases(berth__recipe *recipe, berth_error *err);
+bool berth__recipe_conflict(const berth__recipe *recipe, const berth__dispatch *first, const berth__dispatch *second);
 /* The bytes of the arena that a value's elements lie in, from its first to its last, to the byte. */
 berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err);
 

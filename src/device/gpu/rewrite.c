@@ -24,5 +24,6 @@ berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error 
   BERTH__TRY(berth__rewrite_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err));
   BERTH__TRY(berth__rewrite_merge_products(graph, &target, err)); /* products that fusion gave their biases alone */
+  BERTH__TRY(berth__rewrite_row_products(graph, err));            /* what is left of products after all of this */
   return berth__pass_dead(graph, err);
 }

@@ -16,6 +16,7 @@ static bool gpu_storages_is_weight(const berth__node *node, uint32_t i) {
     case BERTH__OP_matmul:
     case BERTH__OP_conv:
     case BERTH__OP_conv_transpose: return i == 1;
+    case BERTH__OP_row_product: return i == BERTH__ROW_PRODUCT_WEIGHT || i == BERTH__ROW_PRODUCT_SECOND;
     case BERTH__OP_embedding:
     case BERTH__OP_gather: return i == 0;
     default: return false;
@@ -26,7 +27,8 @@ static bool gpu_storages_is_weight(const berth__node *node, uint32_t i) {
 static bool shows(const berth__node *node) { return node->op->code == BERTH__OP_transpose; }
 
 static bool takes_strides(const berth__node *node) {
-  return node->op->code == BERTH__OP_product || node->op->code == BERTH__OP_matmul;
+  const berth__op_code code = node->op->code;
+  return code == BERTH__OP_product || code == BERTH__OP_row_product || code == BERTH__OP_matmul;
 }
 
 typedef struct finder {

@@ -237,6 +237,7 @@ const berth__device berth__interp_device = {
     .name = "interp",
     .describe = interp_describe,
     .limits = interp_limits,
+    .multiplies = true,
     .open = open_interp,
     .use_threads = berth__gpu_use_threads,
     .close = close_interp,

@@ -96,6 +96,16 @@ static berth_status fail_said(const berth__engine *engine, uint32_t type, const 
   return berth__fail(err, BERTH_INTERNAL, "%s while %s: %s", engine->name, doing, said);
 }
 
+/* What the scope that was asked for has seen. One that cannot be asked is no good news. */
+static berth_status webgpu_status_of_scope(const berth__engine *engine, const char *doing, berth_error *err) {
+  const berth__webgpu_answer *answer = &engine->answer;
+  if (answer->status == BERTH__WGPU_SUCCESS)
+    return answer->type > BERTH__WGPU_NO_ERROR ? fail_said(engine, answer->type, doing, answer->text, err) : BERTH_OK;
+  BERTH__TRY(berth__webgpu_alive(engine, err));
+  return berth__fail(err, BERTH_INTERNAL, "%s does not tell whether %s went well: %s", engine->name, doing,
+                     answer->text);
+}
+
 berth_status berth__webgpu_check(berth__engine *engine, const char *doing, berth_error *err) {
   const berth__wgpu_callback callback = {
       .mode = BERTH__WGPU_PROCESS_EVENTS, .call = (berth__wgpu_fn)on_scope, .user1 = engine};
@@ -105,10 +115,7 @@ berth_status berth__webgpu_check(berth__engine *engine, const char *doing, berth
     engine->gpu->DevicePopErrorScope(engine->device, callback);
     const berth_status waited = berth__webgpu_wait(engine, doing, status == BERTH_OK ? err : NULL);
     if (status != BERTH_OK) continue;
-    status = waited;
-    if (status == BERTH_OK && engine->answer.status == BERTH__WGPU_SUCCESS &&
-        engine->answer.type > BERTH__WGPU_NO_ERROR)
-      status = fail_said(engine, engine->answer.type, doing, engine->answer.text, err);
+    status = waited == BERTH_OK ? webgpu_status_of_scope(engine, doing, err) : waited;
   }
   return status;
 }

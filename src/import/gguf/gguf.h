@@ -93,6 +93,7 @@ berth__gguf *berth__gguf_retain(berth__gguf *g); /* one more holder, to be undon
 void berth__gguf_destroy(berth__gguf *g);        /* NULL is fine */
 /* For whoever keeps the model because of its data (berth__keep of graph.h): pages that may go, files that shrank. */
 void berth__gguf_rest(const berth__gguf *g, const void *data, size_t size);
+void berth__gguf_rest_header(const berth__gguf *g); /* keys, and the texts of tokens: what is read again comes back */
 berth_status berth__gguf_check(const berth__gguf *g, berth_error *err);
 
 /* ---- Keys. A key that begins with a dot is below the architecture: ".block_count" is "llama.block_count". ---- */

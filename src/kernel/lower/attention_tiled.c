@@ -16,6 +16,7 @@
 #define PARTS BERTH__ATTENTION_PARTS
 #define MOST_SPANS BERTH__ATTENTION_SPANS
 #define MOST_ROWS 8u /* of the result a thread has */
+#define VALUES_AT_ONCE 8
 
 typedef struct work {
   berth__lowering *l;
@@ -76,30 +77,46 @@ static void block_range(const work *w, berth__x *first, berth__x *last) {
 
 /* ---- Into shared memory: element n, n + threads, ... of a block of so many rows of `size` ---- */
 
+/* The rounds are known, and unrolled: all that a thread loads is on its way at once. What follows, up to two ends, is
+ * for element n. */
+static berth__x open_elements(const work *w, int64_t count) {
+  berth__kernel *k = w->k;
+  const int64_t threads = w->f.threads, rounds = (count + threads - 1) / threads;
+  const berth__x round = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, rounds), 1);
+  const berth__x n = berth__x_add(k, berth__x_affine(k, round, threads, 0), w->thread);
+  berth__x_if(k, berth__x_lt(k, n, berth__x_i32(k, count)));
+  return n;
+}
+
+static void close_elements(const work *w) {
+  berth__x_end(w->k);
+  berth__x_end(w->k);
+}
+
 static void take_queries(const work *w) {
   berth__kernel *k = w->k;
   const int64_t size = w->a->q.size, count = size * w->f.queries;
-  const berth__x n = berth__x_loop(k, w->thread, berth__x_i32(k, count), w->f.threads);
+  const berth__x n = open_elements(w, count);
   const berth__x in_block = berth__x_div(k, n, berth__x_i32(k, size)), i = berth__x_rem(k, n, berth__x_i32(k, size));
   const berth__attention_row row = row_of(w, in_block);
   const berth__x at = berth__attention_at(k, &w->a->q, row.batch, row.head, row.row);
   berth__x_shared_store(
       k, w->query_array, n,
       berth__l_load(w->l, k, BERTH__ATTENTION_Q, berth__x_add(k, at, berth__x_affine(k, i, w->a->q.stride, 0))));
-  berth__x_end(k);
+  close_elements(w);
 }
 
 static void take_keys(const work *w, berth__x from) {
   berth__kernel *k = w->k;
   const int64_t size = w->a->k.size, count = size * w->f.keys;
-  const berth__x n = berth__x_loop(k, w->thread, berth__x_i32(k, count), w->f.threads);
+  const berth__x n = open_elements(w, count);
   const berth__x in_block = berth__x_div(k, n, berth__x_i32(k, size)), i = berth__x_rem(k, n, berth__x_i32(k, size));
   const berth__x key = berth__x_min(k, berth__x_add(k, from, in_block), berth__x_i32(k, w->a->k.length - 1));
   const berth__x at = berth__attention_at(k, &w->a->k, w->batch, head_of_keys(w), key);
   berth__x_shared_store(k, w->key_array, berth__x_add(k, berth__x_affine(k, in_block, size + 1, 0), i),
                         berth__attention_load(w->l, k, BERTH__ATTENTION_K,
                                               berth__x_add(k, at, berth__x_affine(k, i, w->a->k.stride, 0))));
-  berth__x_end(k);
+  close_elements(w);
 }
 
 /* ---- Scores ---- */
@@ -220,8 +237,12 @@ static void lower_attention_tiled_add_values(const work *w, berth__x from, berth
   const berth__x last = berth__x_i32(k, w->f.queries - 1);
   berth__x values[MOST_SPANS];
   fade_sums(w);
+  /* Eight keys at a time, whose values are on their way at once. Those past the last one weigh nothing. */
   const berth__x past = berth__x_min(k, berth__x_affine(k, from, 1, w->f.keys), until);
-  const berth__x key = berth__x_loop(k, from, past, 1);
+  const berth__x eight = berth__x_loop(k, from, past, VALUES_AT_ONCE);
+  const berth__x next = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, VALUES_AT_ONCE), 1);
+  const berth__x of_block = berth__x_add(k, berth__x_sub(k, eight, from), next);
+  const berth__x key = berth__x_min(k, berth__x_add(k, eight, next), berth__x_i32(k, w->a->v.length - 1));
   const berth__x at = berth__attention_at(k, &w->a->v, w->batch, head_of_keys(w), key);
   for (uint32_t s = 0; s < w->spans; s++) {
     const berth__x column = berth__x_min(k, own_column(w, s), end);
@@ -230,7 +251,7 @@ static void lower_attention_tiled_add_values(const work *w, berth__x from, berth
   }
   for (uint32_t r = 0; r < w->rows; r++) {
     const berth__x row = berth__x_min(k, own_row(w, r), last);
-    const berth__x weight = berth__x_shared_load(k, w->score_array, score_at(w, row, berth__x_sub(k, key, from)));
+    const berth__x weight = berth__x_shared_load(k, w->score_array, score_at(w, row, of_block));
     const berth__x is_none = berth__x_eq(k, weight, zero);
     for (uint32_t s = 0; s < w->spans; s++) {
       const berth__x sum = berth__x_get(k, w->sums[r][s]);
@@ -238,6 +259,7 @@ static void lower_attention_tiled_add_values(const work *w, berth__x from, berth
       berth__x_set(k, w->sums[r][s], berth__x_select(k, is_none, sum, added));
     }
   }
+  berth__x_end(k);
   berth__x_end(k);
 }
 

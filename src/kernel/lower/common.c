@@ -77,11 +77,19 @@ static double lower_common_bytes_of(const berth__lowering *l, const berth__kerne
   return bytes;
 }
 
+/* Where the device has no matrix units for what it multiplies, it is expanded. */
+static berth_status finish_for(const berth__kernel_limits *limits, berth__kernel **k, berth_error *err) {
+  BERTH__TRY(berth__kernel_finish(*k, err));
+  for (uint32_t i = 0; i < (*k)->n_sums; i++)
+    if ((limits->multiplies >> (*k)->sums[i].kind & 1u) == 0) return berth__kernel_expand(k, err);
+  return BERTH_OK;
+}
+
 berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err) {
   if (k == NULL) return berth__fail_nomem(err, "a kernel");
   if (k->word.is_open) berth__l_close_words(l, k);
   while (k->depth != 0 && k->status == BERTH_OK) berth__x_end(k);
-  berth_status status = berth__kernel_finish(k, err);
+  berth_status status = finish_for(l->limits, &k, err);
   if (status == BERTH_OK) status = BERTH__RESERVE(l->ctx, l->kernels, l->capacity, l->n_kernels + 1, err);
   if (status != BERTH_OK) {
     berth__kernel_destroy(k);

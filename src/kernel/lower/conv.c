@@ -5,15 +5,24 @@
 #include "kernel/lower/tile.h"
 #include "ops/epilogue.h"
 
+/* Whether a place of the result is that of one place of x, always: x is a plain matrix then. */
+static bool covers_one(const berth__window *window) {
+  for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++)
+    if (window->axis[i].kernel != 1 || window->axis[i].begin != 0 || window->axis[i].end != 0) return false;
+  return true;
+}
+
 /* The places of the result, three axes always, and the taps and x's strides along them. */
 static void describe_window(berth__tile *tile, const berth__window *window) {
   const berth_tensor *x = &tile->l->call->in[0];
   const uint32_t missing = BERTH__WINDOW_AXES - (x->rank - 2);
-  tile->right.window = window;
+  const bool is_pointwise = !tile->right.is_transposed && covers_one(window);
+  if (!is_pointwise) tile->right.window = window;
   for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++) {
     const bool is_there = i >= missing;
     berth__tile_axis(&tile->columns, window->axis[i].out, is_there ? 2 + i - missing : 0, is_there ? 1 : 0);
     tile->right.window_stride[i] = is_there ? x->stride[2 + i - missing] : 0;
+    if (is_pointwise) tile->right.line[i] = tile->right.window_stride[i] * window->axis[i].stride;
   }
 }
 
@@ -74,9 +83,9 @@ berth_status berth__lower_transposed_convolution(berth__lowering *l, berth_error
   berth__conv conv;
   berth__conv_read_transposed(l->call, &conv);
   berth__tile_init(&tile, l, berth__l_number(l->call->in[0].type));
+  tile.right.is_transposed = true;
   lower_conv_describe(&tile, &conv, channels, outputs);
   describe_depth(&tile, &conv, channels, outputs * conv.taps);
-  tile.right.is_transposed = true;
   tile.left.batch[1] = channels * outputs * conv.taps;
   tile.left.line[0] = conv.taps;
   BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, 2, 1, NULL, 0, NULL, NULL, err));

@@ -19,6 +19,7 @@ void berth__tile_init(berth__tile *tile, berth__lowering *l, berth__number type)
   const berth_tensor *out = &l->call->out[0];
   *tile = (berth__tile){.l = l, .type = type == BERTH__NUM_F32 ? type : BERTH__NUM_I32, .n_views = 1};
   tile->left.zero = tile->right.zero = BERTH__TILE_NONE;
+  tile->scale = tile->second = BERTH__TILE_NONE;
   tile->right.operand = 1;
   memcpy(tile->views[0].stride, out->stride, out->rank * sizeof *out->stride);
   tile->finish = berth__tile_finish;
@@ -168,10 +169,14 @@ static bool lower_tile_fits(const berth__tile *tile, const berth__tile_form *f) 
          ((rows + columns + 2) * f->depth + table) * 4 <= limits->shared_bytes;
 }
 
+int64_t berth__tile_groups(const berth__tile *tile, int64_t rows, int64_t columns) {
+  return berth__tile_count(&tile->batch) * lower_tile_ceil_of(berth__tile_count(&tile->rows), rows) *
+         lower_tile_ceil_of(berth__tile_count(&tile->columns), columns);
+}
+
 static int64_t lower_tile_groups_of(const berth__tile *tile, const berth__tile_form *f) {
-  return berth__tile_count(&tile->batch) *
-         lower_tile_ceil_of(berth__tile_count(&tile->rows), (int64_t)f->group_rows * f->thread_rows) *
-         lower_tile_ceil_of(berth__tile_count(&tile->columns), (int64_t)f->group_columns * f->thread_columns);
+  return berth__tile_groups(tile, (int64_t)f->group_rows * f->thread_rows,
+                            (int64_t)f->group_columns * f->thread_columns);
 }
 
 /* The share of a tile's results that are there, and not over the edge. */
@@ -191,6 +196,30 @@ static const berth__tile_form *choose_shared(const berth__tile *tile) {
     if (choice->groups == 0) break;
   }
   return chosen;
+}
+
+/* Where the tiles above leave most of a device idle, and sums are long: from large to small, for workgroups of 256
+ * threads, four parts of 64. Each thread has as many sums as in larger tiles of the shared form, and reads shared
+ * memory as rarely. Results whose elements share words, and blocks, are left to the shared form. */
+static const struct choice deep_forms[] = {
+    {{4, 4, 8, 8, 16}, 96},
+    {{2, 2, 8, 8, 16}, 0},
+};
+#define DEEP_DEPTH 256  /* sums that are worth joining */
+#define DEEP_GROUPS 128 /* tiles of 64 x 64 that keep a device busy without */
+
+static const berth__tile_form *choose_deep(const berth__tile *tile) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  const berth__tile_form large = {.thread_rows = 4, .thread_columns = 4, .group_rows = 16, .group_columns = 16};
+  if (tile->type != BERTH__NUM_F32 || berth__tile_count(&tile->depth) < DEEP_DEPTH) return NULL;
+  if (berth__tile_has_blocks(tile) || berth__tile_word(tile) > 1) return NULL;
+  if (limits->group_size < 256 || limits->shared_bytes < 32768) return NULL;
+  if (lower_tile_groups_of(tile, &large) >= DEEP_GROUPS) return NULL;
+  for (size_t i = 0; i < sizeof deep_forms / sizeof *deep_forms; i++)
+    if (lower_tile_groups_of(tile, &deep_forms[i].form) >= deep_forms[i].groups &&
+        (use_of(tile, &deep_forms[i].form) > 0.6 || deep_forms[i].groups == 0))
+      return &deep_forms[i].form;
+  return NULL;
 }
 
 /* Threads that read straight from memory: rows and columns enough to use what is loaded, but not past the shape. Where
@@ -230,7 +259,8 @@ static berth__tile_form choose_split(const berth__tile *tile) {
   while (form.group_columns > 1 && (int64_t)form.group_columns / 2 >= columns) form.group_columns /= 2;
   form.group_rows = most / form.group_columns;
   while (form.thread_rows < most_rows && form.thread_rows < berth__tile_count(&tile->rows)) form.thread_rows *= 2;
-  while (form.thread_rows > 1 && (uint64_t)form.thread_rows * most * 4 > limits->shared_bytes) form.thread_rows /= 2;
+  const uint64_t of_row = (uint64_t)most * (berth__tile_is_normed(tile) ? 8 : 4);
+  while (form.thread_rows > 1 && form.thread_rows * of_row > limits->shared_bytes) form.thread_rows /= 2;
   return form;
 }
 
@@ -282,8 +312,8 @@ static berth__tile_form choose_packed(const berth__tile *tile) {
 
 /* Few rows, as when text is generated a token at a time: such a product is bound by reading the weights. */
 static bool wants_packed(const berth__tile *tile) {
-  if (berth__tile_count(&tile->rows) > 4 || !berth__tile_takes_packed(tile)) return false;
-  return berth__tile_has_blocks(tile) || tile->l->limits->shares_well;
+  if (berth__tile_count(&tile->rows) > BERTH__TILE_FEW_ROWS || !berth__tile_takes_packed(tile)) return false;
+  return berth__tile_has_blocks(tile) || tile->second != BERTH__TILE_NONE || tile->l->limits->shares_well;
 }
 
 static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
@@ -291,17 +321,24 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
     const berth__tile_form packed = choose_packed(tile);
     return berth__tile_packed(tile, &packed, err);
   }
-  if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) &&
+  if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) && !berth__tile_is_normed(tile) &&
       (berth__tile_count(&tile->columns) <= 4 || wants_split(tile)) && !berth__tile_has_blocks(tile))
-    swap_sides(tile); /* blocks stay where they are looked for */
+    swap_sides(tile); /* blocks stay where they are looked for, and norms */
   berth__tile_form form;
   if (wants_split(tile)) {
     form = choose_split(tile);
     return berth__tile_split(tile, &form, err);
   }
-  const berth__tile_form *shared = choose_shared(tile);
-  if (shared != NULL && tile->l->limits->shares_well && berth__tile_count(&tile->depth) >= SHORT_DEPTH &&
+  berth__matrix_form matrix;
+  const berth_compute kind = berth__tile_kind(tile);
+  if (kind != BERTH_COMPUTE_F32 && !berth__tile_is_normed(tile) && berth__tile_matrix_form(tile, kind, &matrix))
+    return berth__tile_matrix(tile, kind, &matrix, err);
+  const berth__tile_form *shared = choose_shared(tile), *deep = choose_deep(tile);
+  if (deep != NULL && tile->l->limits->shares_well && !berth__tile_is_normed(tile) &&
       berth__tile_count(&tile->rows) > 4)
+    return berth__tile_deep(tile, deep, err);
+  if (shared != NULL && tile->l->limits->shares_well && !berth__tile_is_normed(tile) &&
+      berth__tile_count(&tile->depth) >= SHORT_DEPTH && berth__tile_count(&tile->rows) > 4)
     return berth__tile_shared(tile, shared, err);
   form = choose_registers(tile);
   return berth__tile_registers(tile, &form, err);

@@ -3,12 +3,14 @@
  *   result(batch, row, column) = finish(sum over depth of left(batch, row, depth) * right(batch, depth, column))
  *
  * Each of the four is a space of axes. An operand's elements lie at strides over them; a convolution's x has a window,
- * whose taps are axes of the depth, so that nothing is unfolded in memory. tile.c chooses one of four forms:
+ * whose taps are axes of the depth, so that nothing is unfolded in memory. tile.c chooses one of six forms:
  *
  *   registers  each thread has some rows and columns of the result and reads what it needs straight from memory
  *   shared     a workgroup takes pieces of both sides into shared memory and uses each element of them many times
  *   split      for few results with long sums: the threads of a workgroup share the depth
- *   packed     for few rows and weights in blocks, or halves: threads decode whole slices of them */
+ *   deep       as shared, for few results with long sums: parts of a workgroup share the depth
+ *   packed     for few rows and weights in blocks, or halves: threads decode whole slices of them
+ *   matrix     as shared, for matrix units: where the plan allows what they round to, or operands are no wider */
 #ifndef BERTH_KERNEL_LOWER_TILE_H
 #define BERTH_KERNEL_LOWER_TILE_H
 
@@ -20,6 +22,8 @@
 #define BERTH__TILE_AXES (BERTH_MAX_RANK + 1)
 #define BERTH__TILE_VIEWS 20u
 #define BERTH__TILE_MOST 8u /* rows or columns of a thread */
+#define BERTH__TILE_FEW_ROWS 4
+#define BERTH__TILE_PARTS 4u /* deep: parts of a workgroup, that share the depth */
 #define BERTH__TILE_NONE UINT32_MAX
 
 typedef struct berth__tile_space {
@@ -67,8 +71,16 @@ typedef struct berth__tile {
   uint32_t n_views;
   /* Makes what becomes of a sum and stores it; place[v] is where view v has the element. */
   void (*finish)(const struct berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
-  const void *user;     /* finish's own */
-  bool goes_elsewhere;  /* finish does not store into the call's first result */
+  const void *user;    /* finish's own */
+  bool goes_elsewhere; /* finish does not store into the call's first result */
+  /* For few rows. scale: an operand that runs along the depth; rows are divided by the root of the mean of their
+   * squares and multiplied by it, on the way: sum of x * scale * w over that root. BERTH__TILE_NONE: they are not. */
+  uint32_t scale;
+  double epsilon;
+  /* Another right side, which lies as the right one does; finish finds its sum where second_sum points to. Packed form
+   * alone; BERTH__TILE_NONE: there is none. */
+  uint32_t second;
+  berth__x *second_sum;
   berth__l_table table; /* of the blocks on the right: set by the forms */
 } berth__tile;
 
@@ -126,8 +138,18 @@ typedef struct berth__tile_words {
 } berth__tile_words;
 berth__tile_words berth__tile_words_of(const berth__tile *tile, const berth__tile_side *side,
                                        const berth__tile_space *lines);
+/* The same for n elements of any storage that is not of blocks, counted through all axes. */
+berth__tile_words berth__tile_chunks_of(const berth__tile *tile, const berth__tile_side *side,
+                                        const berth__tile_space *lines, uint32_t n);
 void berth__tile_load_word(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                            const berth__tile_at *at, berth__x *values);
+
+/* tile_norm.c: rows that are normed on the way. What a sum is multiplied by in the end, from the sum of squares; the
+ * scale at a place of the depth; and the sum of squares so far (a variable) with some more elements. */
+static inline bool berth__tile_is_normed(const berth__tile *tile) { return tile->scale != BERTH__TILE_NONE; }
+berth__x berth__tile_norm_factor(const berth__tile *tile, berth__kernel *k, berth__x squares);
+berth__x berth__tile_norm_scale(const berth__tile *tile, berth__kernel *k, berth__x depth);
+void berth__tile_norm_square(berth__kernel *k, berth__x variable, const berth__x *values, uint32_t n);
 
 berth__x berth__tile_zero(const berth__tile *tile, berth__kernel *k);
 berth__x berth__tile_add_product(const berth__tile *tile, berth__kernel *k, berth__x a, berth__x b, berth__x sum);
@@ -138,7 +160,8 @@ berth__x berth__tile_clamp(berth__kernel *k, berth__x x, int64_t count);
 typedef struct berth__tile_cells {
   uint32_t rows, columns;
   berth__x batch, row[BERTH__TILE_MOST], column[BERTH__TILE_MOST];
-  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* values */
+  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST];    /* values */
+  berth__x second[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* those of the second right side, where there is one */
 } berth__tile_cells;
 /* How many columns beside each other make a word of the result: 1 where it has a word for each, or they share words
  * with others. A thread that has such columns stores them at once. */
@@ -146,20 +169,34 @@ uint32_t berth__tile_word(const berth__tile *tile);
 /* Finishes the cells that are not over the edge. `together`: so many columns from the first on make a word, and so on.
  */
 void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together);
+/* The same for sums of tiles, whose first has this row and column; those that lie together make a word. */
+void berth__tile_store_sums(const berth__tile *tile, berth__kernel *k, uint32_t sums, berth__x batch, berth__x row,
+                            berth__x column);
 
-/* ---- The four forms ---- */
+/* ---- The forms ---- */
 
 typedef struct berth__tile_form {
   uint32_t thread_rows, thread_columns; /* results of a thread */
   /* Threads of a workgroup: shared. Split and packed: parts of the depth, and columns or, packed, thread_columns of
    * them each. */
   uint32_t group_rows, group_columns;
-  uint32_t depth; /* shared: of a piece */
+  uint32_t depth; /* shared, deep: of a piece */
 } berth__tile_form;
 berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+berth_status berth__tile_deep(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+/* tile_matrix.c: how the sums are multiplied, f32 where not by matrix units; and that form, where one fits. */
+berth_compute berth__tile_kind(const berth__tile *tile);
+typedef struct berth__matrix_form {
+  uint32_t rows, columns, threads, depth, slots;
+} berth__matrix_form;
+bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth__matrix_form *out);
+berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
+                                berth_error *err);
+/* tile.c: the workgroups that tiles of this size are. */
+int64_t berth__tile_groups(const berth__tile *tile, int64_t rows, int64_t columns);
 /* tile_packed.c: whether it can be made, and the slices that a sum has then. */
 bool berth__tile_takes_packed(const berth__tile *tile);
 int64_t berth__tile_packed_slices(const berth__tile *tile);

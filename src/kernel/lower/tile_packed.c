@@ -17,9 +17,10 @@ typedef struct work {
   berth__kernel *k;
   berth__l_slices slices;
   int64_t elements; /* of a block */
-  bool is_plain, is_wide;
+  bool is_plain, is_wide, has_wide_scale;
   berth__tile_at left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
-  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
+  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST];                               /* variables */
+  berth__x second[BERTH__TILE_MOST][BERTH__TILE_MOST], squares[BERTH__TILE_MOST]; /* likewise, where there are such */
   berth__x lane;
 } work;
 
@@ -75,7 +76,24 @@ static bool packed_is_wide(const berth__tile *tile) {
          packed_are_multiples(&tile->rows, tile->left.line, 4);
 }
 
+static bool packed_has_wide_scale(const berth__tile *tile) {
+  const uint32_t operand = tile->scale;
+  return operand != BERTH__TILE_NONE && berth__l_storage_of(tile->l, operand) == BERTH_F32 &&
+         (tile->l->at == NULL || tile->l->at[operand] % 16 == 0) && tile->l->call->in[operand].stride[0] == 1;
+}
+
 /* ---- Loading ---- */
+
+static void packed_load_scale(const work *w, berth__x depth, berth__x *out) {
+  const berth__tile *t = w->tile;
+  berth__kernel *k = w->k;
+  if (!w->has_wide_scale) {
+    for (uint32_t i = 0; i < 4; i++) out[i] = berth__tile_norm_scale(t, k, berth__x_affine(k, depth, 1, i));
+    return;
+  }
+  const berth__x quad = berth__x_quad(k, berth__l_in(t->l, k, t->scale), berth__x_div(k, depth, berth__x_i32(k, 4)));
+  for (uint32_t i = 0; i < 4; i++) out[i] = berth__x_part(k, quad, i);
+}
 
 static void packed_load_row(const work *w, berth__x place, berth__x *out) {
   const berth__tile *t = w->tile;
@@ -100,15 +118,16 @@ static berth__l_quad packed_plain_quad(berth__l_blocks *b, berth__storage storag
   return quad;
 }
 
-static void packed_load_slice(const work *w, uint32_t column, berth__x block, berth__x slice, berth__l_quad *quads) {
+static void packed_load_slice(const work *w, uint32_t operand, uint32_t column, berth__x block, berth__x slice,
+                              berth__l_quad *quads) {
   const berth__tile *t = w->tile;
   berth__kernel *k = w->k;
   const berth__storage storage = berth__l_storage_of(t->l, t->right.operand);
   const berth__x first = berth__x_div(k, w->right[column].index, berth__x_i32(k, w->elements));
-  berth__l_blocks b = berth__l_blocks_at(t->l, k, t->right.operand, t->table, berth__x_add(k, first, block));
+  berth__l_blocks b = berth__l_blocks_at(t->l, k, operand, t->table, berth__x_add(k, first, block));
   if (w->is_plain) {
     b.bytes = PLAIN_BLOCK * 2;
-    b.is_wide = t->l->at == NULL || t->l->at[t->right.operand] % 16 == 0;
+    b.is_wide = t->l->at == NULL || t->l->at[operand] % 16 == 0;
   }
   for (uint32_t i = 0; i < w->slices.n_quads; i++)
     quads[i] = w->is_plain ? packed_plain_quad(&b, storage, i)
@@ -149,33 +168,49 @@ static void packed_add_group(const work *w, const berth__l_quad *quads, uint32_t
   berth__x_set(k, variable, sum);
 }
 
-static void packed_add_column(const work *w, uint32_t column, const berth__l_quad *quads, values *x) {
+static void packed_add_column(const work *w, const berth__x (*sums)[BERTH__TILE_MOST], uint32_t column,
+                              const berth__l_quad *quads, values *x) {
   for (uint32_t i = 0; i < w->slices.n_quads; i++) {
     bool is_first = true;
     for (uint32_t j = 0; j < i; j++) is_first = is_first && !packed_share(&quads[j], &quads[i]);
     for (uint32_t row = 0; row < w->form->thread_rows && is_first; row++)
-      packed_add_group(w, quads, i, x[row], w->sum[row][column]);
+      packed_add_group(w, quads, i, x[row], sums[row][column]);
+  }
+}
+
+/* The rows' elements of a slice, and what becomes of them where rows are normed. */
+static void packed_load_rows(const work *w, berth__x block, berth__x slice, values *x) {
+  const berth__storage storage = berth__l_storage_of(w->tile->l, w->tile->right.operand);
+  berth__kernel *k = w->k;
+  for (uint32_t i = 0; i < w->slices.n_quads; i++) {
+    const berth__x quad = w->is_plain ? berth__x_i32(k, i) : berth__l_slice_quad(k, storage, slice, i);
+    const berth__x depth = berth__x_add(k, berth__x_affine(k, block, w->elements, 0), berth__x_affine(k, quad, 4, 0));
+    berth__x scale[4];
+    if (berth__tile_is_normed(w->tile)) packed_load_scale(w, depth, scale);
+    for (uint32_t row = 0; row < w->form->thread_rows; row++) {
+      packed_load_row(w, berth__x_add(k, w->left[row].index, depth), x[row][i]);
+      if (!berth__tile_is_normed(w->tile)) continue;
+      berth__tile_norm_square(k, w->squares[row], x[row][i], 4);
+      for (uint32_t f = 0; f < 4; f++) x[row][i][f] = berth__x_mul(k, x[row][i][f], scale[f]);
+    }
   }
 }
 
 static void packed_sum(const work *w) {
   berth__kernel *k = w->k;
-  const berth__storage storage = berth__l_storage_of(w->tile->l, w->tile->right.operand);
   values x[BERTH__TILE_MOST];
   const berth__x all = berth__x_i32(k, berth__tile_packed_slices(w->tile));
   const berth__x number = berth__x_loop(k, w->lane, all, w->form->group_rows);
   const berth__x per_block = berth__x_i32(k, w->slices.per_block);
   const berth__x block = berth__x_div(k, number, per_block), slice = berth__x_rem(k, number, per_block);
-  for (uint32_t row = 0; row < w->form->thread_rows; row++)
-    for (uint32_t i = 0; i < w->slices.n_quads; i++) {
-      const berth__x quad = w->is_plain ? berth__x_i32(k, i) : berth__l_slice_quad(k, storage, slice, i);
-      const berth__x depth = berth__x_add(k, berth__x_affine(k, block, w->elements, 0), berth__x_affine(k, quad, 4, 0));
-      packed_load_row(w, berth__x_add(k, w->left[row].index, depth), x[row][i]);
-    }
+  packed_load_rows(w, block, slice, x);
   for (uint32_t column = 0; column < w->form->thread_columns; column++) {
     berth__l_quad quads[BERTH__SLICE_QUADS];
-    packed_load_slice(w, column, block, slice, quads);
-    packed_add_column(w, column, quads, x);
+    packed_load_slice(w, w->tile->right.operand, column, block, slice, quads);
+    packed_add_column(w, w->sum, column, quads, x);
+    if (w->tile->second == BERTH__TILE_NONE) continue;
+    packed_load_slice(w, w->tile->second, column, block, slice, quads);
+    packed_add_column(w, w->second, column, quads, x);
   }
   berth__x_end(k);
 }
@@ -188,8 +223,13 @@ static void packed_start(work *w, const berth__tile_cells *cells) {
   for (uint32_t column = 0; column < cells->columns; column++) {
     const berth__x inside = berth__tile_clamp(k, cells->column[column], berth__tile_count(&t->columns));
     w->right[column] = berth__tile_start(t, k, &t->right, &t->columns, cells->batch, inside);
-    for (uint32_t row = 0; row < cells->rows; row++) w->sum[row][column] = berth__x_variable(k, berth__x_f32(k, 0));
+    for (uint32_t row = 0; row < cells->rows; row++) {
+      w->sum[row][column] = berth__x_variable(k, berth__x_f32(k, 0));
+      if (t->second != BERTH__TILE_NONE) w->second[row][column] = berth__x_variable(k, berth__x_f32(k, 0));
+    }
   }
+  for (uint32_t row = 0; row < cells->rows && berth__tile_is_normed(t); row++)
+    w->squares[row] = berth__x_variable(k, berth__x_f32(k, 0));
 }
 
 /* ---- Sums that lanes share ---- */
@@ -199,9 +239,16 @@ typedef struct packed_parts {
   uint32_t array, n, parts;
 } packed_parts;
 
+/* Sums of a row of a thread: of its columns, of those with the second right side, and of the squares. */
+static uint32_t packed_second_at(const work *w) { return w->form->thread_columns; }
+static uint32_t packed_squares_at(const work *w) {
+  return w->form->thread_columns * (w->tile->second != BERTH__TILE_NONE ? 2 : 1);
+}
+static uint32_t packed_row_sums(const work *w) { return packed_squares_at(w) + berth__tile_is_normed(w->tile); }
+
 static packed_parts packed_make_parts(const work *w, uint32_t parts) {
   const berth__tile_form *f = w->form;
-  const uint32_t n = f->thread_rows * f->thread_columns * f->group_columns;
+  const uint32_t n = f->thread_rows * packed_row_sums(w) * f->group_columns;
   return (packed_parts){berth__kernel_shared(w->k, BERTH__NUM_F32, n * (parts + 1)), n, parts};
 }
 
@@ -236,36 +283,74 @@ static packed_parts packed_fold(const work *w, const packed_parts *many) {
   return few;
 }
 
-/* One thread for each sum finishes it. Sums are counted [row][column][of the workgroup]. */
+/* What a row is divided by, once its sums are whole. */
+static void packed_scale_cell(const work *w, berth__tile_cells *cells, uint32_t row, uint32_t column, berth__x factor) {
+  cells->sum[row][column] = berth__x_mul(w->k, cells->sum[row][column], factor);
+  if (w->tile->second != BERTH__TILE_NONE)
+    cells->second[row][column] = berth__x_mul(w->k, cells->second[row][column], factor);
+}
+
+/* Sums are counted [row][sum of the row][of the workgroup]. */
+static void packed_store_part(const work *w, const packed_parts *parts, uint32_t row, uint32_t sum, berth__x group,
+                              berth__x variable) {
+  const int64_t before = (int64_t)(row * packed_row_sums(w) + sum) * w->form->group_columns;
+  const berth__x to = packed_place(w->k, parts, berth__x_affine(w->k, group, 1, before), w->lane);
+  berth__x_shared_store(w->k, parts->array, to, berth__x_get(w->k, variable));
+}
+
+/* Sum `sum` of the row, of the columns' group at[2]. */
+static berth__x packed_whole(const work *w, const packed_parts *parts, const berth__x *at, berth__x sum) {
+  berth__kernel *k = w->k;
+  const berth__x of_row = berth__x_add(k, berth__x_affine(k, at[0], packed_row_sums(w), 0), sum);
+  const berth__x number = berth__x_add(k, berth__x_affine(k, of_row, w->form->group_columns, 0), at[2]);
+  return packed_add_parts(k, parts, number, berth__x_i32(k, 0), parts->parts);
+}
+
+/* One thread for each result finishes it. */
 static void packed_join(const work *w, const berth__tile_cells *cells, berth__x first_column, berth__x group) {
   const berth__tile_form *f = w->form;
   berth__kernel *k = w->k;
   packed_parts parts = packed_make_parts(w, f->group_rows);
-  for (uint32_t row = 0; row < f->thread_rows; row++)
+  const bool has_second = w->tile->second != BERTH__TILE_NONE, is_normed = berth__tile_is_normed(w->tile);
+  for (uint32_t row = 0; row < f->thread_rows; row++) {
     for (uint32_t column = 0; column < f->thread_columns; column++) {
-      const int64_t before = (int64_t)(row * f->thread_columns + column) * f->group_columns;
-      const berth__x to = packed_place(k, &parts, berth__x_affine(k, group, 1, before), w->lane);
-      berth__x_shared_store(k, parts.array, to, berth__x_get(k, w->sum[row][column]));
+      packed_store_part(w, &parts, row, column, group, w->sum[row][column]);
+      if (has_second) packed_store_part(w, &parts, row, packed_second_at(w) + column, group, w->second[row][column]);
     }
+    if (is_normed) packed_store_part(w, &parts, row, packed_squares_at(w), group, w->squares[row]);
+  }
   berth__x_barrier(k);
   if (parts.parts > 2 * FEW_PARTS) parts = packed_fold(w, &parts);
-  const berth__x number = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, parts.n), k->group_size);
+  const uint32_t n = f->thread_rows * f->thread_columns * f->group_columns;
+  const berth__x number = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, n), k->group_size);
   berth__x at[3];
   berth__l_unravel(k, number, 3, (const int64_t[]){f->thread_rows, f->thread_columns, f->group_columns}, at);
   berth__tile_cells one = {.rows = 1, .columns = 1, .batch = cells->batch};
   one.row[0] = at[0];
   one.column[0] =
       berth__x_add(k, berth__x_affine(k, at[2], f->thread_columns, 0), berth__x_add(k, at[1], first_column));
-  one.sum[0][0] = packed_add_parts(k, &parts, number, berth__x_i32(k, 0), parts.parts);
+  one.sum[0][0] = packed_whole(w, &parts, at, at[1]);
+  if (has_second) one.second[0][0] = packed_whole(w, &parts, at, berth__x_affine(k, at[1], 1, packed_second_at(w)));
+  if (is_normed) {
+    const berth__x squares = packed_whole(w, &parts, at, berth__x_i32(k, packed_squares_at(w)));
+    packed_scale_cell(w, &one, 0, 0, berth__tile_norm_factor(w->tile, k, squares));
+  }
   berth__tile_store(w->tile, k, &one, 1);
   berth__x_end(k);
 }
 
 static void packed_finish(const work *w, berth__tile_cells *cells) {
   const uint32_t word = berth__tile_word(w->tile), together = cells->columns % word == 0 ? word : 1;
-  for (uint32_t row = 0; row < cells->rows; row++)
-    for (uint32_t column = 0; column < cells->columns; column++)
+  for (uint32_t row = 0; row < cells->rows; row++) {
+    berth__x factor = BERTH__X_NONE;
+    if (berth__tile_is_normed(w->tile))
+      factor = berth__tile_norm_factor(w->tile, w->k, berth__x_get(w->k, w->squares[row]));
+    for (uint32_t column = 0; column < cells->columns; column++) {
       cells->sum[row][column] = berth__x_get(w->k, w->sum[row][column]);
+      if (w->tile->second != BERTH__TILE_NONE) cells->second[row][column] = berth__x_get(w->k, w->second[row][column]);
+      if (factor != BERTH__X_NONE) packed_scale_cell(w, cells, row, column, factor);
+    }
+  }
   berth__tile_store(w->tile, w->k, cells, together);
 }
 
@@ -326,7 +411,8 @@ berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form,
             .slices = packed_slices(tile),
             .elements = packed_elements(tile),
             .is_plain = packed_is_plain(storage),
-            .is_wide = packed_is_wide(tile)};
+            .is_wide = packed_is_wide(tile),
+            .has_wide_scale = packed_has_wide_scale(tile)};
   if (form->group_rows == 1)
     packed_alone(&w, tile);
   else

@@ -214,6 +214,7 @@ static void finish_cells(const berth__tile *tile, berth__kernel *k, const berth_
     place_cell(tile, k, s, column + i, place);
     if (i == 0) first = place[0];
     if (together > 1) berth__l_word_lane(k, i, place[0]);
+    if (tile->second_sum != NULL) *tile->second_sum = cells->second[row][column + i];
     tile->finish(tile, k, place, cells->sum[row][column + i]);
   }
   if (together > 1) berth__l_word_end(tile->l, k, first);
@@ -230,4 +231,18 @@ void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__t
     lower_tile_place_share(tile, k, &tile->rows, berth__tile_clamp(k, cells->row[i], rows), s.row);
     for (uint32_t j = 0; j < cells->columns; j += together) finish_cells(tile, k, cells, &s, i, j, together);
   }
+}
+
+void berth__tile_store_sums(const berth__tile *tile, berth__kernel *k, uint32_t sums, berth__x batch, berth__x row,
+                            berth__x column) {
+  const uint32_t together = k->status == BERTH_OK ? k->sums[sums].together : 1;
+  const berth__x each = berth__x_each(k, sums), first = berth__x_add(k, column, berth__x_sum_column(k, each));
+  berth__tile_cells cells = {.rows = 1, .columns = together, .batch = batch};
+  cells.row[0] = berth__x_add(k, row, berth__x_sum_row(k, each));
+  for (uint32_t j = 0; j < together; j++) {
+    cells.column[j] = berth__x_affine(k, first, 1, j);
+    cells.sum[0][j] = berth__x_sum(k, each, j);
+  }
+  berth__tile_store(tile, k, &cells, together);
+  berth__x_end(k);
 }

@@ -13,6 +13,7 @@ typedef struct work {
   berth__tile_words left, right;
   uint32_t steps;                                   /* along the depth, that words bring at once */
   berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
+  berth__x squares[BERTH__TILE_MOST];               /* variables, where rows are normed */
 } work;
 
 /* Where the thread is on its way down the axes of the depth. */
@@ -41,6 +42,16 @@ static void load_lines(const work *w, const berth__tile_side *side, berth__tile_
   }
 }
 
+/* The depth is one axis here. */
+static void lower_tile_registers_norm(const work *w, berth__x x, elements left) {
+  berth__kernel *k = w->k;
+  for (uint32_t i = 0; i < w->rows; i++) berth__tile_norm_square(k, w->squares[i], left[i], w->steps);
+  for (uint32_t f = 0; f < w->steps; f++) {
+    const berth__x scale = berth__tile_norm_scale(w->tile, k, berth__x_affine(k, x, 1, f));
+    for (uint32_t i = 0; i < w->rows; i++) left[i][f] = berth__x_mul(k, left[i][f], scale);
+  }
+}
+
 /* `steps` along the depth, from x on. */
 static void lower_tile_registers_multiply(const work *w, const places *p, uint32_t axis, berth__x x) {
   const berth__tile *t = w->tile;
@@ -52,6 +63,7 @@ static void lower_tile_registers_multiply(const work *w, const places *p, uint32
     if (f % w->left.depth == 0) load_lines(w, &t->left, w->left, at.left, w->rows, f, left);
     if (f % w->right.depth == 0) load_lines(w, &t->right, w->right, at.right, w->columns, f, right);
   }
+  if (berth__tile_is_normed(t)) lower_tile_registers_norm(w, x, left);
   for (uint32_t i = 0; i < w->rows; i++)
     for (uint32_t j = 0; j < w->columns; j++) {
       berth__x sum = berth__x_get(k, w->sum[i][j]);
@@ -95,6 +107,8 @@ static void lower_tile_registers_start(work *w, const berth__tile_cells *cells, 
 }
 
 static void sum_cells(work *w, berth__tile_cells *cells) {
+  const bool is_normed = berth__tile_is_normed(w->tile);
+  for (uint32_t i = 0; i < w->rows && is_normed; i++) w->squares[i] = berth__x_variable(w->k, berth__x_f32(w->k, 0));
   for (uint32_t i = 0; i < w->rows; i++)
     for (uint32_t j = 0; j < w->columns; j++) w->sum[i][j] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
   if (berth__tile_count(&w->tile->depth) != 0) {
@@ -104,6 +118,10 @@ static void sum_cells(work *w, berth__tile_cells *cells) {
   }
   for (uint32_t i = 0; i < w->rows; i++)
     for (uint32_t j = 0; j < w->columns; j++) cells->sum[i][j] = berth__x_get(w->k, w->sum[i][j]);
+  for (uint32_t i = 0; i < w->rows && is_normed; i++) {
+    const berth__x factor = berth__tile_norm_factor(w->tile, w->k, berth__x_get(w->k, w->squares[i]));
+    for (uint32_t j = 0; j < w->columns; j++) cells->sum[i][j] = berth__x_mul(w->k, cells->sum[i][j], factor);
+  }
 }
 
 #define LANES 64 /* neighbouring threads whose columns of one number lie beside each other */

@@ -7,7 +7,8 @@
 typedef struct piece {
   const berth__tile_side *side;
   const berth__tile_space *lines;
-  uint32_t array, width;            /* width: lines of the piece, which lie beside each other */
+  berth__kernel_tile tile;
+  uint32_t width;                   /* lines of the piece, which lie beside each other */
   berth__x first;                   /* line of the workgroup */
   uint32_t n_elements;              /* that a thread fetches: itself and those so many threads after it */
   uint32_t beside;                  /* of them, along the depth, that a word or a block brings at once */
@@ -20,14 +21,10 @@ typedef struct work {
   berth__kernel *k;
   piece left, right;
   berth__x thread, batch;
-  uint32_t together; /* columns of a thread that lie beside each other: those of a word of the result */
-  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
+  uint32_t sums;
 } work;
 
 static uint32_t threads_of(const work *w) { return w->form->group_rows * w->form->group_columns; }
-
-/* One element more than lines between rows of a piece, so that threads which go down its depth hit different banks. */
-static uint32_t pitch_of(const piece *p) { return p->width + 1; }
 
 /* Elements of blocks come four at once. */
 static uint32_t lower_tile_shared_beside(const work *w, const piece *p) {
@@ -39,7 +36,9 @@ static uint32_t lower_tile_shared_beside(const work *w, const piece *p) {
 
 static void open_piece(const work *w, piece *p, uint32_t width) {
   p->width = width;
-  p->array = berth__kernel_shared(w->k, w->tile->type, pitch_of(p) * w->form->depth);
+  p->tile = berth__kernel_tile_of(
+      w->k, &(berth__tile_desc){
+                .type = w->tile->type, .storage = BERTH_F32, .lines = width, .depth = w->form->depth, .slots = 1});
   p->beside = lower_tile_shared_beside(w, p);
   p->n_elements = (width * w->form->depth / p->beside + threads_of(w) - 1) / threads_of(w) * p->beside;
   for (uint32_t i = 0; i < p->n_elements; i++)
@@ -95,35 +94,12 @@ static void put_piece(const work *w, const piece *p) {
     berth__x line, depth;
     berth__x_if(k, place_element(w, p, i, &line, &depth));
     for (uint32_t f = 0; f < p->beside; f++) {
-      const berth__x to = berth__x_add(k, berth__x_affine(k, depth, pitch_of(p), (int64_t)f * pitch_of(p)), line);
-      berth__x_shared_store(k, p->array, to, berth__x_get(k, p->elements[i + f]));
+      const berth__x to =
+          berth__x_tile_at(k, &p->tile, berth__x_i32(k, 0), line, berth__x_affine(k, depth, 1, (int64_t)f));
+      berth__x_shared_store(k, p->tile.array, to, berth__x_get(k, p->elements[i + f]));
     }
     berth__x_end(k);
   }
-}
-
-/* Column j of a thread, counted from its first. */
-static int64_t column_offset(const work *w, uint32_t j) {
-  return (int64_t)(j - j % w->together) * w->form->group_columns + j % w->together;
-}
-
-static void multiply_piece(const work *w, berth__x row, berth__x column) {
-  const berth__tile_form *f = w->form;
-  berth__kernel *k = w->k;
-  berth__x left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
-  const berth__x depth = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, f->depth), 1);
-  const berth__x left_at = berth__x_add(k, berth__x_affine(k, depth, pitch_of(&w->left), 0), row);
-  const berth__x right_at = berth__x_add(k, berth__x_affine(k, depth, pitch_of(&w->right), 0), column);
-  for (uint32_t i = 0; i < f->thread_rows; i++)
-    left[i] = berth__x_shared_load(k, w->left.array, berth__x_affine(k, left_at, 1, (int64_t)i * f->group_rows));
-  for (uint32_t j = 0; j < f->thread_columns; j++)
-    right[j] = berth__x_shared_load(k, w->right.array, berth__x_affine(k, right_at, 1, column_offset(w, j)));
-  for (uint32_t i = 0; i < f->thread_rows; i++)
-    for (uint32_t j = 0; j < f->thread_columns; j++) {
-      const berth__x sum = berth__x_get(k, w->sum[i][j]);
-      berth__x_set(k, w->sum[i][j], berth__tile_add_product(w->tile, k, left[i], right[j], sum));
-    }
-  berth__x_end(k);
 }
 
 static void fetch_both(const work *w, berth__x from) {
@@ -131,7 +107,7 @@ static void fetch_both(const work *w, berth__x from) {
   fetch_piece(w, &w->right, from);
 }
 
-static void sum_pieces(const work *w, berth__x row, berth__x column) {
+static void sum_pieces(const work *w) {
   berth__kernel *k = w->k;
   const berth__x whole = berth__x_i32(k, berth__tile_count(&w->tile->depth));
   fetch_both(w, berth__x_i32(k, 0));
@@ -143,7 +119,7 @@ static void sum_pieces(const work *w, berth__x row, berth__x column) {
   berth__x_if(k, berth__x_lt(k, next, whole));
   fetch_both(w, next);
   berth__x_end(k);
-  multiply_piece(w, row, column);
+  berth__x_multiply(k, w->sums, berth__x_i32(k, 0));
   berth__x_barrier(k);
   berth__x_end(k);
 }
@@ -157,27 +133,20 @@ berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form,
   if (k == NULL) return berth__l_end(tile->l, k, err);
   if (berth__tile_has_blocks(tile))
     tile->table = berth__l_blocks_table(k, tile->l->call->in[tile->right.operand].type, BERTH__TABLE_SHARED);
-  berth__x group[3], at[2];
+  berth__x group[3];
   berth__l_unravel(k, berth__x_group(k), 3, dims, group);
   work w = {.tile = tile, .form = form, .k = k, .thread = berth__x_thread(k), .batch = group[0]};
   w.left = (piece){.side = &tile->left, .lines = &tile->rows, .first = berth__x_affine(k, group[1], height, 0)};
   w.right = (piece){.side = &tile->right, .lines = &tile->columns, .first = berth__x_affine(k, group[2], width, 0)};
   open_piece(&w, &w.left, height);
   open_piece(&w, &w.right, width);
-  for (uint32_t i = 0; i < form->thread_rows; i++)
-    for (uint32_t j = 0; j < form->thread_columns; j++) w.sum[i][j] = berth__x_variable(k, berth__tile_zero(tile, k));
-  berth__l_unravel(k, w.thread, 2, (const int64_t[]){form->group_rows, form->group_columns}, at);
-  const uint32_t word = berth__tile_word(tile);
-  w.together = form->thread_columns % word == 0 ? word : 1;
-  const berth__x column = berth__x_affine(k, at[1], w.together, 0);
-  sum_pieces(&w, at[0], column);
-  berth__tile_cells cells = {.rows = form->thread_rows, .columns = form->thread_columns, .batch = group[0]};
-  for (uint32_t i = 0; i < cells.rows; i++)
-    cells.row[i] = berth__x_add(k, berth__x_affine(k, w.left.first, 1, (int64_t)i * form->group_rows), at[0]);
-  for (uint32_t j = 0; j < cells.columns; j++)
-    cells.column[j] = berth__x_add(k, berth__x_affine(k, w.right.first, 1, column_offset(&w, j)), column);
-  for (uint32_t i = 0; i < cells.rows; i++)
-    for (uint32_t j = 0; j < cells.columns; j++) cells.sum[i][j] = berth__x_get(k, w.sum[i][j]);
-  berth__tile_store(tile, k, &cells, w.together);
+  const uint32_t word = berth__tile_word(tile), together = form->thread_columns % word == 0 ? word : 1;
+  w.sums = berth__kernel_sums_of(k, &(berth__kernel_sums){.left = w.left.tile,
+                                                          .right = w.right.tile,
+                                                          .type = tile->type,
+                                                          .together = together,
+                                                          .group_rows = form->group_rows});
+  sum_pieces(&w);
+  berth__tile_store_sums(tile, k, w.sums, w.batch, w.left.first, w.right.first);
   return berth__l_end(tile->l, k, err);
 }

@@ -7,7 +7,7 @@ typedef struct work {
   const berth__tile_form *form; /* group_columns: columns of a workgroup; group_rows: parts of the depth */
   berth__kernel *k;
   berth__x part, column; /* of the thread, in its workgroup */
-  uint32_t parts;        /* shared: [rows][parts][columns] */
+  uint32_t parts;        /* shared: [rows][parts][columns]; where rows are normed, their squares as rows after them */
 } work;
 
 static void sum_part(const work *w, const berth__tile_cells *cells, berth__x *sums) {
@@ -18,16 +18,19 @@ static void sum_part(const work *w, const berth__tile_cells *cells, berth__x *su
     const berth__x row = berth__tile_clamp(k, cells->row[i], berth__tile_count(&t->rows));
     left[i] = berth__tile_start(t, k, &t->left, &t->rows, cells->batch, row);
     sums[i] = berth__x_variable(k, berth__tile_zero(t, k));
+    if (berth__tile_is_normed(t)) sums[cells->rows + i] = berth__x_variable(k, berth__tile_zero(t, k));
   }
   const berth__x column = berth__tile_clamp(k, cells->column[0], berth__tile_count(&t->columns));
   right = berth__tile_start(t, k, &t->right, &t->columns, cells->batch, column);
   const berth__x whole = berth__x_i32(k, berth__tile_count(&t->depth));
   const berth__x depth = berth__x_loop(k, w->part, whole, w->form->group_rows);
   const berth__tile_at right_at = berth__tile_dive(t, k, &t->right, right, depth);
-  const berth__x factor = berth__tile_load(t, k, &t->right, &right_at);
+  berth__x factor = berth__tile_load(t, k, &t->right, &right_at);
+  if (berth__tile_is_normed(t)) factor = berth__x_mul(k, factor, berth__tile_norm_scale(t, k, depth));
   for (uint32_t i = 0; i < cells->rows; i++) {
     const berth__tile_at at = berth__tile_dive(t, k, &t->left, left[i], depth);
     const berth__x value = berth__tile_load(t, k, &t->left, &at);
+    if (berth__tile_is_normed(t)) berth__tile_norm_square(k, sums[cells->rows + i], &value, 1);
     berth__x_set(k, sums[i], berth__tile_add_product(t, k, value, factor, berth__x_get(k, sums[i])));
   }
   berth__x_end(k);
@@ -79,6 +82,11 @@ static void lower_tile_split_store_rows(const work *w, const berth__tile_cells *
       some.column[j] = berth__x_affine(k, cells->column[0], 1, j);
       some.sum[0][j] = berth__x_shared_load(k, w->parts, berth__x_affine(k, slot_of(w, i, berth__x_i32(k, 0)), 1, j));
     }
+    if (berth__tile_is_normed(w->tile)) {
+      const berth__x squares = berth__x_shared_load(k, w->parts, slot_of(w, cells->rows + i, berth__x_i32(k, 0)));
+      const berth__x factor = berth__tile_norm_factor(w->tile, k, squares);
+      for (uint32_t j = 0; j < word; j++) some.sum[0][j] = berth__x_mul(k, some.sum[0][j], factor);
+    }
     berth__tile_store(w->tile, k, &some, word);
     berth__x_end(k);
   }
@@ -92,19 +100,20 @@ berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, 
                            (berth__tile_count(&tile->columns) + form->group_columns - 1) / form->group_columns};
   berth__kernel *k = berth__tile_begin(tile, "split", (uint64_t)(dims[0] * dims[1] * dims[2]), threads);
   if (k == NULL) return berth__l_end(tile->l, k, err);
-  berth__x group[3], sums[BERTH__TILE_MOST];
+  const uint32_t n_sums = form->thread_rows * (berth__tile_is_normed(tile) ? 2 : 1);
+  berth__x group[3], sums[2 * BERTH__TILE_MOST];
   berth__l_unravel(k, berth__x_group(k), 3, dims, group);
   const berth__x thread = berth__x_thread(k), inner = berth__x_i32(k, is_deep ? form->group_rows : form->group_columns);
   const berth__x low = berth__x_rem(k, thread, inner), high = berth__x_div(k, thread, inner);
   work w = {.tile = tile, .form = form, .k = k, .part = is_deep ? low : high, .column = is_deep ? high : low};
-  w.parts = berth__kernel_shared(k, tile->type, form->thread_rows * threads);
+  w.parts = berth__kernel_shared(k, tile->type, n_sums * threads);
   berth__tile_cells cells = {.rows = form->thread_rows, .columns = 1, .batch = group[0]};
   for (uint32_t i = 0; i < cells.rows; i++) cells.row[i] = berth__x_affine(k, group[1], cells.rows, i);
   cells.column[0] = berth__x_add(k, berth__x_affine(k, group[2], form->group_columns, 0), w.column);
   sum_part(&w, &cells, sums);
-  for (uint32_t i = 0; i < cells.rows; i++)
+  for (uint32_t i = 0; i < n_sums; i++)
     berth__x_shared_store(k, w.parts, slot_of(&w, i, w.part), berth__x_get(k, sums[i]));
-  lower_tile_split_add_parts(&w, cells.rows);
+  lower_tile_split_add_parts(&w, n_sums);
   lower_tile_split_store_rows(&w, &cells);
   return berth__l_end(tile->l, k, err);
 }

@@ -40,6 +40,31 @@ static bool has_line_words(const berth__tile *tile, const berth__tile_side *side
   return side->line[last] == 1 && are_multiples(side->line, lines->dim, lines->rank, last, n);
 }
 
+/* Whether n neighbours, counted through all axes and from a multiple of n on, lie beside each other: axes without gaps
+ * between them are one. */
+static bool is_run(const berth__tile_space *space, const int64_t *stride, int64_t n) {
+  uint32_t axis = space->rank;
+  int64_t run = 1;
+  while (axis > 0 && (space->dim[axis - 1] == 1 || stride[axis - 1] == run)) run *= space->dim[--axis];
+  return run % n == 0 && are_multiples(stride, space->dim, axis, BERTH__TILE_NONE, n);
+}
+
+berth__tile_words berth__tile_chunks_of(const berth__tile *tile, const berth__tile_side *side,
+                                        const berth__tile_space *lines, uint32_t n) {
+  const berth__tile_words none = {1, 1}, deep = {.depth = n, .lines = 1}, across = {.depth = 1, .lines = n};
+  if (side->base != NULL || side->zero != BERTH__TILE_NONE || side->shift != 0 || side->fours > 0 ||
+      !are_multiples(side->batch, tile->batch.dim, tile->batch.rank, BERTH__TILE_NONE, n))
+    return none;
+  if (side->window != NULL) return has_depth_words(tile, side, lines, n) ? deep : none;
+  if (side->panel > 0) return has_line_words(tile, side, lines, n) ? across : none;
+  if (is_run(&tile->depth, side->depth, n) && are_multiples(side->line, lines->dim, lines->rank, BERTH__TILE_NONE, n))
+    return deep;
+  return is_run(lines, side->line, n) &&
+                 are_multiples(side->depth, tile->depth.dim, tile->depth.rank, BERTH__TILE_NONE, n)
+             ? across
+             : none;
+}
+
 berth__tile_words berth__tile_words_of(const berth__tile *tile, const berth__tile_side *side,
                                        const berth__tile_space *lines) {
   const berth__storage storage = berth__l_storage_of(tile->l, side->operand);

@@ -1,8 +1,10 @@
 /* top_k. A few of many are found one after the other, each as the best of those after the one before it, by all
- * threads of a line together. Many of a line are found at once: an element's place is the number of elements that are
- * better, which a thread counts for each. */
+ * threads of a line together. Where lines are long and few, they are cut into pieces that have workgroups of their own:
+ * each finds its own best, and a second kernel the best of those. Many of a line are found at once: an element's place
+ * is the number of elements that are better, which a thread counts for each. */
 #include "kernel/lower/order.h"
 #include "kernel/lower/rows.h"
+#include "ops/operand.h"
 
 enum {
   VALUES,
@@ -12,10 +14,24 @@ enum {
 #define FEW 64     /* results that are found one after the other */
 #define PARTS_OF 8 /* where there are so many times as many elements */
 
+#define WANTED_PIECES 64     /* of all lines together, that keep a device busy */
+#define LEAST_PIECE 256      /* elements */
+#define MOST_CANDIDATES 2048 /* that the second kernel looks through, for every result */
+
+typedef enum stage {
+  WHOLE,
+  PIECES, /* of lines; results are candidates, in scratch */
+  BEST    /* of the candidates */
+} stage;
+
 typedef struct search {
   const berth__lowering *l;
   berth__lines from, to;
   bool smallest;
+  int64_t pieces; /* of a line */
+  stage stage;
+  uint32_t scratch;    /* PIECES, BEST: numbers of elements, those of a line together */
+  berth__x first;      /* PIECES: element of the piece; BEST: candidate of the line */
   berth__x start;      /* of the line */
   berth__x key, index; /* of the one before; or of the element whose place is counted */
 } search;
@@ -50,12 +66,22 @@ static void lower_top_k_store_result(berth__kernel *k, const search *s, berth__x
 
 /* ---- One after the other ---- */
 
+/* The element of the line that element i of a piece, or candidate i, is. */
+static berth__x element_of(berth__kernel *k, const search *s, berth__x i) {
+  if (s->stage == WHOLE) return i;
+  const berth__x at = berth__x_add(k, s->first, i);
+  return s->stage == PIECES ? at : berth__x_load(k, s->scratch, at);
+}
+
 static void load_behind(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const search *s = state;
-  const berth__x before[2] = {s->key, s->index}, mine[2] = {key_of(k, s, i), i};
-  const berth__x counts = is_behind(k, before, mine);
+  const berth__x element = element_of(k, s, i), length = berth__x_i32(k, s->from.length);
+  const berth__x is_there = berth__x_lt(k, element, length); /* a last piece may be shorter, or have no candidates */
+  const berth__x inside = berth__x_min(k, element, berth__x_i32(k, s->from.length - 1));
+  const berth__x before[2] = {s->key, s->index}, mine[2] = {key_of(k, s, inside), element};
+  const berth__x counts = berth__x_and(k, is_there, is_behind(k, before, mine));
   values[KEY] = berth__x_select(k, counts, mine[KEY], berth__x_i32(k, INT32_MIN));
-  values[INDEX] = berth__x_select(k, counts, i, berth__x_i32(k, INT32_MAX));
+  values[INDEX] = berth__x_select(k, counts, element, berth__x_i32(k, INT32_MAX));
 }
 
 static void join_best(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
@@ -64,11 +90,29 @@ static void join_best(berth__kernel *k, const void *state, const berth__x *a, co
   for (int v = KEY; v <= INDEX; v++) out[v] = berth__x_select(k, wins, b[v], a[v]);
 }
 
+static int64_t piece_length(const search *s) { return (s->from.length + s->pieces - 1) / s->pieces; }
+
+/* What a row is: a line, a piece of one, or the candidates of one. */
+static berth__l_rows rows_of_stage(berth__lowering *l, berth__kernel *k, search *s) {
+  const int64_t lines = s->from.outer * s->from.inner, candidates = s->pieces * s->to.length;
+  const bool is_pieces = s->stage == PIECES, is_along = s->from.inner == 1 || s->stage == BEST;
+  const int64_t count = lines * (is_pieces ? s->pieces : 1), length = is_pieces          ? piece_length(s)
+                                                                      : s->stage == BEST ? candidates
+                                                                                         : s->from.length;
+  berth__l_rows rows = berth__l_rows_of(l, k, count, length, is_along);
+  const berth__x pieces = berth__x_i32(k, is_pieces ? s->pieces : 1);
+  s->start = berth__l_line_start(k, &s->from, berth__x_div(k, rows.row, pieces));
+  if (s->stage == WHOLE) return rows;
+  s->scratch = berth__l_scratch(k, BERTH_I32);
+  s->first = is_pieces ? berth__x_affine(k, berth__x_rem(k, rows.row, pieces), piece_length(s), 0)
+                       : berth__x_affine(k, rows.row, candidates, 0);
+  return rows;
+}
+
 static berth_status add_one_by_one(berth__lowering *l, search *s, berth_error *err) {
-  berth__kernel *k = berth__l_begin(l, "of few");
+  berth__kernel *k = berth__l_begin(l, s->stage == PIECES ? "of pieces" : "of few");
   if (k == NULL) return berth__l_end(l, k, err);
-  berth__l_rows rows = berth__l_rows_of(l, k, s->from.outer * s->from.inner, s->from.length, s->from.inner == 1);
-  s->start = berth__l_line_start(k, &s->from, rows.row);
+  berth__l_rows rows = rows_of_stage(l, k, s);
   const berth__x key = berth__x_variable(k, berth__x_i32(k, INT32_MAX)); /* before the first one: none is better */
   const berth__x index = berth__x_variable(k, berth__x_i32(k, -1));
   const berth__x place = berth__x_loop_n(k, s->to.length);
@@ -85,7 +129,10 @@ static berth_status add_one_by_one(berth__lowering *l, search *s, berth_error *e
   berth__x_set(k, key, best[KEY]);
   berth__x_set(k, index, best[INDEX]);
   berth__l_rows_once(k, &rows);
-  lower_top_k_store_result(k, s, rows.row, place, best[INDEX]);
+  if (s->stage == PIECES)
+    berth__x_store(k, s->scratch, berth__x_add(k, berth__x_affine(k, rows.row, s->to.length, 0), place), best[INDEX]);
+  else
+    lower_top_k_store_result(k, s, rows.row, place, best[INDEX]);
   berth__x_end(k);
   if (rows.lanes > 1) berth__x_barrier(k); /* the result has been read before the next one is looked for */
   return berth__l_end(l, k, err);
@@ -110,16 +157,46 @@ static berth_status add_all_at_once(berth__lowering *l, search *s, berth_error *
   return berth__l_end(l, k, err);
 }
 
+static bool are_few(const search *s) { return s->to.length <= FEW && s->to.length * PARTS_OF <= s->from.length; }
+
+/* Where a CPU plays the GPU, a second kernel costs more than it brings. */
+static int64_t pieces_of(const search *s, const berth__kernel_limits *limits) {
+  const int64_t lines = s->from.outer * s->from.inner, least = s->to.length * PARTS_OF;
+  if (!limits->shares_well || !are_few(s) || lines == 0 || s->to.length == 0) return 1;
+  int64_t pieces = WANTED_PIECES / lines;
+  const int64_t useful = s->from.length / (least > LEAST_PIECE ? least : LEAST_PIECE),
+                most = MOST_CANDIDATES / s->to.length;
+  if (pieces > useful) pieces = useful;
+  if (pieces > most) pieces = most;
+  return pieces > 1 ? pieces : 1;
+}
+
+static search search_of(const berth_op_call *call, const berth__kernel_limits *limits) {
+  const int64_t axis = call->attrs[BERTH__TOP_K_AXIS].i;
+  search s = {.from = berth__lines_of(&call->in[BERTH__TOP_K_X], axis),
+              .to = berth__lines_of(&call->out[VALUES], axis),
+              .smallest = call->attrs[BERTH__TOP_K_LARGEST].i == 0};
+  s.pieces = pieces_of(&s, limits);
+  return s;
+}
+
+uint64_t berth__scratch_of_top_k(const berth_op_call *call, const berth__kernel_limits *limits) {
+  if (berth__call_has(call, BERTH__TOP_K_K_OPERAND)) return 0;
+  const search s = search_of(call, limits);
+  return s.pieces > 1 ? (uint64_t)(s.from.outer * s.from.inner * s.pieces * s.to.length) * sizeof(int32_t) : 0;
+}
+
 berth_status berth__lower_top_k(berth__lowering *l, berth_error *err) {
   const berth_op_call *call = l->call;
   if (berth__l_has(l, BERTH__TOP_K_K_OPERAND))
     return berth__fail(err, BERTH_UNSUPPORTED, "k is an operand, and kernels are made for a k that is known");
-  const int64_t axis = call->attrs[BERTH__TOP_K_AXIS].i;
-  search s = {.l = l,
-              .from = berth__lines_of(&call->in[BERTH__TOP_K_X], axis),
-              .to = berth__lines_of(&call->out[VALUES], axis),
-              .smallest = call->attrs[BERTH__TOP_K_LARGEST].i == 0};
+  search s = search_of(call, l->limits);
+  s.l = l;
   if (berth__count(&call->out[VALUES]) == 0) return BERTH_OK;
-  const bool are_few = s.to.length <= FEW && s.to.length * PARTS_OF <= s.from.length;
-  return are_few ? add_one_by_one(l, &s, err) : add_all_at_once(l, &s, err);
+  if (!are_few(&s)) return add_all_at_once(l, &s, err);
+  if (s.pieces == 1) return add_one_by_one(l, &s, err);
+  s.stage = PIECES;
+  BERTH__TRY(add_one_by_one(l, &s, err));
+  s.stage = BEST;
+  return add_one_by_one(l, &s, err);
 }

@@ -93,6 +93,7 @@ EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
   switch (attribute) {
     case BERTH__CU_MAX_THREADS_PER_BLOCK: *value = 1024; break;
     case BERTH__CU_MAX_SHARED_PER_BLOCK: *value = 49152; break;
+    case BERTH__CU_MAX_SHARED_OPTIN: *value = 232448; break;
     case BERTH__CU_WARP_SIZE: *value = 32; break;
     case BERTH__CU_CAPABILITY_MAJOR: *value = capability_of(device) / 10; break;
     case BERTH__CU_CAPABILITY_MINOR: *value = capability_of(device) % 10; break;
@@ -438,6 +439,13 @@ EXPORT int cuModuleGetFunction(berth__cu_function *function, berth__cu_module mo
   return 0;
 }
 
+EXPORT int cuFuncSetAttribute(berth__cu_function function, int attribute, int value) {
+  IN_CONTEXT();
+  if (attribute != BERTH__CU_FUNCTION_DYNAMIC_SHARED || value <= 49152 || value > 232448) return 1;
+  fake_kernel_allow_shared((fake_kernel *)(void *)function, (unsigned)value);
+  return 0;
+}
+
 /* ---- Graphs ---- */
 
 EXPORT int cuGraphCreate(berth__cu_graph *graph, unsigned flags) {
@@ -481,6 +489,7 @@ EXPORT int cuGraphAddKernelNode_v2(berth__cu_node *node, berth__cu_graph graph, 
                     .groups = kernel->grid[0],
                     .threads = kernel->block[0]};
   if (what.kernel == NULL || what.groups == 0 || kernel->grid[1] != 1 || kernel->grid[2] != 1) return 1;
+  if (kernel->shared_bytes != fake_kernel_shared(what.kernel)) return 1; /* more than was allowed, or less than used */
   what.n_values = fake_kernel_n_params(what.kernel);
   for (unsigned i = 0; i < what.n_values; i++) memcpy(&what.values[i], kernel->params[i], sizeof what.values[i]);
   return add_node(node, graph, after, n_after, what);

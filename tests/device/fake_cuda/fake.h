@@ -44,6 +44,8 @@ typedef struct fake_kernel fake_kernel;
 fake_kernel *fake_kernel_load(const char *source); /* NULL: it does not compile */
 void fake_kernel_free(fake_kernel *kernel);
 int fake_kernel_has_entry(const fake_kernel *kernel, const char *name);
+void fake_kernel_allow_shared(fake_kernel *kernel, unsigned bytes);
+unsigned fake_kernel_shared(const fake_kernel *kernel);
 unsigned fake_kernel_n_params(const fake_kernel *kernel);
 /* 0, or a result of the driver. */
 int fake_kernel_run(const fake_kernel *kernel, unsigned groups, unsigned threads, void **params);

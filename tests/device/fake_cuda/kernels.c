@@ -19,6 +19,7 @@ struct fake_kernel {
   void (**barrier)(void);
   char entry[64];
   unsigned n_params;
+  unsigned shared; /* bytes that launches ask for */
   bool has_barriers;
 };
 
@@ -31,7 +32,9 @@ extern const size_t fake_cuda_shim_size;
 
 static void write_shim(FILE *out) { fwrite(fake_cuda_shim, 1, fake_cuda_shim_size, out); }
 
-static const char *const shared_names[] = {"berth_div_i32", "berth_rem_i32", "berth_div_u32", "berth_rem_u32"};
+static const char *const shared_names[] = {"berth_div_i32",    "berth_rem_i32",    "berth_div_u32", "berth_rem_u32",
+                                           "berth_multiply_0", "berth_multiply_1", "berth_load_0",  "berth_load_1",
+                                           "berth_add_0",      "berth_add_1"};
 
 static uint64_t hash(const char *text) {
   uint64_t h = 1469598103934665603u;
@@ -195,6 +198,8 @@ fake_kernel *fake_kernel_load(const char *source) {
 
 void fake_kernel_free(fake_kernel *kernel) { free(kernel); }
 int fake_kernel_has_entry(const fake_kernel *kernel, const char *name) { return strcmp(kernel->entry, name) == 0; }
+void fake_kernel_allow_shared(fake_kernel *kernel, unsigned bytes) { kernel->shared = bytes; }
+unsigned fake_kernel_shared(const fake_kernel *kernel) { return kernel->shared; }
 unsigned fake_kernel_n_params(const fake_kernel *kernel) { return kernel->n_params; }
 
 /* ---- Running: one group after the other ---- */

@@ -6,6 +6,9 @@ typedef _Bool bool;
 #define BERTH_FUNCTION static
 #define __shared__ static
 #define berth_select(no, yes, condition) ((condition) ? (yes) : (no))
+typedef struct float2 {
+  float x, y;
+} float2;
 typedef struct uint4 {
   unsigned x, y, z, w;
 } uint4;
@@ -15,6 +18,7 @@ struct fake_index {
 struct fake_index blockIdx, threadIdx;
 void (*fake_barrier)(void);
 #define __syncthreads() fake_barrier()
+#define __align__(n) __attribute__((aligned(n)))
 float fminf(float, float), fmaxf(float, float), fabsf(float), fmaf(float, float, float), sqrtf(float), expf(float),
     floorf(float), ceilf(float), truncf(float), rintf(float);
 int abs(int);
@@ -53,4 +57,103 @@ static unsigned atomicMax(unsigned *at, unsigned value) {
   const unsigned old = *at;
   if (value > old) *at = value;
   return old;
+}
+
+/* ---- Matrix units ----
+ *
+ * What a warp does together is played in two rounds: every thread says what it has, and after a barrier takes what it
+ * gets from the others. All threads of a group come to such a place, or none. Pieces are laid out as PTX says. */
+#define BERTH_ROOM
+static unsigned char berth_shared[232448] __attribute__((aligned(16)));
+static unsigned fake_said[1024][6];
+static const void *fake_at[1024];
+
+static void fake_ldmatrix(unsigned *x, const void *at, int is_across) {
+  const unsigned me = threadIdx.x, warp = me & ~31u, lane = me & 31u;
+  fake_at[me] = at;
+  fake_barrier();
+  for (unsigned m = 0; m < 4; m++) {
+    unsigned short pair[2];
+    for (unsigned i = 0; i < 2; i++) {
+      const unsigned row = lane / 4, column = lane % 4 * 2 + i;
+      const unsigned short *line = fake_at[warp + 8 * m + (is_across ? column : row)];
+      pair[i] = line[is_across ? row : column];
+    }
+    __builtin_memcpy(&x[m], pair, 4);
+  }
+  fake_barrier();
+}
+typedef const char *berth_at;
+static berth_at berth_shared_at(const void *at) { return at; }
+static void berth_ldmatrix(unsigned *x, berth_at at) { fake_ldmatrix(x, at, 0); }
+static void berth_ldmatrix_across(unsigned *x, berth_at at) { fake_ldmatrix(x, at, 1); }
+
+static float fake_from_bf16(unsigned bits) { return __uint_as_float(bits << 16); }
+static float fake_from_tf32(unsigned bits) { return __uint_as_float(bits); }
+
+/* Element `depth` of a row of the left piece, or of a column of the right one: the lane and the part of what it said.
+ */
+static float fake_factor(unsigned warp, int is_left, unsigned line, unsigned depth, int is_wide,
+                         float (*from)(unsigned)) {
+  const unsigned lane = line % 8 * 4 + (is_wide ? depth % 4 : depth % 8 / 2), half = is_wide ? depth / 4 : depth / 8;
+  const unsigned part = is_left ? half * 2 + line / 8 : 4 + half, bits = fake_said[warp + lane][part];
+  return from(is_wide ? bits : depth % 2 != 0 ? bits >> 16 : bits & 0xffffu);
+}
+
+static void fake_mma(float *c, const unsigned *a, const unsigned *b, unsigned depth, float (*from)(unsigned)) {
+  const unsigned me = threadIdx.x, warp = me & ~31u, lane = me & 31u;
+  for (unsigned i = 0; i < 6; i++) fake_said[me][i] = i < 4 ? a[i] : b[i - 4];
+  fake_barrier();
+  for (unsigned q = 0; q < 4; q++)
+    for (unsigned k = 0; k < depth; k++)
+      c[q] = fmaf(fake_factor(warp, 1, lane / 4 + q / 2 * 8, k, depth == 8, from),
+                  fake_factor(warp, 0, lane % 4 * 2 + q % 2, k, depth == 8, from), c[q]);
+  fake_barrier();
+}
+static void berth_mma_bf16(float *c, const unsigned *a, const unsigned *b) { fake_mma(c, a, b, 16, fake_from_bf16); }
+static void berth_mma_f16(float *c, const unsigned *a, const unsigned *b) { fake_mma(c, a, b, 16, berth_from_half); }
+static void berth_mma_tf32(float *c, const unsigned *a, const unsigned *b) { fake_mma(c, a, b, 8, fake_from_tf32); }
+
+static unsigned short berth_bf16_bits(float x) {
+  const unsigned bits = __float_as_uint(x);
+  if (x != x) return (unsigned short)(bits >> 16 | 0x40u);
+  return (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+static unsigned berth_pair_bf16(float first, float second) {
+  return berth_bf16_bits(first) | (unsigned)berth_bf16_bits(second) << 16;
+}
+static unsigned berth_pair_f16(float first, float second) {
+  return berth_half_bits(first) | berth_half_bits(second) << 16;
+}
+static unsigned berth_tf32_bits(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
+}
+
+/* Copies arrive when they are waited for, and not before. */
+static struct fake_copy {
+  void *to;
+  unsigned group;
+  unsigned char bytes[16];
+} fake_copies[1024][64];
+static unsigned fake_n_copies[1024], fake_groups[1024];
+static void berth_copy16(void *to, const void *from, bool is_there) {
+  struct fake_copy *copy = &fake_copies[threadIdx.x][fake_n_copies[threadIdx.x]++];
+  if (((unsigned long)to | (is_there ? (unsigned long)from : 0)) % 16 != 0) __builtin_trap();
+  copy->to = to;
+  copy->group = fake_groups[threadIdx.x];
+  __builtin_memset(copy->bytes, 0, 16);
+  if (is_there) __builtin_memcpy(copy->bytes, from, 16);
+}
+static void berth_commit(void) { fake_groups[threadIdx.x]++; }
+static void berth_wait(unsigned n) {
+  const unsigned me = threadIdx.x;
+  unsigned left = 0;
+  for (unsigned i = 0; i < fake_n_copies[me]; i++) {
+    if (fake_copies[me][i].group + n < fake_groups[me])
+      __builtin_memcpy(fake_copies[me][i].to, fake_copies[me][i].bytes, 16);
+    else
+      fake_copies[me][left++] = fake_copies[me][i];
+  }
+  fake_n_copies[me] = left;
 }

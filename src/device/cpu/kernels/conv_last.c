@@ -240,6 +240,11 @@ static void fill_lines(const conv *c, const worker *w, int64_t first, int64_t la
 
 /* A tile of pixels that the block will write over. */
 static float *copy_pixels(const conv *c, float *copies, int64_t first, int64_t n, const float **rows) {
+  if (c->is_plain && c->last.axis_stride[2] == c->depth) { /* one run */
+    memcpy(copies, c->x + first * c->depth, (size_t)(n * c->depth) * sizeof *copies);
+    for (int64_t r = 0; r < n; r++) rows[r] = copies + r * c->depth;
+    return copies + n * c->depth;
+  }
   berth__last_pixel pixel = berth__last_pixel_of(&c->last, first);
   for (int64_t r = 0; r < n; r++, copies += c->depth, taps_skip(&c->last, &pixel, 1)) {
     memcpy(copies, c->x + berth__last_input(&c->last, &pixel, 0), (size_t)c->depth * sizeof *copies);

@@ -31,7 +31,9 @@ typedef struct depthwise {
   int64_t width;                   /* channels that are done, of last.channels */
   const float *x, *weight, *bias;
   float *out;
-  epilogue_form epilogue;
+  float low, high;               /* of the epilogue */
+  bool is_chain;                 /* it is more than these */
+  const epilogue_form *epilogue; /* it is large, and bands are copies of this */
 } depthwise;
 
 static bool depthwise_kernel_takes(const berth_op_call *call) {
@@ -87,7 +89,7 @@ static int64_t depthwise_kernel_grain(const berth_op_call *call) {
   depthwise d;
   depthwise_kernel_read_shape(call, &d);
   if (depthwise_kernel_in_place_over(call))
-    return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * d.taps + 1);
+    return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * OVER_CHANNELS * d.taps + 1);
   return 1 + 250000 / (d.band * d.block * d.last.channels * d.taps + 1);
 }
 
@@ -120,7 +122,7 @@ INLINED void store_channels(float *p, vf x, const bool whole, int64_t left) {
 
 INLINED void tile_channels(const depthwise *d, const float *const *rows, const int n_pixels, const bool whole,
                            int64_t channel, int64_t left, float *out) {
-  const vf low = vf_set1(d->epilogue.low), high = vf_set1(d->epilogue.high);
+  const vf low = vf_set1(d->low), high = vf_set1(d->high);
   const vf first = d->bias != NULL ? load_channels(d->bias + channel, whole, left) : vf_zero();
   const float *weight = d->weight + channel;
   vf sum[TILE];
@@ -159,7 +161,7 @@ INLINED void block_channels(const depthwise *d, const float *x, const int kernel
       }
     }
   }
-  const vf low = vf_set1(d->epilogue.low), high = vf_set1(d->epilogue.high);
+  const vf low = vf_set1(d->low), high = vf_set1(d->high);
   const int64_t out_line = d->last.window.axis[2].out * channels;
   UNROLLED for (int r = 0; r < BLOCK_ROWS; r++) UNROLLED for (int c = 0; c < columns; c++)
       store_channels(out + r * out_line + c * channels + channel, vf_min(high, vf_max(low, sum[r][c])), whole, left);
@@ -260,7 +262,7 @@ INLINED void edge_channels(const depthwise *d, const cut_window *c, const bool w
     for (int64_t i = 0; i < c->n[1]; i++, x += c->x_step[1], weight += c->weight_step[1])
       sum = vf_fma(load_channels(x, whole, left), load_channels(weight, whole, left), sum);
   }
-  store_channels(out + channel, vf_min(vf_set1(d->epilogue.high), vf_max(vf_set1(d->epilogue.low), sum)), whole, left);
+  store_channels(out + channel, vf_min(vf_set1(d->high), vf_max(vf_set1(d->low), sum)), whole, left);
 }
 
 /* One pixel at a border, of a flat image: the taps inside x alone, which costs less than a table for it. */
@@ -343,8 +345,8 @@ static void depthwise_kernel_run_item(const depthwise *d, const worker *w, int64
       depthwise_kernel_run_line(d, w, line + k, rest, to);
     }
   }
-  for (int64_t row = first; row < last && d->epilogue.is_chain; row++)
-    epilogue_finish(&d->epilogue, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
+  for (int64_t row = first; row < last && d->is_chain; row++)
+    epilogue_finish(d->epilogue, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
 }
 
 /* ---- Over x ---- */
@@ -396,7 +398,7 @@ static depthwise call_of_band(const depthwise *d, const float *band, int64_t lin
   inner.block = inner.end = w[2].out;
   inner.bands = inner.blocks = 1;
   inner.top = inner.begin = 0;
-  inner.epilogue.is_chain = false;
+  inner.is_chain = false;
   return inner;
 }
 
@@ -415,7 +417,7 @@ static void run_channels(const depthwise *d, const worker *w, int64_t item, floa
     depthwise inner = call_of_band(&part, band, lines);
     inner.out = d->out + pixel * d->last.channels + first;
     depthwise_kernel_run_item(&inner, w, 0);
-    epilogue_finish(&d->epilogue, pixel, lines * axis[2].out, first, part.width);
+    epilogue_finish(d->epilogue, pixel, lines * axis[2].out, first, part.width);
   }
 }
 
@@ -427,8 +429,12 @@ static berth_status depthwise_kernel_run(const berth_op_call *call, berth_error 
   d.weight = call->in[1].data;
   d.bias = d.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   d.out = call->out[0].data;
-  epilogue_read(&d.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
-                &call->attrs[BERTH__LAST_NUMBERS]);
+  epilogue_form epilogue;
+  epilogue_read(&epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
+  d.low = epilogue.low;
+  d.high = epilogue.high;
+  d.is_chain = epilogue.is_chain;
+  d.epilogue = &epilogue;
   const worker w = {.zeros = call->scratch,
                     .rows = (const float **)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last)),
                     .kind = depthwise_kernel_kind_of(&d)};

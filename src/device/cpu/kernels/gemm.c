@@ -4,6 +4,8 @@
 #define BLOCK_BYTES (256 * 1024)               /* a block of A, or of packed B */
 #define DEPTH_MOST 2048                        /* K is cut above this; shorter sums are also more exact */
 #define ITEM_US 12.0               /* what an item should take: short enough to balance, long enough to wake for */
+#define SMALL_ITEM_US 1.5          /* where all of it is less than two of these: enough for who is awake anyway */
+#define SMALL_ITEMS 4              /* so many of them, then */
 #define FLOPS_PER_US 1e5           /* one core, about */
 #define BYTES_PER_US 2e4           /* weights that come from memory */
 #define NEAR_BYTES_PER_US 5e4      /* those that stay in the second cache */
@@ -14,6 +16,7 @@
 #define PACK_ROWS 256              /* rows that share a packed block of B */
 #define SHARED_PANELS 8            /* panels that share packed rows of A */
 #define EPILOGUE_PANELS 4          /* epilogues run better over rows that are not too short */
+#define SMALL_EPILOGUE_PANELS 2    /* but shared they are done sooner, where there is little of everything */
 #define NARROW_PANELS 16           /* of an item whose results are f32 in scratch first */
 #define AHEAD_PARTS 16             /* a panel is asked for in so many parts at most, one with each tile before it */
 #define OFF_PAGE 16                /* elements that keep packed rows of A off multiples of a page */
@@ -68,15 +71,24 @@ static double panel_us(const gemm *g, int64_t rows) {
   return (compute > memory ? compute : memory) + 0.01;
 }
 
+/* One block of rows, so that items differ in their columns alone, and too little of it to wake anybody for. */
+static bool is_small(const gemm *g) {
+  return g->is_packed && g->out_type == BERTH_F32 && g->matrices == 1 && g->rows <= g->item_rows &&
+         panel_us(g, g->item_rows) * (double)g->panels < 2 * ITEM_US;
+}
+
 /* A packed block of B serves many rows, so it may be as large as the cache lets it be; otherwise items are cut by the
  * time that they take. */
 static int64_t panels_of_item(const gemm *g, int64_t fitting) {
-  const int64_t by_time = (int64_t)(ITEM_US / panel_us(g, g->item_rows));
+  const double us = panel_us(g, g->item_rows);
+  const int64_t small = gemm_kernel_most((int64_t)(SMALL_ITEM_US / us), gemm_kernel_pieces(g->panels, SMALL_ITEMS));
+  const int64_t by_time = is_small(g) ? small : (int64_t)(ITEM_US / us);
   const int64_t panels = g->out_type != BERTH_F32 ? gemm_kernel_least(by_time, NARROW_PANELS) : by_time;
   if (g->out_type != BERTH_F32) fitting = gemm_kernel_least(fitting, NARROW_PANELS * VF_PANEL);
   if (g->packs_b) return fitting / VF_PANEL;
   if (g->packs_a) return gemm_kernel_most(panels, SHARED_PANELS);
-  return g->has_epilogue ? gemm_kernel_most(panels, EPILOGUE_PANELS) : panels;
+  if (!g->has_epilogue) return panels;
+  return gemm_kernel_most(panels, is_small(g) ? SMALL_EPILOGUE_PANELS : EPILOGUE_PANELS);
 }
 
 static void gemm_kernel_cut(gemm *g) {
@@ -336,7 +348,8 @@ static void find_panels(const gemm *g, const gemm_data *data, int64_t at, block 
                     g->b_column);
 }
 
-static void gemm_kernel_run_item(const gemm *g, const gemm_data *data, int64_t item) {
+/* `count` items from this one on, which have the same rows. */
+static void gemm_kernel_run_items(const gemm *g, const gemm_data *data, int64_t item, int64_t count) {
   const int64_t across = column_items(g), down = gemm_kernel_row_items(g), matrix = item / (across * down);
   const int64_t column_item = g->goes_down ? item / down % across : item % across;
   const int64_t first = (g->goes_down ? item % down : item / across % down) * g->item_rows;
@@ -345,7 +358,7 @@ static void gemm_kernel_run_item(const gemm *g, const gemm_data *data, int64_t i
   const int64_t a = gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
   const bool asks_ahead = g->is_packed && g->b_type == BERTH_F32 && g->depth * g->columns >= FAR_ELEMENTS;
   const float *rows[BLOCK_ROWS];
-  block b = {.column = column, .n_columns = gemm_kernel_least(g->item_panels * VF_PANEL, g->columns - column)};
+  block b = {.column = column, .n_columns = gemm_kernel_least(count * g->item_panels * VF_PANEL, g->columns - column)};
   find_panels(g, data, gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->b_matrix), &b);
   b.g = g;
   b.data = data;
@@ -364,6 +377,8 @@ static void gemm_kernel_run_item(const gemm *g, const gemm_data *data, int64_t i
   }
 }
 
+/* Small items are cut for threads to share: what one of them gets is done in one go. */
 void gemm_run(const gemm *g, const gemm_data *data, int64_t begin, int64_t end) {
-  for (int64_t item = begin; item < end; item++) gemm_kernel_run_item(g, data, item);
+  const int64_t count = is_small(g) && end > begin ? end - begin : 1;
+  for (int64_t item = begin; item < end; item += count) gemm_kernel_run_items(g, data, item, count);
 }

@@ -64,6 +64,7 @@ void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, int64
   end->may_fail = is_byte && !are_finite(&call->in[BERTH__BYTES_SCALE], first, n);
   if (is_byte && berth__call_has(call, BERTH__BYTES_BIAS) && !berth__bytes_counts_bias(call))
     end->may_fail = end->may_fail || !are_finite(&call->in[BERTH__BYTES_BIAS], first, n);
+  end->holds_type = is_byte && low <= least * unit && high >= most * unit;
   if (to != BERTH_F32 && !end->is_odd) gemm_i8_kernel_narrow(&low, &high, least * unit, most * unit);
   end->low = vf_set1(low);
   end->high = vf_set1(high);
@@ -143,21 +144,85 @@ static void prepare_columns(const i8_job *job, i8_block *block, int64_t i, int64
 }
 
 #define NEAR_ROWS 16 /* for fewer it is not worth looking at weights twice */
-#define FEW_FAR 8    /* one group of so many may have weights that are not near 0 */
+#define FEW_FAR 3    /* one group of so many may have weights that are not near 0 */
 
-static void find_far(const i8_job *job, i8_block *block) {
-  const int64_t panels = (block->n + VF_PANEL - 1) / VF_PANEL;
-  const int8_t *w = block->weight;
-  block->n_far = 0;
-  for (int64_t panel = 0; panel < panels; panel++, w += VF_PANEL * 4) { /* past the sums, too */
-    memset(block->far[panel], 0, (size_t)((job->groups + 63) / 64) * sizeof(uint64_t));
-    for (int64_t g = 0; g < job->groups; g++, w += VF_PANEL * 4) {
-      if (vi_is_near(vi_load(w)) && vi_is_near(vi_load(w + VF_LANES * 4))) continue;
-      block->far[panel][g / 64] |= (uint64_t)1 << g % 64;
-      block->n_far++;
-    }
+/* What is above and below 0 in a group of a panel. */
+typedef struct spread {
+  vi above[2], below[2];
+} spread;
+
+static spread spread_of(const int8_t *w) {
+  spread s;
+  for (int v = 0; v < 2; v++) {
+    const vi group = vi_load(w + v * VF_LANES * 4);
+    s.above[v] = vi_above(group);
+    s.below[v] = vi_below(group);
   }
-  block->is_near = block->n_far * FEW_FAR <= panels * job->groups;
+  return s;
+}
+
+static bool is_near(const spread *s) {
+  return vi_are_near(s->above[0], s->below[0]) && vi_are_near(s->above[1], s->below[1]);
+}
+
+static bool are_near_together(const spread *a, const spread *b) {
+  for (int v = 0; v < 2; v++)
+    if (!vi_are_near(vi_add_16(a->above[v], b->above[v]), vi_add_16(a->below[v], b->below[v]))) return false;
+  return true;
+}
+
+/* Lists the groups of a panel. Those that are near alone and those that are not wait at the end of the list, from the
+ * back on, and are told apart by a bit. */
+static void order_groups(const int8_t *w, int64_t groups, i8_order *order) {
+  enum {
+    FAR = 0x8000
+  };
+  int64_t n = 0, back = groups;
+  spread here = spread_of(w), next = here;
+  order->n_near = order->n_far = 0;
+  for (int64_t g = 0; g < groups; g++, here = next) {
+    if (g + 1 < groups) next = spread_of(w + (g + 1) * VF_PANEL * 4);
+    if (g + 1 < groups && are_near_together(&here, &next)) {
+      order->group[n++] = (uint16_t)g++;
+      if (g + 1 < groups) next = spread_of(w + (g + 1) * VF_PANEL * 4);
+      continue;
+    }
+    const bool is_far = !is_near(&here);
+    order->group[--back] = (uint16_t)(is_far ? g | FAR : g);
+    order->n_near += !is_far;
+    order->n_far += is_far;
+  }
+  order->n_pairs = n;
+  const int64_t waiting = groups - back;
+  memmove(order->group + n, order->group + back, (size_t)waiting * sizeof *order->group);
+  for (int64_t i = n, first = n; i < n + waiting; i++) { /* those that are near come first */
+    const uint16_t g = order->group[i];
+    if (g & FAR) continue;
+    order->group[i] = order->group[first];
+    order->group[first++] = g;
+  }
+  for (int64_t i = n + order->n_near; i < n + waiting; i++) order->group[i] &= (uint16_t)~FAR;
+}
+
+static void order_block(const i8_job *job, i8_block *block) {
+  const int64_t panels = (block->n + VF_PANEL - 1) / VF_PANEL;
+  int64_t n_far = 0;
+  for (int64_t panel = 0; panel < panels; panel++) {
+    order_groups(block->weight + panel * (job->groups + 1) * VF_PANEL * 4, job->groups, &block->order[panel]);
+    n_far += block->order[panel].n_far;
+  }
+  block->is_near = n_far * FEW_FAR <= panels * job->groups;
+}
+
+/* Whether sums times scales stay so small that integers hold them before they are held. */
+static bool stays_small(const i8_job *job, const i8_block *block) {
+  float most = 0;
+  for (int64_t i = 0; i < block->n; i++) {
+    const float start = (float)block->start[i];
+    const float bound = fabsf(block->scale[i]) * (fabsf(start) + 255.0f * 128.0f * (float)job->depth);
+    most = bound > most ? bound : most;
+  }
+  return most < 0x1p30f;
 }
 
 void i8_block_of(const i8_job *job, int64_t index, int64_t rows, i8_block *block) {
@@ -175,7 +240,8 @@ void i8_block_of(const i8_job *job, int64_t index, int64_t rows, i8_block *block
   block->is_plain = !job->needs_row_sums && !job->has_bias && job->sum == NULL && !block->end.divides &&
                     !block->end.is_odd && !block->end.may_fail;
   block->is_near = false;
-  if (VI_HAS_NEAR && rows >= NEAR_ROWS) find_far(job, block);
+  if (VI_HAS_NEAR && rows >= NEAR_ROWS) order_block(job, block);
+  block->is_bare = VI_SATURATES && block->is_plain && block->end.holds_type && stays_small(job, block);
 }
 
 void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, int32_t *out) {
@@ -256,6 +322,11 @@ static inline __attribute__((always_inline)) vi plain_byte(const i8_block *b, vi
   return vi_add(vf_to_int(i8_hold(&b->end, vf_from_int(sum) * vf_load(b->scale + column))), b->end.zero);
 }
 
+/* A byte of one that is bare, which is held as it is stored. */
+static inline __attribute__((always_inline)) vi bare_byte(const i8_block *b, vi sum, int64_t column) {
+  return vi_add(vf_to_int(vf_from_int(sum) * vf_load(b->scale + column)), b->end.zero);
+}
+
 /* Both vectors of a tile whose columns are all there. */
 static inline __attribute__((always_inline)) void store_bytes(const finish *f, vi sum[ROWS][2], const int rows) {
   const i8_block *b = f->block;
@@ -264,7 +335,10 @@ static inline __attribute__((always_inline)) void store_bytes(const finish *f, v
   const bool is_signed = out->type == BERTH_I8;
   uint8_t *to = (uint8_t *)out->data + f->row * stride + b->first + f->at;
   vi whole[ROWS][2];
-  if (b->is_plain) {
+  if (VI_SATURATES && rows % 2 == 0 && b->is_bare) {
+    UNROLL for (int i = 0; i < 2 * rows; i++) whole[i / 2][i % 2] =
+        bare_byte(b, sum[i / 2][i % 2], f->at + i % 2 * VF_LANES);
+  } else if (b->is_plain) {
     UNROLL for (int i = 0; i < 2 * rows; i++) whole[i / 2][i % 2] =
         plain_byte(b, sum[i / 2][i % 2], f->at + i % 2 * VF_LANES);
   } else {
@@ -319,45 +393,49 @@ static inline __attribute__((always_inline)) void gemm_i8_kernel_multiply_tile(c
 
 /* ---- Weights near 0 ---- */
 
-/* The first group from g on whose weights are not all near 0; `groups` where there is none. */
-static inline int64_t next_far(const uint64_t *far, int64_t g, int64_t groups) {
-  for (; g < groups; g = (g / 64 + 1) * 64) {
-    const uint64_t left = far[g / 64] >> g % 64;
-    if (left != 0) return g + __builtin_ctzll(left);
-  }
-  return groups;
+static inline int32_t four_at(const uint8_t *x) {
+  int32_t four;
+  memcpy(&four, x, sizeof four);
+  return four;
 }
 
 /* Groups with weights that are not near take two rounds: of two neighbours one is 0 in each. */
 static inline __attribute__((always_inline)) void multiply_near(const finish *f, const uint8_t *x, int64_t stride,
                                                                 const int rows) {
   const i8_block *b = f->block;
-  const int64_t groups = f->job->groups;
-  const uint64_t *far = b->far[f->at / VF_PANEL];
-  const int8_t *w = b->weight + f->at * (groups + 1) * 4;
+  const i8_order *order = &b->order[f->at / VF_PANEL];
+  const int8_t *w = b->weight + f->at * (f->job->groups + 1) * 4;
+  const uint16_t *group = order->group, *end = group + order->n_pairs;
   vi sum[ROWS][2];
   gemm_i8_kernel_start(f, sum, rows);
-  for (int64_t g = 0; g < groups;) {
-    const int64_t end = b->n_far == 0 ? groups : next_far(far, g, groups);
-    for (; g < end; g++, w += VF_PANEL * 4) {
-      const vi w0 = vi_load(w), w1 = vi_load(w + VF_LANES * 4);
-      UNROLL for (int r = 0; r < rows; r++) {
-        int32_t four;
-        memcpy(&four, x + r * stride + g * 4, sizeof four);
-        sum[r][0] = vi_dot_near(sum[r][0], vi_set1(four), w0);
-        sum[r][1] = vi_dot_near(sum[r][1], vi_set1(four), w1);
-      }
+  for (; group < end; group++) {
+    const int8_t *wg = w + (int64_t)*group * VF_PANEL * 4;
+    const uint8_t *xg = x + (int64_t)*group * 4;
+    const vi w0 = vi_load(wg), w1 = vi_load(wg + VF_LANES * 4);
+    const int8_t *other = wg + VF_PANEL * 4;
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vi first = vi_set1(four_at(xg + r * stride)), second = vi_set1(four_at(xg + r * stride + 4));
+      sum[r][0] = vi_dot_near_two(sum[r][0], first, w0, second, other);
+      sum[r][1] = vi_dot_near_two(sum[r][1], first, w1, second, other + VF_LANES * 4);
     }
-    if (g == groups) break;
-    const vi w0 = vi_load(w), w1 = vi_load(w + VF_LANES * 4);
-    for (int r = 0; r < rows; r++) {
-      int32_t four;
-      memcpy(&four, x + r * stride + g * 4, sizeof four);
-      sum[r][0] = vi_dot_near(vi_dot_near(sum[r][0], vi_set1(four), vi_evens(w0)), vi_set1(four), vi_odds(w0));
-      sum[r][1] = vi_dot_near(vi_dot_near(sum[r][1], vi_set1(four), vi_evens(w1)), vi_set1(four), vi_odds(w1));
+  }
+  for (end += order->n_near; group < end; group++) {
+    const int8_t *wg = w + (int64_t)*group * VF_PANEL * 4;
+    const vi w0 = vi_load(wg), w1 = vi_load(wg + VF_LANES * 4);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vi four = vi_set1(four_at(x + (int64_t)*group * 4 + r * stride));
+      sum[r][0] = vi_dot_near(sum[r][0], four, w0);
+      sum[r][1] = vi_dot_near(sum[r][1], four, w1);
     }
-    g++;
-    w += VF_PANEL * 4;
+  }
+  for (end += order->n_far; group < end; group++) {
+    const int8_t *wg = w + (int64_t)*group * VF_PANEL * 4;
+    const vi w0 = vi_load(wg), w1 = vi_load(wg + VF_LANES * 4);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vi four = vi_set1(four_at(x + (int64_t)*group * 4 + r * stride));
+      sum[r][0] = vi_dot_near(vi_dot_near(sum[r][0], four, vi_evens(w0)), four, vi_odds(w0));
+      sum[r][1] = vi_dot_near(vi_dot_near(sum[r][1], four, vi_evens(w1)), four, vi_odds(w1));
+    }
   }
   gemm_i8_kernel_finish(f, sum, rows);
 }

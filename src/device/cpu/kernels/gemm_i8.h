@@ -30,9 +30,10 @@ typedef struct i8_job {
  * then, where it is a byte, its division by out_scale, its rounding and its zero point. */
 typedef struct i8_end {
   vf low, high;
-  bool divides;  /* out_scale is not 1 */
-  bool is_odd;   /* it is so small or so large that the quotient has to be held, not what is divided */
-  bool may_fail; /* a scale or a bias is not finite: there may be NaN */
+  bool divides;    /* out_scale is not 1 */
+  bool is_odd;     /* it is so small or so large that the quotient has to be held, not what is divided */
+  bool may_fail;   /* a scale or a bias is not finite: there may be NaN */
+  bool holds_type; /* the bounds are those of its type, times out_scale */
   vf unit, reciprocal, least, most;
   vf down; /* less the zero point: what NaN becomes */
   vi zero;
@@ -48,6 +49,13 @@ static inline vi i8_byte(const i8_end *end, vf x) {
   return vi_add(vf_to_int(x), end->zero);
 }
 
+/* The order in which the groups of a panel are multiplied where most of its weights are near 0: first those that are so
+ * together with the group after them, then those that are so alone, then the others. */
+typedef struct i8_order {
+  int64_t n_pairs, n_near, n_far;
+  uint16_t group[VI_HAS_NEAR ? I8_MOST_ROWS / 4 : 1]; /* of pairs: the first */
+} i8_order;
+
 /* What turns the sums of a block of columns into results. */
 typedef struct i8_block {
   const int8_t *weight; /* the first panel */
@@ -57,11 +65,9 @@ typedef struct i8_block {
   int32_t weight_zero[I8_COLUMNS];
   i8_end end;
   bool is_plain; /* results are sums times scales, held, rounded and moved, and nothing else */
-  /* With VI_HAS_NEAR: whether most weights are near 0 (vec_avx2.h), and the groups of each panel of which some are not,
-   * a bit each. */
-  bool is_near;
-  int64_t n_far;
-  uint64_t far[I8_COLUMNS / VF_PANEL][I8_MOST_ROWS / 4 / 64];
+  bool is_bare;  /* they are, and held in the range of their type alone, which VI_SATURATES does */
+  bool is_near;  /* with VI_HAS_NEAR: most weights are near 0 (vec_avx2.h) */
+  i8_order order[I8_COLUMNS / VF_PANEL];
 } i8_block;
 
 #define i8_takes BERTH__PER_ISA(berth__i8_takes)

@@ -489,6 +489,42 @@ static uint64_t halves_scratch(const berth_op_call *call) {
   return most;
 }
 
+/* Bytes that boxes of a call with smaller extents have in scratch, at most: as many as there may be, or those of the
+ * smallest box, which are more where that one is large by itself. */
+static uint64_t halves_used_most(const boxes *b) {
+  const int64_t most = b->window != WHOLE ? WINDOW_BOX : LINE_BOX;
+  boxes least = *b;
+  box at;
+  uint64_t bytes = sizeof(float);
+  for (uint32_t i = 0; i < b->rank; i++)
+    least.each[i] = b->unit[i] != 0 && b->unit[i] < b->dim[i] ? b->unit[i] : b->dim[i];
+  for (uint32_t k = 0; k < b->call->n_out; k++)
+    if (b->out[k].is_moved) bytes = sizeof(int64_t);
+  halves_measure(&least, &at);
+  const int64_t smallest = halves_size(&least, &at);
+  return (uint64_t)(smallest > most ? smallest : most) * bytes + 64 * (MOST_IN + MOST_OUT);
+}
+
+/* With smaller extents boxes are other parts of the call; all of it as one box is more than any of them for the kernel
+ * of f32. */
+static uint64_t halves_scratch_most(const berth_op_call *call) {
+  boxes b;
+  box at;
+  berth__cpu_kernel kernel;
+  if (!halves_plan(call, &b)) return 0;
+  const uint64_t now = halves_scratch(call);
+  for (uint32_t i = 0; i < b.rank; i++) {
+    b.each[i] = b.dim[i];
+    b.n_along[i] = 1;
+  }
+  halves_box(&b, 0, NULL, &at);
+  if (!halves_kernel(&at.call, &kernel)) return now;
+  uint64_t (*const scratch)(const berth_op_call *) = kernel.scratch_most != NULL ? kernel.scratch_most : kernel.scratch;
+  const uint64_t used = halves_used_most(&b), own = scratch != NULL ? scratch(&at.call) : 0;
+  const uint64_t most = own + (used < at.used ? used : at.used);
+  return most > now ? most : now;
+}
+
 static berth_status halves_run_box(const boxes *b, box *at, berth_error *err) {
   berth__cpu_kernel kernel;
   if (!halves_kernel(&at->call, &kernel)) return berth__fail(err, BERTH_INTERNAL, "a part of a call has no kernel");
@@ -516,7 +552,7 @@ static berth_status halves_run(const berth_op_call *call, berth_error *err) {
 #define ROW(op)                                                                                     \
   {                                                                                                 \
     .name = #op " of halves", .code = BERTH__OP_##op, .takes = halves_takes, .items = halves_items, \
-    .scratch = halves_scratch, .run = halves_run                                                    \
+    .scratch = halves_scratch, .run = halves_run, .scratch_most = halves_scratch_most               \
   }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_halves)[] = {

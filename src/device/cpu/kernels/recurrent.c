@@ -1,6 +1,9 @@
-/* lstm, gru and rnn of f32 with their usual activations, as exported models have them. An item is one row of the batch
- * in one direction. Weights are read as they lie: rows of them times a vector, and the inputs of some steps at once. */
+/* lstm, gru and rnn of f32. An item is one row of the batch in one direction. Weights are read as they lie: rows of
+ * them times a vector, and the inputs of some steps at once. With the usual activations, as exported models have them,
+ * a step goes over its gates once; other forms take one line of gates after the other. */
 #include "ops/recurrent.h"
+
+#include <inttypes.h>
 
 #include "device/cpu/kernels/vec_math.h"
 #include "ops/operand.h"
@@ -14,11 +17,17 @@ typedef struct layer {
   const berth_op_call *call;
   berth__op_code code;
   int64_t steps, batch, inputs, hidden, rows, directions;
-  bool is_linear_first;
+  bool is_linear_first, is_usual;
+  bool input_forget;
+  vf clip; /* infinite: none */
+  berth__activation activations[BERTH__MAX_ACTIVATIONS];
+  vf (*functions[BERTH__MAX_ACTIVATIONS])(vf x, vf alpha, vf beta);
   bool needs_c, needs_turned, needs_zeros; /* in scratch */
   /* of an item */
   int64_t direction, row;
+  int64_t length; /* steps that count */
   bool is_reversed;
+  const float *peepholes;                      /* NULL: none */
   const float *weight, *recurrence, *own_bias; /* own_bias: that of the recurrence, of gru's last gate */
   float *c;                                    /* of lstm: in its last result where that is wanted, else in scratch */
   float *ahead, *turned, *zeros;
@@ -142,6 +151,111 @@ static void recurrent_kernel_step_rnn(const layer *l, float *g, const float *h, 
   }
 }
 
+/* ---- The same in any form, line after line ---- */
+
+static vf act_affine(vf x, vf alpha, vf beta) { return vf_fma(alpha, x, beta); }
+static vf act_relu(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, vf_relu(x); }
+static vf act_leaky_relu(vf x, vf alpha, vf beta) { return (void)beta, vf_pick_lt(x, vf_zero(), alpha * x, x); }
+static vf act_thresholded_relu(vf x, vf alpha, vf beta) { return (void)beta, vf_pick_lt(x, alpha, vf_zero(), x); }
+static vf act_tanh(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, vf_tanh(x); }
+static vf act_scaled_tanh(vf x, vf alpha, vf beta) { return alpha * vf_tanh(beta * x); }
+static vf act_sigmoid(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, vf_sigmoid(x); }
+static vf act_hard_sigmoid(vf x, vf alpha, vf beta) {
+  return vf_min(vf_max(vf_fma(alpha, x, beta), vf_zero()), vf_set1(1.0f)); /* NaN becomes 0 */
+}
+static vf act_elu(vf x, vf alpha, vf beta) { return (void)beta, vf_pick_lt(x, vf_zero(), alpha * vf_expm1(x), x); }
+static vf act_softsign(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, x / (vf_set1(1.0f) + vf_abs(x)); }
+static vf act_softplus(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, vf_softplus(x); }
+
+static const struct {
+  const char *name;
+  vf (*function)(vf x, vf alpha, vf beta);
+} act_table[] = {{"affine", act_affine},
+                 {"relu", act_relu},
+                 {"leaky_relu", act_leaky_relu},
+                 {"thresholded_relu", act_thresholded_relu},
+                 {"tanh", act_tanh},
+                 {"scaled_tanh", act_scaled_tanh},
+                 {"sigmoid", act_sigmoid},
+                 {"hard_sigmoid", act_hard_sigmoid},
+                 {"elu", act_elu},
+                 {"softsign", act_softsign},
+                 {"softplus", act_softplus}};
+
+/* Of all directions; weights may be planned for more of them than there are. */
+static uint32_t n_activations(const layer *l) {
+  return berth__recurrent_functions(l->code) * berth__recurrent_directions(l->call->attrs);
+}
+
+/* False: there is one without a vector function. */
+static bool find_functions(layer *l) {
+  for (uint32_t i = 0; i < n_activations(l); i++) {
+    l->functions[i] = NULL;
+    for (size_t k = 0; k < sizeof act_table / sizeof *act_table; k++)
+      if (strcmp(act_table[k].name, l->activations[i].name) == 0) l->functions[i] = act_table[k].function;
+    if (l->functions[i] == NULL) return false;
+  }
+  return true;
+}
+
+/* Activation `which` of the direction, over a line. */
+static void activate_within(const layer *l, uint32_t which, vf bound, float *x) {
+  const uint32_t at = (uint32_t)l->direction * berth__recurrent_functions(l->code) + which;
+  const vf alpha = vf_set1((float)l->activations[at].alpha), beta = vf_set1((float)l->activations[at].beta);
+  for (int64_t k = 0; k < l->hidden; k += VF_LANES) {
+    const int64_t left = vf_tail(l->hidden - k);
+    vf_store_n(x + k, l->functions[at](vf_clamp(vf_load_n(x + k, left), vf_zero() - bound, bound), alpha, beta), left);
+  }
+}
+static void activate(const layer *l, uint32_t which, float *x) { activate_within(l, which, l->clip, x); }
+
+/* What a gate sees of c. */
+static void look_through(const layer *l, int64_t gate, float *x) {
+  const int64_t n = l->hidden;
+  for (int64_t k = 0; l->peepholes != NULL && k < n; k++) x[k] += vf_read(l->peepholes + gate * n + k) * l->c[k];
+}
+
+static void recurrent_kernel_any_lstm(const layer *l, float *g, const float *h, float *next) {
+  const int64_t n = l->hidden;
+  float *i = g, *o = g + n, *f = g + 2 * n, *fresh = g + 3 * n;
+  recurrent_kernel_multiply(l->recurrence, l->rows, n, h, g, g);
+  look_through(l, 0, i);
+  look_through(l, 2, f);
+  activate(l, 0, i);
+  activate(l, 0, f);
+  activate(l, 1, fresh);
+  for (int64_t k = 0; k < n; k++) l->c[k] = (l->input_forget ? 1.0f - i[k] : f[k]) * l->c[k] + i[k] * fresh[k];
+  look_through(l, 1, o);
+  activate(l, 0, o);
+  memcpy(f, l->c, (size_t)n * sizeof *f);
+  activate_within(l, 2, vf_set1(INFINITY), f);
+  for (int64_t k = 0; k < n; k++) next[k] = o[k] * f[k];
+}
+
+static void recurrent_kernel_any_gru(const layer *l, float *g, const float *h, float *next) {
+  const int64_t n = l->hidden;
+  const float *last = l->recurrence + 2 * n * n;
+  float *z = g, *r = g + n, *fresh = g + 2 * n;
+  recurrent_kernel_multiply(l->recurrence, 2 * n, n, h, g, g);
+  activate(l, 0, z);
+  activate(l, 0, r);
+  if (l->is_linear_first) {
+    recurrent_kernel_multiply(last, n, n, h, l->own_bias, l->turned);
+    for (int64_t k = 0; k < n; k++) fresh[k] += r[k] * l->turned[k];
+  } else {
+    for (int64_t k = 0; k < n; k++) l->turned[k] = r[k] * h[k];
+    recurrent_kernel_multiply(last, n, n, l->turned, fresh, fresh);
+  }
+  activate(l, 1, fresh);
+  for (int64_t k = 0; k < n; k++) next[k] = z[k] * (h[k] - fresh[k]) + fresh[k];
+}
+
+static void recurrent_kernel_any_rnn(const layer *l, float *g, const float *h, float *next) {
+  recurrent_kernel_multiply(l->recurrence, l->hidden, l->hidden, h, g, g);
+  activate(l, 0, g);
+  memcpy(next, g, (size_t)l->hidden * sizeof *next);
+}
+
 /* ---- One item ---- */
 
 static const float *operand_at(const layer *l, uint32_t operand, int64_t index) {
@@ -159,7 +273,7 @@ static void start_with_biases(const layer *l, int64_t n) {
   for (int64_t i = 1; i < n; i++) memcpy(l->ahead + i * l->rows, l->ahead, (size_t)l->rows * sizeof *l->ahead);
 }
 
-static int64_t time_of(const layer *l, int64_t step) { return l->is_reversed ? l->steps - 1 - step : step; }
+static int64_t time_of(const layer *l, int64_t step) { return l->is_reversed ? l->length - 1 - step : step; }
 
 static float *result_at(const layer *l, int64_t time) {
   return (float *)l->call->out[0].data + ((time * l->directions + l->direction) * l->batch + l->row) * l->hidden;
@@ -193,14 +307,28 @@ static const float *recurrent_kernel_start_row(layer *l) {
   return h != NULL ? h : l->zeros;
 }
 
+typedef void (*step_function)(const layer *l, float *g, const float *h, float *next);
+
+static step_function step_of(const layer *l) {
+  if (l->code == BERTH__OP_lstm) return l->is_usual ? recurrent_kernel_step_lstm : recurrent_kernel_any_lstm;
+  if (l->code == BERTH__OP_gru) return l->is_usual ? recurrent_kernel_step_gru : recurrent_kernel_any_gru;
+  return l->is_usual ? recurrent_kernel_step_rnn : recurrent_kernel_any_rnn;
+}
+
+/* What comes after the last step that counts; a row without any has no states, either. */
+static void end_row(const layer *l, const float *h) {
+  const size_t size = (size_t)l->hidden * sizeof *h;
+  for (int64_t t = l->length; t < l->steps; t++) memset(result_at(l, t), 0, size);
+  if (l->call->n_out > 1 && l->length > 0) memcpy(recurrent_kernel_state_at(l, 1), h, size);
+  for (uint32_t out = 1; l->length == 0 && out < l->call->n_out; out++)
+    memset(recurrent_kernel_state_at(l, out), 0, size);
+}
+
 static void recurrent_kernel_run_row(layer *l) {
-  void (*const step)(const layer *, float *, const float *, float *) =
-      l->code == BERTH__OP_lstm  ? recurrent_kernel_step_lstm
-      : l->code == BERTH__OP_gru ? recurrent_kernel_step_gru
-                                 : recurrent_kernel_step_rnn;
+  const step_function step = step_of(l);
   const float *h = recurrent_kernel_start_row(l);
-  for (int64_t first = 0; first < l->steps; first += AHEAD) {
-    const int64_t n = l->steps - first < AHEAD ? l->steps - first : AHEAD;
+  for (int64_t first = 0; first < l->length; first += AHEAD) {
+    const int64_t n = l->length - first < AHEAD ? l->length - first : AHEAD;
     look_ahead(l, first, n);
     for (int64_t i = 0; i < n; i++) {
       float *next = result_at(l, time_of(l, first + i));
@@ -208,7 +336,7 @@ static void recurrent_kernel_run_row(layer *l) {
       h = next;
     }
   }
-  if (l->call->n_out > 1) memcpy(recurrent_kernel_state_at(l, 1), h, (size_t)l->hidden * sizeof *h);
+  end_row(l, h);
 }
 
 /* ---- The call ---- */
@@ -260,32 +388,49 @@ static int64_t recurrent_kernel_grain(const berth_op_call *call) {
 }
 
 /* Sigmoid for the gates, tanh for the rest. */
-static bool has_usual_activations(const berth_op_call *call) {
-  const berth__op_code code = berth__call_code(call);
-  berth__activation given[BERTH__MAX_ACTIVATIONS] = {{0}}, usual[BERTH__MAX_ACTIVATIONS] = {{0}};
-  berth_attr attrs[BERTH__RECURRENT_ATTRS];
+static bool has_usual_activations(const layer *l) {
+  const uint32_t each = berth__recurrent_functions(l->code), gates = l->code == BERTH__OP_rnn ? 0 : 1;
+  for (uint32_t i = 0; i < n_activations(l); i++)
+    if (strcmp(l->activations[i].name, i % each < gates ? "sigmoid" : "tanh") != 0) return false;
+  return true;
+}
+
+/* False: an activation has no vector function. */
+static bool recurrent_kernel_read_form(layer *l) {
+  const berth_attr *attrs = l->call->attrs;
+  const float clip = (float)attrs[BERTH__RECURRENT_CLIP].f;
   berth_error err;
-  memcpy(attrs, call->attrs, sizeof attrs);
-  attrs[BERTH__RECURRENT_ACTIVATIONS].s = "";
-  if (berth__recurrent_activations(code, call->attrs, given, &err) != BERTH_OK) return false;
-  if (berth__recurrent_activations(code, attrs, usual, &err) != BERTH_OK) return false;
-  for (uint32_t i = 0; i < BERTH__MAX_ACTIVATIONS; i++)
-    if (given[i].function != usual[i].function) return false;
+  if (berth__recurrent_activations(l->code, attrs, l->activations, &err) != BERTH_OK || !find_functions(l))
+    return false;
+  l->clip = vf_set1(clip > 0 ? clip : INFINITY);
+  l->input_forget = attrs[BERTH__RECURRENT_INPUT_FORGET].i != 0;
+  l->is_usual = clip == 0 && !l->input_forget && !berth__call_has(l->call, BERTH__RECURRENT_PEEPHOLES) &&
+                has_usual_activations(l);
   return true;
 }
 
 static bool recurrent_kernel_takes(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__RECURRENT_X];
-  return x->type == BERTH_F32 && (x->stride[2] == 1 || x->dim[2] <= 1) && x->dim[0] > 0 &&
-         !berth__call_has(call, BERTH__RECURRENT_LENGTHS) && !berth__call_has(call, BERTH__RECURRENT_PEEPHOLES) &&
-         call->attrs[BERTH__RECURRENT_CLIP].f == 0 && call->attrs[BERTH__RECURRENT_INPUT_FORGET].i == 0 &&
-         has_usual_activations(call);
+  layer l;
+  if (x->type != BERTH_F32 || (x->stride[2] != 1 && x->dim[2] > 1) || x->dim[0] == 0) return false;
+  recurrent_kernel_measure(call, &l);
+  return recurrent_kernel_read_form(&l);
+}
+
+static berth_status recurrent_kernel_length_of(layer *l, berth_error *err) {
+  l->length = l->steps;
+  if (!berth__call_has(l->call, BERTH__RECURRENT_LENGTHS)) return BERTH_OK;
+  l->length = berth__load_i64(&l->call->in[BERTH__RECURRENT_LENGTHS], l->row);
+  if (l->length >= 0 && l->length <= l->steps) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID,
+                     "the length of row %" PRId64 " is %" PRId64 ", but a row has %" PRId64 " steps", l->row, l->length,
+                     l->steps);
 }
 
 static berth_status recurrent_kernel_run(const berth_op_call *call, berth_error *err) {
   layer l;
-  (void)err;
   recurrent_kernel_measure(call, &l);
+  recurrent_kernel_read_form(&l);
   recurrent_kernel_place_scratch(&l);
   for (int64_t item = call->begin; item < call->end; item++) {
     l.direction = item / l.batch;
@@ -293,6 +438,8 @@ static berth_status recurrent_kernel_run(const berth_op_call *call, berth_error 
     l.is_reversed = l.direction == 1 || strcmp(call->attrs[BERTH__RECURRENT_DIRECTION].s, "reverse") == 0;
     l.weight = (const float *)call->in[BERTH__RECURRENT_WEIGHT].data + l.direction * l.rows * l.inputs;
     l.recurrence = (const float *)call->in[BERTH__RECURRENT_RECURRENCE].data + l.direction * l.rows * l.hidden;
+    l.peepholes = operand_at(&l, BERTH__RECURRENT_PEEPHOLES, l.direction * 3 * l.hidden);
+    BERTH__TRY(recurrent_kernel_length_of(&l, err));
     recurrent_kernel_run_row(&l);
   }
   return BERTH_OK;

@@ -4,6 +4,8 @@
 #define VF_LANES 8
 #define VI_HAS_DOT8 false
 #define VI_HAS_NEAR true
+#define VI_HAS_PAIRS true
+#define VI_SATURATES true /* vi_store_bytes_of_two holds its elements in the range of a byte */
 typedef __m256 vf;
 typedef __m256i vi; /* 8 i32 */
 
@@ -145,16 +147,43 @@ static inline vi vi_dot_near(vi sum, vi x, vi w) {
   __asm__("" : "+x"(sum));
   return sum;
 }
-static inline bool vi_is_near(vi w) {
-  const vi zero = _mm256_setzero_si256(), ones = _mm256_set1_epi8(1), most = _mm256_set1_epi16(128);
-  const vi above = _mm256_maddubs_epi16(ones, _mm256_max_epi8(w, zero));
-  const vi below = _mm256_maddubs_epi16(ones, _mm256_min_epi8(w, zero));
-  const vi far =
-      _mm256_or_si256(_mm256_cmpgt_epi16(above, most), _mm256_cmpgt_epi16(_mm256_sub_epi16(zero, most), below));
+/* The same of two x with two w each, of which all four products of a lane together do not leave 16 bits. The second w
+ * is read from memory, by the product itself: for more there are too few registers. */
+static inline vi vi_dot_near_two(vi sum, vi x, vi w, vi other_x, const void *other_w) {
+  vi other;
+  __asm__("vpmaddubsw %2, %1, %0" : "=x"(other) : "x"(other_x), "m"(*(const __m256i_u *)other_w));
+  const vi both = _mm256_add_epi16(_mm256_maddubs_epi16(x, w), other);
+  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(both, _mm256_set1_epi16(1)));
+  __asm__("" : "+x"(sum));
+  return sum;
+}
+/* The sums of what is above 0 and of what is below 0 in each pair of neighbours, which may be added up; and whether w
+ * with such sums are near. */
+static inline vi vi_above(vi w) {
+  return _mm256_maddubs_epi16(_mm256_set1_epi8(1), _mm256_max_epi8(w, _mm256_setzero_si256()));
+}
+static inline vi vi_below(vi w) {
+  return _mm256_maddubs_epi16(_mm256_set1_epi8(1), _mm256_min_epi8(w, _mm256_setzero_si256()));
+}
+static inline vi vi_add_16(vi a, vi b) { return _mm256_add_epi16(a, b); }
+static inline bool vi_are_near(vi above, vi below) {
+  const vi most = _mm256_set1_epi16(128), least = _mm256_set1_epi16(-128);
+  const vi far = _mm256_or_si256(_mm256_cmpgt_epi16(above, most), _mm256_cmpgt_epi16(least, below));
   return _mm256_testz_si256(far, far) != 0;
 }
 static inline vi vi_evens(vi w) { return _mm256_and_si256(w, _mm256_set1_epi16(0x00ff)); }
 static inline vi vi_odds(vi w) { return _mm256_andnot_si256(_mm256_set1_epi16(0x00ff), w); }
+/* 2 VF_LANES bytes at each of two places, as pairs of 16 bits, in their order. */
+static inline void vi_pairs_u8(const void *a, const void *b, vi out[2]) {
+  const __m128i x = _mm_loadu_si128((const __m128i *)a), y = _mm_loadu_si128((const __m128i *)b);
+  out[0] = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x, y));
+  out[1] = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(x, y));
+}
+static inline void vi_pairs_i8(const void *a, const void *b, vi out[2]) {
+  const __m128i x = _mm_loadu_si128((const __m128i *)a), y = _mm_loadu_si128((const __m128i *)b);
+  out[0] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(x, y));
+  out[1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(x, y));
+}
 static inline int vi_mixed(int part, int lane) { return lane / 4 * 16 + part * 4 + lane % 4; }
 static inline vi vi_row_n(const void *p, int64_t n) {
   unsigned char bytes[32] = {0};

@@ -4,6 +4,8 @@
 #define VF_LANES 16
 #define VI_HAS_DOT8 true
 #define VI_HAS_NEAR false
+#define VI_HAS_PAIRS false
+#define VI_SATURATES false
 typedef __m512 vf;
 typedef __m512i vi; /* 16 i32 */
 
@@ -124,8 +126,15 @@ static inline vi vi_dot2(vi sum, vi x, vi w) { return _mm512_dpwssd_epi32(sum, x
  * is in which lane is the instruction set's own matter: element vi_mixed(part, lane). vi_unmix_n stores low bytes in
  * the order of the columns again. */
 static inline vi vi_dot_near(vi sum, vi x, vi w) { return vi_dot(sum, x, w); }
-static inline bool vi_is_near(vi w) {
-  (void)w;
+static inline vi vi_dot_near_two(vi sum, vi x, vi w, vi other_x, const void *other_w) {
+  return vi_dot(vi_dot(sum, x, w), other_x, vi_load(other_w));
+}
+static inline vi vi_above(vi w) { return w; }
+static inline vi vi_below(vi w) { return w; }
+static inline vi vi_add_16(vi a, vi b) { return vi_add(a, b); }
+static inline bool vi_are_near(vi above, vi below) {
+  (void)above;
+  (void)below;
   return false;
 }
 static inline vi vi_evens(vi w) { return w; }

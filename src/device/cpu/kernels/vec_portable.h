@@ -3,6 +3,8 @@
 #define VF_LANES 4
 #define VI_HAS_DOT8 false
 #define VI_HAS_NEAR false
+#define VI_HAS_PAIRS false
+#define VI_SATURATES false
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
 typedef uint32_t vf_unsigned __attribute__((vector_size(16)));
@@ -146,8 +148,15 @@ static inline vi vi_dot(vi sum, vi x, vi w) {
   return vi_dot2(vi_dot2(sum, vi_even_u8(x), vi_even_i8(w)), vi_odd_u8(x), vi_odd_i8(w));
 }
 static inline vi vi_dot_near(vi sum, vi x, vi w) { return vi_dot(sum, x, w); }
-static inline bool vi_is_near(vi w) {
-  (void)w;
+static inline vi vi_dot_near_two(vi sum, vi x, vi w, vi other_x, const void *other_w) {
+  return vi_dot(vi_dot(sum, x, w), other_x, vi_load(other_w));
+}
+static inline vi vi_above(vi w) { return w; }
+static inline vi vi_below(vi w) { return w; }
+static inline vi vi_add_16(vi a, vi b) { return vi_add(a, b); }
+static inline bool vi_are_near(vi above, vi below) {
+  (void)above;
+  (void)below;
   return false;
 }
 static inline vi vi_evens(vi w) { return w; }

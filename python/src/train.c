@@ -1,0 +1,49 @@
+/* Gradients, and graphs whose runs are steps of training. */
+#include "graph.h"
+
+PyObject *py_graph_grad(PyObject *object, PyObject *args) {
+  py_graph *self = (py_graph *)object;
+  unsigned int loss;
+  PyObject *given, *result = NULL;
+  berth_error err = {BERTH_OK, ""};
+  size_t n = 0;
+  if (!PyArg_ParseTuple(args, "IO", &loss, &given)) return NULL;
+  PyObject *keep = PyList_New(0);
+  berth_value *of = keep != NULL ? py_graph_operands(given, keep, &n) : NULL;
+  berth_value *grads = of != NULL ? py_keep(keep, sizeof *grads * (n + 1)) : NULL;
+  if (grads != NULL && py_graph_begin_change(self) == 0) {
+    const berth_status status = berth_graph_grad(self->graph, loss, of, n, grads, &err);
+    self->n_readers = 0;
+    result = status == BERTH_OK ? py_graph_numbers(grads, (uint32_t)n) : py_fail(&err);
+  }
+  Py_XDECREF(keep);
+  return result;
+}
+
+PyObject *py_graph_train(PyObject *object, PyObject *args, PyObject *kwargs) {
+  static char *names[] = {"loss",  "optimizer", "params",       "momentum", "beta1",
+                          "beta2", "epsilon",   "weight_decay", "clip",     NULL};
+  py_graph *self = (py_graph *)object;
+  berth_train_desc desc = BERTH_TRAIN_DESC_INIT;
+  berth_error err = {BERTH_OK, ""};
+  const char *optimizer = "adamw";
+  PyObject *params = Py_None;
+  unsigned int loss;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "I|sOdddddd", names, &loss, &optimizer, &params, &desc.momentum,
+                                   &desc.beta1, &desc.beta2, &desc.epsilon, &desc.weight_decay, &desc.clip))
+    return NULL;
+  if (strcmp(optimizer, "adamw") != 0 && strcmp(optimizer, "sgd") != 0)
+    return py_invalid("the optimisers are 'adamw' and 'sgd', not '%s'", optimizer);
+  desc.optimizer = strcmp(optimizer, "sgd") == 0 ? BERTH_OPTIMIZER_SGD : BERTH_OPTIMIZER_ADAMW;
+  PyObject *keep = PyList_New(0);
+  if (keep != NULL && params != Py_None) desc.params = py_graph_operands(params, keep, &desc.n_params);
+  int is_done = 0;
+  if (keep != NULL && !PyErr_Occurred() && py_graph_begin_change(self) == 0) {
+    is_done = berth_graph_train(self->graph, loss, &desc, &err) == BERTH_OK;
+    self->n_readers = 0;
+    if (!is_done) py_fail(&err);
+  }
+  Py_XDECREF(keep);
+  if (!is_done) return NULL;
+  Py_RETURN_NONE;
+}

@@ -1,0 +1,66 @@
+/* Fewer phases. A barrier costs a GPU about a microsecond, and longer for what is left behind: the last workgroups of
+ * one kernel before the first of the next. The order of a plan is made for memory; here every dispatch goes into the
+ * first phase that the bytes which it reads and writes allow. */
+#include "device/gpu/recipe.h"
+
+typedef struct phases {
+  berth__recipe *recipe;
+  uint32_t *level; /* of each dispatch: the phase that it goes into */
+  uint32_t *most;  /* of it and those before it */
+  size_t *start;   /* of each phase: where its next dispatch goes */
+  berth__dispatch *out;
+} phases;
+
+/* One more than that of the last one that it must wait for. What comes before is looked at from its end, until nothing
+ * there can change the answer. */
+static void phases_find_level(phases *p, size_t first, size_t i) {
+  const berth__dispatch *d = p->recipe->dispatches;
+  uint32_t level = first > 0 ? p->most[first - 1] + 1 : 0; /* what comes before `first` is another submission */
+  for (size_t k = i; k > first && p->most[k - 1] >= level; k--)
+    if (p->level[k - 1] >= level && berth__recipe_conflict(p->recipe, &d[k - 1], &d[i])) level = p->level[k - 1] + 1;
+  p->level[i] = level;
+  p->most[i] = i > 0 && p->most[i - 1] > level ? p->most[i - 1] : level;
+}
+
+/* In the order of their phases, and of the plan inside of each. */
+static berth_status phases_sort(phases *p, berth_error *err) {
+  berth__recipe *recipe = p->recipe;
+  const size_t n = recipe->n_dispatches, n_levels = (size_t)p->most[n - 1] + 2;
+  p->start = berth__alloc_array_zero(recipe->ctx, n_levels, sizeof *p->start);
+  if (p->start == NULL) return berth__fail_nomem(err, "a program");
+  for (size_t i = 0; i < n; i++) p->start[p->level[i] + 1]++;
+  for (size_t i = 1; i < n_levels; i++) p->start[i] += p->start[i - 1];
+  for (size_t i = 0; i < n; i++) {
+    const size_t at = p->start[p->level[i]]++;
+    p->out[at] = recipe->dispatches[i];
+  }
+  for (size_t i = 0, at = 0; i < n_levels - 1; i++) { /* start[i] is the end of phase i by now */
+    if (at < n) p->out[at].waits = at != 0 && at != recipe->n_prelude;
+    for (size_t k = at + 1; k < p->start[i]; k++) p->out[k].waits = false;
+    at = p->start[i];
+  }
+  return BERTH_OK;
+}
+
+static berth_status phases_find(phases *p, berth_error *err) {
+  berth__recipe *recipe = p->recipe;
+  const size_t n = recipe->n_dispatches;
+  p->level = berth__alloc_array(recipe->ctx, n, sizeof *p->level);
+  p->most = berth__alloc_array(recipe->ctx, n, sizeof *p->most);
+  p->out = berth__alloc_array(recipe->ctx, n, sizeof *p->out);
+  if (p->level == NULL || p->most == NULL || p->out == NULL) return berth__fail_nomem(err, "a program");
+  for (size_t i = 0; i < n; i++) phases_find_level(p, i < recipe->n_prelude ? 0 : recipe->n_prelude, i);
+  BERTH__TRY(phases_sort(p, err));
+  memcpy(recipe->dispatches, p->out, n * sizeof *p->out);
+  return BERTH_OK;
+}
+
+berth_status berth__recipe_phases(berth__recipe *recipe, berth_error *err) {
+  phases p = {.recipe = recipe};
+  const berth_status status = recipe->n_dispatches != 0 ? phases_find(&p, err) : BERTH_OK;
+  berth__free(recipe->ctx, p.level);
+  berth__free(recipe->ctx, p.most);
+  berth__free(recipe->ctx, p.start);
+  berth__free(recipe->ctx, p.out);
+  return status;
+}

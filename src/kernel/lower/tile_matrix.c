@@ -1,0 +1,337 @@
+/* Sums by matrix units. A workgroup goes along the depth a piece at a time, with several pieces in shared memory: while
+ * it multiplies one, others are on their way. A side whose elements lie as the units take them, 16 bytes beside each
+ * other, is copied there; any other side goes through registers, where it is unpacked and rounded. */
+#include "kernel/lower/tile.h"
+
+#define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */
+#define LEAST_DEPTH 16
+#define LEAST_LINES 9
+
+typedef struct piece {
+  const berth__tile_side *side;
+  const berth__tile_space *lines;
+  berth__kernel_tile tile;
+  berth__x first; /* line of the workgroup */
+  bool is_copied;
+  uint32_t chunk;                   /* elements that a copy moves */
+  uint32_t n_fetched;               /* elements that a thread fetches: itself and those so many threads after it */
+  uint32_t beside;                  /* of them, along the depth, that a block brings at once */
+  berth__x elements[MOST_ELEMENTS]; /* variables */
+} piece;
+
+typedef struct work {
+  const berth__tile *tile;
+  const berth__matrix_form *form;
+  berth_compute kind;
+  berth__kernel *k;
+  piece sides[2];
+  uint32_t sums;
+  berth__x thread, batch;
+} work;
+
+/* ---- Choosing ---- */
+
+static berth_type type_of(const berth__tile *tile, const berth__tile_side *side) {
+  return berth__l_storage_of(tile->l, side->operand);
+}
+
+/* Operands that are both bf16, or f16, lose nothing by being multiplied as such; f32 does what the plan allows. What
+ * has blocks on one side goes with the type of the other. */
+berth_compute berth__tile_kind(const berth__tile *tile) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  const berth_type left = type_of(tile, &tile->left), right = type_of(tile, &tile->right);
+  berth_compute kind = limits->compute;
+  if (tile->type != BERTH__NUM_F32) return BERTH_COMPUTE_F32;
+  if (left == BERTH_BF16 && right == BERTH_BF16) kind = BERTH_COMPUTE_BF16;
+  if (left == BERTH_F16 && right == BERTH_F16) kind = BERTH_COMPUTE_F16;
+  return (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
+}
+
+/* From large to small; `groups`: as many of them keep a large GPU busy. The largest leaves no registers for sides that
+ * are fetched. depth: of numbers of two bytes, of four half as much. */
+static const struct choice {
+  uint32_t rows, columns, threads, depth;
+  int64_t groups;
+  bool is_copied;
+} matrix_forms[] = {{128, 256, 256, 32, 120, true},
+                    {128, 128, 256, 32, 128, false},
+                    {64, 64, 128, 32, 96, false},
+                    {32, 64, 128, 32, 96, false},
+                    {32, 32, 128, 64, 0, false}};
+
+static bool begins_aligned(const berth__tile *tile, const berth__tile_side *side) {
+  return tile->l->at == NULL || tile->l->at[side->operand] % 16 == 0;
+}
+
+/* How a side comes to its tile: what it is held as, and which way it lies there. */
+typedef struct coming {
+  berth__storage storage;
+  bool is_deep, is_copied;
+} coming;
+
+/* Elements that lie in memory as a tile may have them, 16 bytes beside each other, are copied. f32 is rounded where it
+ * is multiplied then. */
+static coming find_coming(const berth__tile *tile, berth_compute kind, const berth__tile_side *side,
+                          const berth__tile_space *lines) {
+  const berth__storage wanted = berth__compute_storage(kind), storage = type_of(tile, side);
+  const bool is_block = side == &tile->right && berth__tile_has_blocks(tile);
+  coming c = {.storage = wanted, .is_deep = is_block || berth__tile_is_deep(tile, side, lines)};
+  if (is_block || (storage != wanted && storage != BERTH_F32) || !begins_aligned(tile, side)) return c;
+  const berth__tile_words chunks = berth__tile_chunks_of(tile, side, lines, 16 / berth_type_storage(storage).bytes);
+  if (chunks.depth * chunks.lines == 1) return c;
+  return (coming){.storage = storage, .is_deep = chunks.depth > 1, .is_copied = true};
+}
+
+static berth__tile_desc describe_tile(const berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
+                                      bool is_left) {
+  const coming c = is_left ? find_coming(tile, kind, &tile->left, &tile->rows)
+                           : find_coming(tile, kind, &tile->right, &tile->columns);
+  return (berth__tile_desc){.type = BERTH__NUM_F32,
+                            .kind = kind,
+                            .storage = c.storage,
+                            .lines = is_left ? form->rows : form->columns,
+                            .depth = form->depth,
+                            .slots = form->slots,
+                            .is_deep = c.is_deep};
+}
+
+static uint32_t slot_bytes(const berth__tile *tile, berth_compute kind, const berth__matrix_form *form) {
+  const berth__tile_desc left = describe_tile(tile, kind, form, true), right = describe_tile(tile, kind, form, false);
+  return berth__tile_slot_bytes(&left) + berth__tile_slot_bytes(&right);
+}
+
+static bool can_copy_both(const berth__tile *tile, berth_compute kind) {
+  return find_coming(tile, kind, &tile->left, &tile->rows).is_copied &&
+         find_coming(tile, kind, &tile->right, &tile->columns).is_copied && kind != BERTH_COMPUTE_TF32X3;
+}
+
+/* Pieces of half the depth rather than fewer than three of them. */
+static void choose_slots(const berth__tile *tile, berth_compute kind, berth__matrix_form *form) {
+  const uint32_t room = tile->l->limits->tile_bytes;
+  if (room / slot_bytes(tile, kind, form) < 3 && form->depth > 16) form->depth /= 2;
+  form->slots = room / slot_bytes(tile, kind, form);
+  if (form->slots > 4) form->slots = 4;
+}
+
+bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth__matrix_form *out) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  if (berth__tile_count(&tile->depth) < LEAST_DEPTH || berth__tile_count(&tile->rows) < LEAST_LINES ||
+      berth__tile_count(&tile->columns) < LEAST_LINES)
+    return false;
+  bool found = false;
+  for (size_t i = 0; i < sizeof matrix_forms / sizeof *matrix_forms; i++) {
+    const struct choice *c = &matrix_forms[i];
+    berth__matrix_form form = {.rows = c->rows, .columns = c->columns, .threads = c->threads, .depth = c->depth};
+    if (berth__compute_storage(kind) == BERTH_F32) form.depth /= 2;
+    choose_slots(tile, kind, &form);
+    if (form.threads > limits->group_size || form.slots < 2) continue;
+    if (c->is_copied && !can_copy_both(tile, kind)) continue;
+    *out = form;
+    found = true;
+    if (berth__tile_groups(tile, form.rows, form.columns) >= c->groups) break;
+  }
+  return found;
+}
+
+/* ---- The sides ---- */
+
+static void open_piece(const work *w, piece *p, bool is_left) {
+  const berth__tile *t = w->tile;
+  const berth__tile_desc desc = describe_tile(t, w->kind, w->form, is_left);
+  p->tile = berth__kernel_tile_of(w->k, &desc);
+  p->is_copied = find_coming(t, w->kind, p->side, p->lines).is_copied;
+  p->chunk = 16 / berth_type_storage(desc.storage).bytes;
+  if (p->is_copied) return;
+  p->beside = !is_left && berth__tile_has_blocks(t) ? berth__tile_words_of(t, p->side, p->lines).depth : 1;
+  p->n_fetched = desc.lines * desc.depth / w->form->threads;
+  for (uint32_t i = 0; i < p->n_fetched; i++) p->elements[i] = berth__x_variable(w->k, berth__tile_zero(t, w->k));
+}
+
+/* Number n of the groups of `wide` elements that a tile has, as a line and a depth: neighbours lie beside each other in
+ * memory. */
+static void place_of(const work *w, const piece *p, berth__x n, uint32_t wide, berth__x *line, berth__x *depth) {
+  berth__kernel *k = w->k;
+  const uint32_t along = p->tile.is_deep ? p->tile.depth : p->tile.lines;
+  const berth__x inner = berth__x_i32(k, along / wide);
+  const berth__x low = berth__x_affine(k, berth__x_rem(k, n, inner), wide, 0), high = berth__x_div(k, n, inner);
+  *line = p->tile.is_deep ? high : low;
+  *depth = p->tile.is_deep ? low : high;
+}
+
+/* The element of the side at a line of the tile and a depth; and whether there is one. */
+static berth__tile_at find_element(const work *w, const piece *p, berth__x line, berth__x depth, uint32_t wide,
+                                   berth__x *is_there) {
+  berth__kernel *k = w->k;
+  const berth__tile *t = w->tile;
+  const int64_t lines = berth__tile_count(p->lines), whole = berth__tile_count(&t->depth);
+  const uint32_t along_depth = p->tile.is_deep ? wide : 1, along_lines = p->tile.is_deep ? 1 : wide;
+  const berth__x at_line = berth__x_add(k, p->first, line);
+  const bool is_even = whole % w->form->depth == 0; /* no piece hangs over the end */
+  *is_there = berth__x_lt(k, at_line, berth__x_i32(k, lines));
+  if (!is_even) *is_there = berth__x_and(k, *is_there, berth__x_lt(k, depth, berth__x_i32(k, whole)));
+  const berth__x inside_line = berth__x_min(k, at_line, berth__x_i32(k, lines - along_lines));
+  const berth__x inside_depth = is_even ? depth : berth__x_min(k, depth, berth__x_i32(k, whole - along_depth));
+  const berth__tile_at at = berth__tile_start(t, k, p->side, p->lines, w->batch, inside_line);
+  return berth__tile_dive(t, k, p->side, at, inside_depth);
+}
+
+static void copy_piece(const work *w, const piece *p, berth__x slot, berth__x from) {
+  berth__kernel *k = w->k;
+  const uint32_t n = p->tile.lines * p->tile.depth / p->chunk / w->form->threads;
+  const uint32_t buffer = berth__l_in(w->tile->l, k, p->side->operand);
+  for (uint32_t i = 0; i < n; i++) {
+    berth__x line, depth, is_there;
+    place_of(w, p, berth__x_affine(k, w->thread, 1, (int64_t)i * w->form->threads), p->chunk, &line, &depth);
+    const berth__tile_at at = find_element(w, p, line, berth__x_add(k, from, depth), p->chunk, &is_there);
+    if (at.inside != BERTH__X_NONE) is_there = berth__x_and(k, is_there, at.inside);
+    const berth__x index =
+        at.inside != BERTH__X_NONE ? berth__x_select(k, at.inside, at.index, berth__x_i32(k, 0)) : at.index;
+    berth__x_shared_copy(k, p->tile.array, berth__x_tile_at(k, &p->tile, slot, line, depth), buffer, index, is_there);
+  }
+}
+
+/* From memory into the thread's variables. Lines over the edge are never seen: any number will do for them. */
+static void fetch_piece(const work *w, const piece *p, berth__x from) {
+  berth__kernel *k = w->k;
+  const bool is_even = berth__tile_count(&w->tile->depth) % w->form->depth == 0;
+  for (uint32_t i = 0; i < p->n_fetched; i += p->beside) {
+    berth__x line, depth, unused, values[BERTH__TILE_WORD];
+    place_of(w, p, berth__x_affine(k, w->thread, 1, (int64_t)(i / p->beside) * w->form->threads), p->beside, &line,
+             &depth);
+    depth = berth__x_add(k, from, depth);
+    const berth__tile_at at = find_element(w, p, line, depth, p->beside, &unused);
+    if (p->beside > 1)
+      berth__tile_load_word(w->tile, k, p->side, &at, values);
+    else
+      values[0] = berth__tile_load(w->tile, k, p->side, &at);
+    const berth__x is_in = berth__x_lt(k, depth, berth__x_i32(k, berth__tile_count(&w->tile->depth)));
+    for (uint32_t f = 0; f < p->beside; f++)
+      berth__x_set(k, p->elements[i + f],
+                   is_even ? values[f] : berth__x_select(k, is_in, values[f], berth__tile_zero(w->tile, k)));
+  }
+}
+
+static void put_piece(const work *w, const piece *p, berth__x slot) {
+  berth__kernel *k = w->k;
+  for (uint32_t i = 0; i < p->n_fetched; i++) {
+    berth__x line, depth;
+    place_of(w, p, berth__x_affine(k, w->thread, 1, (int64_t)(i / p->beside) * w->form->threads), p->beside, &line,
+             &depth);
+    depth = berth__x_affine(k, depth, 1, i % p->beside);
+    berth__x_shared_store(k, p->tile.array, berth__x_tile_at(k, &p->tile, slot, line, depth),
+                          berth__x_get(k, p->elements[i]));
+  }
+}
+
+/* ---- All of it ---- */
+
+static bool copies(const work *w) { return w->sides[0].is_copied || w->sides[1].is_copied; }
+
+static void copy_both(const work *w, berth__x slot, berth__x from) {
+  for (int i = 0; i < 2; i++)
+    if (w->sides[i].is_copied) copy_piece(w, &w->sides[i], slot, from);
+}
+
+static void fetch_both(const work *w, berth__x from) {
+  for (int i = 0; i < 2; i++)
+    if (!w->sides[i].is_copied) fetch_piece(w, &w->sides[i], from);
+}
+
+static void put_both(const work *w, berth__x slot) {
+  for (int i = 0; i < 2; i++)
+    if (!w->sides[i].is_copied) put_piece(w, &w->sides[i], slot);
+}
+
+static berth__x slot_of(const work *w, berth__x number) {
+  return berth__x_rem(w->k, number, berth__x_i32(w->k, w->form->slots));
+}
+
+/* Whether units begin with a piece while they end the one before, which takes registers: where they are the limit, and
+ * not the memory that a small tile waits for. */
+static bool looks_ahead(const work *w) {
+  return w->sides[0].is_copied && w->sides[1].is_copied && w->form->threads == 256;
+}
+
+static void begin_pieces(const work *w, int64_t n_pieces) {
+  berth__kernel *k = w->k;
+  for (uint32_t i = 0; i + 1 < w->form->slots && copies(w); i++) {
+    if (i < n_pieces) copy_both(w, berth__x_i32(k, i), berth__x_i32(k, (int64_t)i * w->form->depth));
+    berth__x_commit(k);
+  }
+  fetch_both(w, berth__x_i32(k, 0));
+  put_both(w, berth__x_i32(k, 0));
+}
+
+/* The next piece is there, and all threads have loaded what they need of the one before. */
+static void wait_for_piece(const work *w) {
+  if (copies(w)) berth__x_wait(w->k, w->form->slots - 2);
+  berth__x_barrier(w->k);
+}
+
+/* One barrier a piece: what is copied goes where the piece before was, which all are done with; what is fetched, where
+ * the next will be multiplied. */
+static void sum_pieces(const work *w) {
+  berth__kernel *k = w->k;
+  const int64_t depth = w->form->depth, n = (berth__tile_count(&w->tile->depth) + depth - 1) / depth;
+  begin_pieces(w, n);
+  wait_for_piece(w);
+  if (looks_ahead(w)) berth__x_ahead(k, w->sums, berth__x_i32(k, 0));
+  const berth__x number = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, n), 1), count = berth__x_i32(k, n);
+  const berth__x next = berth__x_affine(k, number, 1, 1), far = berth__x_affine(k, number, 1, w->form->slots - 1);
+  if (copies(w)) {
+    berth__x_if(k, berth__x_lt(k, far, count));
+    copy_both(w, slot_of(w, far), berth__x_affine(k, far, depth, 0));
+    berth__x_end(k);
+    berth__x_commit(k);
+  }
+  berth__x_if(k, berth__x_lt(k, next, count));
+  fetch_both(w, berth__x_affine(k, next, depth, 0));
+  berth__x_end(k);
+  berth__x_multiply(k, w->sums, slot_of(w, number));
+  berth__x_if(k, berth__x_lt(k, next, count));
+  put_both(w, slot_of(w, next));
+  wait_for_piece(w);
+  if (looks_ahead(w)) berth__x_ahead(k, w->sums, slot_of(w, next));
+  berth__x_end(k);
+  berth__x_end(k);
+}
+
+/* Workgroups that run at the same time are beside each other both ways, so that they share more of what they read. */
+static void place_group(berth__kernel *k, const int64_t *dims, berth__x *group) {
+  int64_t band = 8;
+  while (dims[1] % band != 0) band /= 2;
+  berth__x at[4];
+  berth__l_unravel(k, berth__x_group(k), 4, (const int64_t[]){dims[0], dims[1] / band, dims[2], band}, at);
+  group[0] = at[0];
+  group[1] = berth__x_add(k, berth__x_affine(k, at[1], band, 0), at[3]);
+  group[2] = at[2];
+}
+
+berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
+                                berth_error *err) {
+  const int64_t dims[3] = {berth__tile_count(&tile->batch),
+                           (berth__tile_count(&tile->rows) + form->rows - 1) / form->rows,
+                           (berth__tile_count(&tile->columns) + form->columns - 1) / form->columns};
+  berth__kernel *k = berth__tile_begin(tile, "matrix", (uint64_t)(dims[0] * dims[1] * dims[2]), form->threads);
+  if (k == NULL) return berth__l_end(tile->l, k, err);
+  if (berth__tile_has_blocks(tile))
+    tile->table = berth__l_blocks_table(k, tile->l->call->in[tile->right.operand].type, BERTH__TABLE_SHARED);
+  berth__x group[3];
+  place_group(k, dims, group);
+  work w = {.tile = tile, .form = form, .kind = kind, .k = k, .thread = berth__x_thread(k), .batch = group[0]};
+  w.sides[0] = (piece){.side = &tile->left, .lines = &tile->rows, .first = berth__x_affine(k, group[1], form->rows, 0)};
+  w.sides[1] =
+      (piece){.side = &tile->right, .lines = &tile->columns, .first = berth__x_affine(k, group[2], form->columns, 0)};
+  open_piece(&w, &w.sides[0], true);
+  open_piece(&w, &w.sides[1], false);
+  const uint32_t together = berth__tile_word(tile) == 2 ? 2 : 1;
+  w.sums = berth__kernel_sums_of(k, &(berth__kernel_sums){.left = w.sides[0].tile,
+                                                          .right = w.sides[1].tile,
+                                                          .type = BERTH__NUM_F32,
+                                                          .kind = kind,
+                                                          .together = together,
+                                                          .group_rows = form->threads == 256 ? 16 : 8});
+  sum_pieces(&w);
+  berth__tile_store_sums(tile, k, w.sums, w.batch, w.sides[0].first, w.sides[1].first);
+  return berth__l_end(tile->l, k, err);
+}

@@ -1,0 +1,15 @@
+/* The parts of the CUDA renderer. */
+#ifndef BERTH_KERNEL_RENDER_CUDA_H
+#define BERTH_KERNEL_RENDER_CUDA_H
+
+#include "base/text.h"
+#include "kernel/kernel.h"
+
+/* render_cuda_tiles.c: functions that kernels with tiles need; and those of this kernel, with the words that its
+ * instructions are rendered as. Whether it has tiles that can be rendered. */
+void berth__cuda_tiles_prelude(berth__text *out);
+void berth__cuda_tiles_open(const berth__kernel *kernel, berth__text *out);
+uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums); /* words of factors that a thread has */
+bool berth__cuda_tiles_fit(const berth__kernel *kernel);
+
+#endif

@@ -1,0 +1,303 @@
+/* Tiles in CUDA C, for GPUs of compute capability 8.0 and later: copies are cp.async, and a warp multiplies with mma.
+ * Its 32 threads have 16 x 8 sums together, four each, in a way that the hardware lays down; warps share the sums of a
+ * workgroup in rectangles of such pieces. */
+#include "kernel/render_cuda.h"
+
+/* What CUDA has no words for. Tests have each of these in plain C (tests/device/fake_cuda/shim.h). */
+static const char prelude[] =
+    "typedef unsigned berth_at;\n"
+    "BERTH_FUNCTION berth_at berth_shared_at(const void *at) {\n"
+    "  berth_at place;\n"
+    "  asm(\"{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }\" : \"=r\"(place) : \"l\"(at));\n"
+    "  return place;\n"
+    "}\n"
+    "BERTH_FUNCTION void berth_copy16(void *to, const void *from, bool is_there) {\n"
+    "  asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16, %2;\"\n"
+    "               : : \"r\"(berth_shared_at(to)), \"l\"(from), \"r\"(is_there ? 16 : 0) : \"memory\");\n"
+    "}\n"
+    "#define berth_commit() asm volatile(\"cp.async.commit_group;\" : : : \"memory\")\n"
+    "#define berth_wait(n) asm volatile(\"cp.async.wait_group %0;\" : : \"n\"(n) : \"memory\")\n"
+    "#define BERTH_LDMATRIX(name, form) \\\n"
+    "  BERTH_FUNCTION void name(unsigned *x, berth_at at) { \\\n"
+    "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x4\" form \".shared.b16 {%0, %1, %2, %3}, [%4];\" \\\n"
+    "                 : \"=r\"(x[0]), \"=r\"(x[1]), \"=r\"(x[2]), \"=r\"(x[3]) \\\n"
+    "                 : \"r\"(at) : \"memory\"); \\\n"
+    "  }\n"
+    "BERTH_LDMATRIX(berth_ldmatrix, \"\")\n"
+    "BERTH_LDMATRIX(berth_ldmatrix_across, \".trans\")\n"
+    "#define BERTH_MMA(name, form) \\\n"
+    "  BERTH_FUNCTION void name(float *c, const unsigned *a, const unsigned *b) { \\\n"
+    "    asm(\"mma.sync.aligned.\" form \" {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\" "
+    "\\\n"
+    "        : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3]) \\\n"
+    "        : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1])); \\\n"
+    "  }\n"
+    "BERTH_MMA(berth_mma_bf16, \"m16n8k16.row.col.f32.bf16.bf16.f32\")\n"
+    "BERTH_MMA(berth_mma_f16, \"m16n8k16.row.col.f32.f16.f16.f32\")\n"
+    "BERTH_MMA(berth_mma_tf32, \"m16n8k8.row.col.f32.tf32.tf32.f32\")\n"
+    "BERTH_FUNCTION unsigned short berth_bf16_bits(float x) {\n"
+    "  unsigned short bits;\n"
+    "  asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(x));\n"
+    "  return bits;\n"
+    "}\n"
+    "BERTH_FUNCTION unsigned berth_tf32_bits(float x) {\n"
+    "  unsigned bits;\n"
+    "  asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(bits) : \"f\"(x));\n"
+    "  return bits;\n"
+    "}\n"
+    "BERTH_FUNCTION unsigned berth_pair_bf16(float first, float second) {\n"
+    "  unsigned bits;\n"
+    "  asm(\"cvt.rn.bf16x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(second), \"f\"(first));\n"
+    "  return bits;\n"
+    "}\n"
+    "BERTH_FUNCTION unsigned berth_pair_f16(float first, float second) {\n"
+    "  unsigned bits;\n"
+    "  asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(second), \"f\"(first));\n"
+    "  return bits;\n"
+    "}\n"
+    "#define BERTH_ROOM extern __shared__ __align__(16) unsigned char berth_shared[];\n";
+
+void berth__cuda_tiles_prelude(berth__text *out) { berth__text_add(out, prelude, sizeof prelude - 1); }
+
+/* ---- What a warp has ---- */
+
+typedef struct warps {
+  uint32_t across;        /* warps along the columns */
+  uint32_t rows, columns; /* of a warp */
+} warps;
+
+/* Rectangles that are as square as can be, of whole pieces of 16 x 16. */
+static warps warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
+  const uint32_t n = k->group_size / 32;
+  warps best = {0};
+  for (uint32_t down = 1; down <= n; down *= 2) {
+    const warps w = {n / down, sums->left.lines / down, sums->right.lines / (n / down)};
+    if (w.rows % 16 != 0 || w.columns % 16 != 0) continue;
+    if (best.across == 0 || w.rows + w.columns < best.rows + best.columns) best = w;
+  }
+  return best;
+}
+
+bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
+  for (uint32_t i = 0; i < kernel->n_sums; i++) {
+    const berth__kernel_sums *sums = &kernel->sums[i];
+    const uint32_t step = berth__compute_storage(sums->kind) == BERTH_F32 ? 8 : 16; /* what mma takes */
+    if (sums->type != BERTH__NUM_F32 || sums->kind == BERTH_COMPUTE_F32 || sums->together > 2 ||
+        sums->left.depth % step != 0 || kernel->group_size % 32 != 0 || warps_of(kernel, sums).across == 0)
+      return false;
+  }
+  return true;
+}
+
+/* ---- Factors ---- */
+
+/* Elements from one line, or step of the depth, to the next. */
+static uint32_t line_step(const berth__kernel_tile *tile) { return tile->is_deep ? tile->pitch : 1; }
+static uint32_t depth_step(const berth__kernel_tile *tile) { return tile->is_deep ? 1 : tile->pitch; }
+
+static bool is_wide(const berth__kernel *k, const berth__kernel_tile *tile) {
+  return k->shared[tile->array].storage == BERTH_F32;
+}
+
+static bool is_tf32(const berth__kernel_sums *sums) { return berth__compute_storage(sums->kind) == BERTH_F32; }
+static bool is_split(const berth__kernel_sums *sums) { return sums->kind == BERTH_COMPUTE_TF32X3; }
+static uint32_t mma_depth(const berth__kernel_sums *sums) { return is_tf32(sums) ? 8 : 16; }
+
+/* Words of what a thread multiplies at once: the left side's, the right side's, and of tf32x3 what is left of both. */
+static uint32_t count_factors(const berth__kernel_sums *sums, const warps *w) {
+  return (w->rows + w->columns) / 4 * (is_split(sums) ? 2 : 1);
+}
+
+/* While the last products of a piece are under way, the first factors of the next are loaded: these have words of their
+ * own, and a piece must have an even number of steps. */
+static bool is_pipelined(const berth__kernel *k, uint32_t n) {
+  const berth__kernel_sums *sums = &k->sums[n];
+  bool is_used = false;
+  for (size_t i = 0; i < k->n_insts; i++)
+    is_used = is_used || (k->insts[i].code == BERTH__INST_ahead && k->insts[i].bits == n);
+  return is_used && !is_split(sums) && sums->left.depth / mma_depth(sums) % 2 == 0;
+}
+
+uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums) {
+  const warps w = warps_of(kernel, &kernel->sums[sums]);
+  return count_factors(&kernel->sums[sums], &w) * (is_pipelined(kernel, sums) ? 2 : 1);
+}
+
+/* Where a thread begins. Two bytes: pieces of 8 x 8 come by four, and each of 32 threads names a row of one: of the
+ * left tile 16 lines by 16 of the depth, line by line first; of the right one along the depth first. Four bytes: each
+ * loads its own. */
+static void add_start(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums, const warps *w,
+                      bool is_left) {
+  const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
+  const char *line = "lane / 4", *depth = is_tf32(sums) ? "lane % 4" : "lane % 4 * 2";
+  if (!is_wide(k, tile)) {
+    const char *const left[2][2] = {{"lane / 8 % 2 * 8", "lane / 16 * 8 + lane % 8"}, {"lane % 16", "lane / 16 * 8"}};
+    const char *const right[2][2] = {{"lane / 16 * 8", "lane % 16"}, {"lane / 16 * 8 + lane % 8", "lane / 8 % 2 * 8"}};
+    line = (is_left ? left : right)[tile->is_deep][0];
+    depth = (is_left ? left : right)[tile->is_deep][1];
+  }
+  berth__text_printf(out, "  %s += (warp %s %u * %u + %s) * %u + (k + %s) * %u;\n", is_left ? "left" : "right",
+                     is_left ? "/" : "%", w->across, is_left ? w->rows : w->columns, line, line_step(tile), depth,
+                     depth_step(tile));
+}
+
+/* Pieces of 16 lines by 16 of the depth, of two bytes each. */
+static void add_ldmatrix(berth__text *out, const berth__kernel_tile *tile, uint32_t lines, bool is_left, uint32_t to) {
+  const char *name = is_left ? "left" : "right";
+  berth__text_printf(out,
+                     "  const berth_at %s_at = berth_shared_at(%s);\n"
+                     "#pragma unroll\n"
+                     "  for (int i = 0; i < %u; i++) berth_ldmatrix%s(f + %u + 4 * i, %s_at + i * %u);\n",
+                     name, name, lines / 16, tile->is_deep ? "" : "_across", to, name, 2 * 16 * line_step(tile));
+}
+
+/* Of four bytes. Word i of the left side is one of four of a piece of 16 lines, of the right one of two of 8. */
+static void add_loads(berth__text *out, const berth__kernel_sums *sums, const warps *w, bool is_left, uint32_t to) {
+  const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
+  const uint32_t lines = is_left ? w->rows : w->columns, depth = depth_step(tile), half = mma_depth(sums) / 2;
+  berth__text_printf(out,
+                     "#pragma unroll\n"
+                     "  for (int i = 0; i < %u; i++) {\n"
+                     "    const float *const x = %s + (%s) * %u + (%s) * %u;\n",
+                     lines / 4, is_left ? "left" : "right", is_left ? "i / 4 * 16 + i % 2 * 8" : "i / 2 * 8",
+                     line_step(tile), is_left ? "i % 4 / 2" : "i % 2", half * depth);
+  if (is_tf32(sums))
+    berth__text_printf(out, "    f[%u + i] = berth_tf32_bits(*x);\n", to);
+  else if (tile->is_deep)
+    berth__text_printf(out, "    f[%u + i] = berth_pair_%s(((const float2 *)x)->x, ((const float2 *)x)->y);\n", to,
+                       sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16");
+  else
+    berth__text_printf(out, "    f[%u + i] = berth_pair_%s(x[0], x[%u]);\n", to,
+                       sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16", depth);
+  if (is_split(sums))
+    berth__text_printf(out, "    f[%u + i] = berth_tf32_bits(*x - __uint_as_float(f[%u + i]));\n",
+                       to + (w->rows + w->columns) / 4, to);
+  berth__text_printf(out, "  }\n");
+}
+
+/* The factors from depth k of a slot on. tf32x3: what is left of a number after the first rounding is a second one. */
+static void add_load(berth__text *out, const berth__kernel *k, uint32_t n) {
+  const berth__kernel_sums *sums = &k->sums[n];
+  const warps w = warps_of(k, sums);
+  berth__text_printf(out, "BERTH_FUNCTION void berth_load_%u(unsigned *f, const %s *left, const %s *right, int k) {\n",
+                     n, is_wide(k, &sums->left) ? "float" : "unsigned short",
+                     is_wide(k, &sums->right) ? "float" : "unsigned short");
+  berth__text_printf(out, "  const int lane = (int)threadIdx.x %% 32, warp = (int)threadIdx.x / 32;\n");
+  for (int i = 0; i < 2; i++) {
+    const berth__kernel_tile *tile = i == 0 ? &sums->left : &sums->right;
+    add_start(out, k, sums, &w, i == 0);
+    if (is_wide(k, tile))
+      add_loads(out, sums, &w, i == 0, i == 0 ? 0 : w.rows / 4);
+    else
+      add_ldmatrix(out, tile, i == 0 ? w.rows : w.columns, i == 0, i == 0 ? 0 : w.rows / 4);
+  }
+  berth__text_printf(out, "}\n");
+}
+
+/* ---- Products ---- */
+
+/* All products of the factors. The units cut off what a sum cannot hold instead of rounding it, always in the same
+ * direction: over thousands of products that is more than what tf32x3 is off by otherwise, so there sums of eight are
+ * added by the core. */
+static void add_products(berth__text *out, const berth__kernel *k, uint32_t n) {
+  static const char *const forms[] = {"", "tf32", "tf32", "bf16", "f16"};
+  const berth__kernel_sums *sums = &k->sums[n];
+  const warps w = warps_of(k, sums);
+  const uint32_t right = w.rows / 4, rest = (w.rows + w.columns) / 4, across = w.columns / 8;
+  berth__text_printf(out,
+                     "BERTH_FUNCTION void berth_add_%u(float *c, const unsigned *f) {\n"
+                     "#pragma unroll\n"
+                     "  for (int i = 0; i < %u; i++) {\n"
+                     "#pragma unroll\n"
+                     "    for (int j = 0; j < %u; j++) {\n",
+                     n, w.rows / 16, across);
+  if (is_split(sums))
+    berth__text_printf(out,
+                       "      float sums[4] = {0};\n"
+                       "      berth_mma_tf32(sums, f + %u + 4 * i, f + %u + 2 * j);\n"
+                       "      berth_mma_tf32(sums, f + 4 * i, f + %u + 2 * j);\n"
+                       "      berth_mma_tf32(sums, f + 4 * i, f + %u + 2 * j);\n"
+                       "#pragma unroll\n"
+                       "      for (int q = 0; q < 4; q++) c[4 * (i * %u + j) + q] += sums[q];\n",
+                       rest, right, rest + right, right, across);
+  else
+    berth__text_printf(out, "      berth_mma_%s(c + 4 * (i * %u + j), f + 4 * i, f + %u + 2 * j);\n", forms[sums->kind],
+                       across, right);
+  berth__text_printf(out, "    }\n  }\n}\n");
+}
+
+static void add_multiply(berth__text *out, const berth__kernel *k, uint32_t n) {
+  const berth__kernel_sums *sums = &k->sums[n];
+  const warps w = warps_of(k, sums);
+  const uint32_t words = count_factors(sums, &w), step = mma_depth(sums);
+  const bool ahead = is_pipelined(k, n);
+  const char *left = is_wide(k, &sums->left) ? "float" : "unsigned short",
+             *right = is_wide(k, &sums->right) ? "float" : "unsigned short";
+  berth__text_printf(out,
+                     "BERTH_FUNCTION void berth_multiply_%u(float *c, unsigned *f, const %s *left, const %s *right) {\n"
+                     "#pragma unroll\n"
+                     "  for (int i = %u; i < %u; i++) {\n",
+                     n, left, right, ahead ? 1u : 0u, sums->left.depth / step);
+  if (ahead)
+    berth__text_printf(out,
+                       "    berth_load_%u(f + i %% 2 * %u, left, right, i * %u);\n"
+                       "    berth_add_%u(c, f + (i - 1) %% 2 * %u);\n",
+                       n, words, step, n, words);
+  else
+    berth__text_printf(out, "    berth_load_%u(f, left, right, i * %u);\n    berth_add_%u(c, f);\n", n, step, n);
+  berth__text_printf(out, "  }\n}\n");
+}
+
+/* ---- A kernel's own ---- */
+
+/* What is multiplied last waits for the first factors of the next piece, or for the end. */
+static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
+  const berth__kernel_sums *sums = &k->sums[n];
+  const warps w = warps_of(k, sums);
+  berth__text_printf(out, "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n", n, n);
+  if (!is_pipelined(k, n)) {
+    berth__text_printf(out, "#define BERTH_AHEAD_%u(slot)\n#define BERTH_SETTLE_%u\n", n, n);
+    return;
+  }
+  const uint32_t last = count_factors(sums, &w);
+  berth__text_printf(out,
+                     "#define BERTH_AHEAD_%u(slot) berth_load_%u(f%u, s%u + (slot) * %u, s%u + (slot) * %u, 0), "
+                     "berth_add_%u(c%u, f%u + %u)\n",
+                     n, n, n, sums->left.array, berth__tile_slot(&sums->left), sums->right.array,
+                     berth__tile_slot(&sums->right), n, n, n, last);
+  berth__text_printf(out, "#define BERTH_SETTLE_%u berth_add_%u(c%u, f%u + %u)\n", n, n, n, n, last);
+}
+
+/* Sum number 4 * (i * columns / 8 + j) + q of a thread: row q / 2 * 8 and column q % 2 of its share of a piece. */
+static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n) {
+  const berth__kernel_sums *sums = &kernel->sums[n];
+  const warps w = warps_of(kernel, sums);
+  const uint32_t across = w.columns / 8, t = sums->together;
+  berth__text_printf(out, "#undef BERTH_MULTIPLY_%u\n#undef BERTH_EACH_%u\n#undef BERTH_SUM_%u\n", n, n, n);
+  berth__text_printf(out, "#undef BERTH_ROW_%u\n#undef BERTH_COLUMN_%u\n", n, n);
+  berth__text_printf(
+      out, "#define BERTH_MULTIPLY_%u(slot) berth_multiply_%u(c%u, f%u, s%u + (slot) * %u, s%u + (slot) * %u)\n", n, n,
+      n, n, sums->left.array, berth__tile_slot(&sums->left), sums->right.array, berth__tile_slot(&sums->right));
+  berth__text_printf(out, "#define BERTH_EACH_%u(e) _Pragma(\"unroll\") for (int e = 0; e < %u; e++)\n", n,
+                     w.rows * w.columns / 32 / t);
+  berth__text_printf(out, "#define BERTH_SUM_%u(e, which) c%u[(e) * %u + (which)]\n", n, n, t);
+  berth__text_printf(
+      out,
+      "#define BERTH_ROW_%u(e) ((int)threadIdx.x / 32 / %u * %u + (e) * %u / %u * 16 + (e) * %u %% 4 / 2 "
+      "* 8 + (int)threadIdx.x %% 32 / 4)\n",
+      n, w.across, w.rows, t, 4 * across, t);
+  berth__text_printf(out,
+                     "#define BERTH_COLUMN_%u(e) ((int)threadIdx.x / 32 %% %u * %u + (e) * %u / 4 %% %u * 8 + (e) * %u "
+                     "%% 2 + (int)threadIdx.x %% 4 * 2)\n",
+                     n, w.across, w.columns, t, across, t);
+}
+
+void berth__cuda_tiles_open(const berth__kernel *kernel, berth__text *out) {
+  for (uint32_t n = 0; n < kernel->n_sums; n++) {
+    add_load(out, kernel, n);
+    add_products(out, kernel, n);
+    add_multiply(out, kernel, n);
+    add_words(out, kernel, n);
+    add_ahead(out, kernel, n);
+  }
+}

@@ -1,0 +1,160 @@
+/* Making tiles, sums and the instructions on them. */
+#include "kernel/maker.h"
+
+/* ---- Tiles and sums ---- */
+
+berth__storage berth__compute_storage(berth_compute kind) {
+  return kind == BERTH_COMPUTE_BF16 ? BERTH_BF16 : kind == BERTH_COMPUTE_F16 ? BERTH_F16 : BERTH_F32;
+}
+
+uint32_t berth__kernel_shared_as(berth__kernel *k, berth__storage storage, uint32_t count) {
+  const uint32_t array = berth__kernel_shared(k, BERTH__NUM_F32, count);
+  if (k != NULL && k->status == BERTH_OK) k->shared[array].storage = storage;
+  return array;
+}
+
+/* So much more than the elements that lie beside each other that threads which go across hit different banks: one
+ * element where each thread loads for itself. Matrix units take eight rows of 16 bytes at once; of tf32, four
+ * neighbours of eight lines; of f32 that becomes narrow, eight of four lines at a time. */
+static uint32_t padding_of(const berth__tile_desc *desc) {
+  if (desc->kind == BERTH_COMPUTE_F32) return 1;
+  if (desc->storage != BERTH_F32) return 8;
+  const bool is_tf32 = berth__compute_storage(desc->kind) == BERTH_F32;
+  return is_tf32 == desc->is_deep ? 4 : 8;
+}
+
+static uint32_t pitch_of(const berth__tile_desc *desc) {
+  return (desc->is_deep ? desc->depth : desc->lines) + padding_of(desc);
+}
+
+uint32_t berth__tile_slot_bytes(const berth__tile_desc *desc) {
+  return pitch_of(desc) * (desc->is_deep ? desc->lines : desc->depth) * berth_type_storage(desc->storage).bytes;
+}
+
+berth__kernel_tile berth__kernel_tile_of(berth__kernel *k, const berth__tile_desc *desc) {
+  berth__kernel_tile tile = {.lines = desc->lines,
+                             .depth = desc->depth,
+                             .slots = desc->slots,
+                             .is_deep = desc->is_deep,
+                             .pitch = pitch_of(desc)};
+  const uint32_t count = desc->slots * berth__tile_slot(&tile);
+  tile.array = desc->type == BERTH__NUM_F32 ? berth__kernel_shared_as(k, desc->storage, count)
+                                            : berth__kernel_shared(k, desc->type, count);
+  return tile;
+}
+
+static bool sums_fit(const berth__kernel *k, const berth__kernel_sums *sums) {
+  const berth__kernel_tile *left = &sums->left, *right = &sums->right;
+  if (sums->group_rows == 0 || k->group_size % sums->group_rows != 0) return false;
+  const berth__sums_spread s = berth__sums_spread_of(k, sums);
+  return left->depth == right->depth && left->slots == right->slots && k->shared[left->array].type == sums->type &&
+         k->shared[right->array].type == sums->type && s.thread_rows * s.group_rows == left->lines &&
+         s.thread_columns * s.group_columns == right->lines && s.thread_columns % sums->together == 0 &&
+         s.thread_rows * s.thread_columns <= BERTH__THREAD_SUMS;
+}
+
+uint32_t berth__kernel_sums_of(berth__kernel *k, const berth__kernel_sums *sums) {
+  if (k == NULL || k->status != BERTH_OK) return 0;
+  if (k->n_sums == BERTH__KERNEL_SUMS || !sums_fit(k, sums)) {
+    berth__maker_mistake(k, BERTH__INST_multiply, "its tiles do not fit each other, or the threads");
+    return 0;
+  }
+  k->sums[k->n_sums] = *sums;
+  return k->n_sums++;
+}
+
+berth__sums_spread berth__sums_spread_of(const berth__kernel *k, const berth__kernel_sums *sums) {
+  const uint32_t rows = sums->group_rows, columns = k->group_size / rows;
+  return (berth__sums_spread){.thread_rows = sums->left.lines / rows,
+                              .thread_columns = sums->right.lines / columns,
+                              .group_rows = rows,
+                              .group_columns = columns};
+}
+
+uint64_t berth__kernel_shared_bytes(const berth__kernel *kernel) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < kernel->n_shared; i++)
+    bytes +=
+        ((uint64_t)kernel->shared[i].count * berth_type_storage(kernel->shared[i].storage).bytes + 3) & ~(uint64_t)3;
+  return bytes;
+}
+
+/* ---- Instructions ---- */
+
+static berth__x kernel_tiles_put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t bits,
+                                 const berth__x *in, uint32_t n) {
+  berth__inst inst = {
+      .code = (uint8_t)code, .type = (uint8_t)type, .bits = bits, .in = {BERTH__X_NONE, BERTH__X_NONE, BERTH__X_NONE}};
+  for (uint32_t i = 0; i < n; i++) inst.in[i] = in[i];
+  berth__range_of_type(type, &inst.low, &inst.high);
+  return berth__maker_put(k, &inst);
+}
+
+berth__x berth__x_tile_at(berth__kernel *k, const berth__kernel_tile *tile, berth__x slot, berth__x line,
+                          berth__x depth) {
+  const berth__x across = tile->is_deep ? line : depth, along = tile->is_deep ? depth : line;
+  const berth__x first = berth__x_affine(k, slot, berth__tile_slot(tile), 0);
+  return berth__x_add(k, berth__x_add(k, first, berth__x_affine(k, across, tile->pitch, 0)), along);
+}
+
+void berth__x_shared_copy(berth__kernel *k, uint32_t array, berth__x to, uint32_t buffer, berth__x index,
+                          berth__x is_there) {
+  const berth__x in[3] = {to, index, is_there};
+  if (!berth__maker_accepts(k, BERTH__INST_shared_copy, 3, in)) return;
+  if (array >= k->n_shared || buffer >= k->n_buffers || k->shared[array].storage != k->buffers[buffer].storage ||
+      k->buffers[buffer].skip != 0 || berth__maker_type(k, is_there) != BERTH__NUM_BOOL) {
+    berth__maker_mistake(k, BERTH__INST_shared_copy, "it takes 16 bytes from a buffer to an array of the same storage");
+    return;
+  }
+  k->buffers[buffer].is_read = true;
+  kernel_tiles_put(k, BERTH__INST_shared_copy, BERTH__NUM_F32, array | buffer << 8, in, 3);
+}
+
+void berth__x_commit(berth__kernel *k) {
+  if (berth__maker_accepts(k, BERTH__INST_commit, 0, NULL))
+    kernel_tiles_put(k, BERTH__INST_commit, BERTH__NUM_I32, 0, NULL, 0);
+}
+
+void berth__x_wait(berth__kernel *k, uint32_t n) {
+  if (berth__maker_accepts(k, BERTH__INST_wait, 0, NULL))
+    kernel_tiles_put(k, BERTH__INST_wait, BERTH__NUM_I32, n, NULL, 0);
+}
+
+static void put_of_slot(berth__kernel *k, berth__inst_code code, uint32_t sums, berth__x slot) {
+  if (!berth__maker_accepts(k, code, 1, &slot)) return;
+  if (sums >= k->n_sums || berth__maker_type(k, slot) != BERTH__NUM_I32)
+    berth__maker_mistake(k, code, "there are no such sums, or its slot is no i32");
+  else
+    kernel_tiles_put(k, code, BERTH__NUM_F32, sums, &slot, 1);
+}
+
+void berth__x_multiply(berth__kernel *k, uint32_t sums, berth__x slot) {
+  put_of_slot(k, BERTH__INST_multiply, sums, slot);
+}
+
+void berth__x_ahead(berth__kernel *k, uint32_t sums, berth__x slot) { put_of_slot(k, BERTH__INST_ahead, sums, slot); }
+
+static berth__x put_place(berth__kernel *k, berth__inst_code code, berth__x each) {
+  if (!berth__maker_accepts(k, code, 1, &each)) return BERTH__X_NONE;
+  if (k->insts[each].code != BERTH__INST_each) return berth__maker_mistake(k, code, "it is of an `each`");
+  const berth__kernel_sums *sums = &k->sums[k->insts[each].bits];
+  const uint32_t last = code == BERTH__INST_sum_row ? sums->left.lines - 1 : sums->right.lines - sums->together;
+  const berth__inst inst = {.code = (uint8_t)code,
+                            .type = BERTH__NUM_I32,
+                            .bits = k->insts[each].bits,
+                            .in = {each, BERTH__X_NONE, BERTH__X_NONE},
+                            .high = last};
+  return berth__maker_put(k, &inst);
+}
+
+berth__x berth__x_sum_row(berth__kernel *k, berth__x each) { return put_place(k, BERTH__INST_sum_row, each); }
+
+berth__x berth__x_sum_column(berth__kernel *k, berth__x each) { return put_place(k, BERTH__INST_sum_column, each); }
+
+berth__x berth__x_sum(berth__kernel *k, berth__x each, uint32_t which) {
+  const berth__x in[2] = {each, berth__x_i32(k, which)};
+  if (!berth__maker_accepts(k, BERTH__INST_sum, 2, in)) return BERTH__X_NONE;
+  if (k->insts[each].code != BERTH__INST_each || which >= k->sums[k->insts[each].bits].together)
+    return berth__maker_mistake(k, BERTH__INST_sum, "it is one of those of an `each`");
+  return kernel_tiles_put(k, BERTH__INST_sum, k->sums[k->insts[each].bits].type, k->insts[each].bits, in, 2);
+}

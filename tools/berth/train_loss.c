@@ -1,0 +1,138 @@
+/* A loss behind the first output of a model, for a batch of rows. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train.h"
+
+/* Named dimensions that nobody gave are the batch where they come first in an input. */
+static int train_bind(training *t) {
+  berth_error err = {BERTH_OK, ""};
+  for (uint32_t i = 0; i + 1 < t->n_rows; i++) {
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
+    const berth_value value = berth_graph_find(t->model.graph, t->rows[i].input);
+    if (berth_graph_value(t->model.graph, value, &info, &err) != BERTH_OK) return cli_report(&err);
+    if (info.shape.rank == 0) continue;
+    if (info.shape.dim[0].name == NULL) {
+      if (info.shape.dim[0].extent != t->batch)
+        return cli_failed("input '%s' has %" PRId64 " rows, and a batch %" PRId64 "; --batch says another number",
+                          info.name, info.shape.dim[0].extent, t->batch);
+      continue;
+    }
+    const int code = dims_infer(&t->model.dims, info.shape.dim[0].name, t->batch, info.name);
+    if (code != CLI_OK) return code;
+  }
+  dims_default(&t->model.dims, t->model.graph);
+  if (berth_graph_bind(t->model.graph, t->model.dims.items, t->model.dims.n, &t->graph, &err) != BERTH_OK)
+    return cli_report(&err);
+  return CLI_OK;
+}
+
+static berth_status train_add(training *t, const char *op, const berth_value *in, size_t n_in, const berth_attr *attrs,
+                              size_t n_attrs, berth_value *out, berth_error *err) {
+  return berth_graph_add(t->graph, op, in, n_in, attrs, n_attrs, out, 1, err);
+}
+
+/* The mean of -log p of each row's label. A softmax that ends the model is left out: its logarithm is exact where it
+ * overflows. */
+static berth_status train_cross_entropy(training *t, berth_value logits, berth_value labels, berth_value *loss,
+                                        berth_error *err) {
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  berth_node_info node = BERTH_NODE_INFO_INIT;
+  const berth_attr wide = berth_attr_string("to", "i64"), axis = berth_attr_int("axis", 1);
+  const berth_attr flat = berth_attr_int("keepdims", 0);
+  berth_value value;
+  berth_status status = berth_graph_value(t->graph, logits, &info, err);
+  if (status == BERTH_OK && info.kind == BERTH_VALUE_NODE) {
+    status = berth_graph_node(t->graph, info.node, &node, err);
+    if (status == BERTH_OK && strcmp(node.op, "softmax") == 0) logits = node.in[0];
+  }
+  if (status == BERTH_OK) status = train_add(t, "log_softmax", &logits, 1, &axis, 1, &value, err);
+  if (status == BERTH_OK) status = train_add(t, "cast", &labels, 1, &wide, 1, &labels, err);
+  const berth_value both[] = {status == BERTH_OK ? value : 0, labels};
+  if (status == BERTH_OK) status = train_add(t, "gather_elements", both, 2, &axis, 1, &value, err);
+  if (status == BERTH_OK) status = train_add(t, "reduce_mean", &value, 1, &flat, 1, &value, err);
+  return status == BERTH_OK ? train_add(t, "neg", &value, 1, NULL, 0, loss, err) : status;
+}
+
+static berth_status train_squares(training *t, berth_value y, berth_value labels, berth_value *loss, berth_error *err) {
+  const berth_attr flat = berth_attr_int("keepdims", 0);
+  const berth_value both[] = {y, labels};
+  berth_value value;
+  berth_status status = train_add(t, "sub", both, 2, NULL, 0, &value, err);
+  const berth_value twice[] = {status == BERTH_OK ? value : 0, status == BERTH_OK ? value : 0};
+  if (status == BERTH_OK) status = train_add(t, "mul", twice, 2, NULL, 0, &value, err);
+  return status == BERTH_OK ? train_add(t, "reduce_mean", &value, 1, &flat, 1, loss, err) : status;
+}
+
+/* Labels of classes are a column; those of squares have the shape of the output. */
+static berth_shape train_label_shape(const training *t, bool is_classes, const berth_value_info *y) {
+  const int64_t column[] = {t->batch, 1};
+  return is_classes ? berth_shape_fixed(2, column) : y->shape;
+}
+
+int train_add_loss(training *t, berth_value *loss) {
+  const bool is_classes = strcmp(t->wanted->loss, "cross_entropy") == 0;
+  const train_rows *labels = &t->rows[t->n_rows - 1];
+  berth_value_info y = BERTH_VALUE_INFO_INIT;
+  berth_error err = {BERTH_OK, ""};
+  berth_value given;
+  int code = train_bind(t);
+  if (code != CLI_OK) return code;
+  const berth_value output = berth_graph_output_at(t->graph, 0);
+  if (berth_graph_value(t->graph, output, &y, &err) != BERTH_OK) return cli_report(&err);
+  if (is_classes && (y.shape.rank != 2 || y.shape.dim[0].extent != t->batch))
+    return cli_failed("cross_entropy needs an output [batch, classes], and '%s' is none", y.name);
+  const berth_shape shape = train_label_shape(t, is_classes, &y);
+  berth_status status = berth_graph_input(t->graph, "train.labels", labels->array.type, shape, &given, &err);
+  if (status == BERTH_OK)
+    status =
+        is_classes ? train_cross_entropy(t, output, given, loss, &err) : train_squares(t, output, given, loss, &err);
+  if (status == BERTH_OK) status = berth_graph_output(t->graph, "train.loss", *loss, &err);
+  return status == BERTH_OK ? CLI_OK : cli_report(&err);
+}
+
+/* splitmix64, as a number from -1 to 1 */
+static float train_random_number(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return (float)((double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1);
+}
+
+/* So many elements go into each of a result. */
+static double train_fan_in(const berth_value_info *info) {
+  double n = 1;
+  if (info->shape.rank == 2) return (double)info->shape.dim[0].extent;
+  for (uint32_t i = 1; i < info->shape.rank; i++) n *= (double)info->shape.dim[i].extent;
+  return n;
+}
+
+static int train_start_param(training *t, const berth_value_info *info, uint64_t *state) {
+  const size_t count = (size_t)(info->size / sizeof(float));
+  const double scale = sqrt(1 / fmax(train_fan_in(info), 1));
+  berth_error err = {BERTH_OK, ""};
+  if (info->type != BERTH_F32) return cli_failed("param '%s' has no weights; --weights has them", info->name);
+  float *data = malloc(info->size == 0 ? 1 : (size_t)info->size);
+  if (data == NULL) return cli_no_memory();
+  for (size_t i = 0; i < count; i++) data[i] = (float)(scale * (double)train_random_number(state));
+  const berth_status status = berth_session_state_write(t->session, info->name, data, (size_t)info->size, &err);
+  free(data);
+  return status == BERTH_OK ? CLI_OK : cli_report(&err);
+}
+
+int train_start_params(training *t) {
+  uint64_t state = t->wanted->seed;
+  int code = CLI_OK, n = 0;
+  for (uint32_t i = 0; i < berth_graph_n_params(t->model.graph) && code == CLI_OK; i++) {
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
+    (void)berth_graph_value(t->model.graph, berth_graph_param_at(t->model.graph, i), &info, NULL);
+    if (info.data != NULL) continue;
+    n++;
+    if (info.shape.rank >= 2) code = train_start_param(t, &info, &state); /* others start as zeros */
+  }
+  if (n != 0 && code == CLI_OK)
+    cli_note("%d params have no weights: they start at random, and as zeros where they have less than two axes", n);
+  return code;
+}
