@@ -150,9 +150,8 @@ INLINED void multiply_tile(const job *j, const places *from, int64_t block, vi s
     }
   }
   if (line == j->lines) return;
-  UNROLL for (int k = 0; k < columns; k++) {
+  UNROLL for (int k = 0; k < columns; k += stride) {
     vi x[2];
-    if (k % stride != 0) continue;
     take_pairs(from->at[line][k] + first, from->at[line][k + 1] + first, x, is_signed);
     add_column(x, w, k, 2, kernel, stride, sum);
   }
