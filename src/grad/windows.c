@@ -32,8 +32,7 @@ static berth_value grad_spread_windows(berth__grad *d, const windows *w, berth_v
   int64_t extra[BERTH__WINDOW_AXES];
   for (uint32_t i = 0; i < w->spatial; i++) {
     const berth__window_axis *a = &w->axis[i];
-    const int64_t whole = (a->out - 1) * a->stride + (a->kernel - 1) * a->dilation + 1;
-    const int64_t over = whole - a->begin - a->in;
+    const int64_t over = berth__window_over(a);
     strides[i] = a->stride;
     dilations[i] = a->dilation;
     pads[i] = a->begin;
@@ -71,11 +70,11 @@ static berth_value grad_window_weight(berth__grad *d, const windows *w, berth_va
   if (!berth__grad_ok(d)) return BERTH_VALUE_NONE;
   for (uint32_t i = 0; i < w->spatial; i++) {
     const berth__window_axis *a = &w->axis[i];
-    const int64_t wanted = (a->out - 1) * a->stride + (a->kernel - 1) * a->dilation + 1;
+    const int64_t over = berth__window_over(a);
     strides[i] = a->dilation;
     dilations[i] = a->stride;
     pads[i] = a->begin;
-    pads[w->spatial + i] = wanted > a->begin + a->in ? wanted - a->begin - a->in : 0;
+    pads[w->spatial + i] = over > 0 ? over : 0;
   }
   const berth_value in[] = {grad_images_as_channels(d, x, w->group), grad_swap_first(d, dy)};
   const berth_attr attrs[4] = {berth_attr_ints("strides", strides, w->spatial),
@@ -89,9 +88,8 @@ static berth_value grad_window_weight(berth__grad *d, const windows *w, berth_va
 }
 
 static void grad_give_bias(berth__grad *d, berth_value dy, uint32_t spatial) {
-  int64_t axes[BERTH_MAX_RANK] = {0};
+  static const int64_t axes[1 + BERTH__WINDOW_AXES] = {0, 2, 3, 4}; /* all but the channels */
   if (!berth__grad_wants(d, BERTH__CONV_BIAS)) return;
-  for (uint32_t i = 0; i < spatial; i++) axes[1 + i] = 2 + i;
   berth__grad_give(d, BERTH__CONV_BIAS, berth__grad_reduce(d, BERTH__OP_reduce_sum, dy, axes, 1 + spatial, false));
 }
 
@@ -136,11 +134,11 @@ static berth_value grad_collect_windows(berth__grad *d, const windows *w, berth_
   int64_t strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES], pads[2 * BERTH__WINDOW_AXES];
   for (uint32_t i = 0; i < w->spatial; i++) {
     const berth__window_axis *a = &w->axis[i];
-    const int64_t wanted = (a->out - 1) * a->stride + (a->kernel - 1) * a->dilation + 1;
+    const int64_t over = berth__window_over(a);
     strides[i] = a->stride;
     dilations[i] = a->dilation;
     pads[i] = a->begin;
-    pads[w->spatial + i] = wanted > a->begin + a->in ? wanted - a->begin - a->in : 0;
+    pads[w->spatial + i] = over > 0 ? over : 0;
   }
   const berth_value in[] = {dy, weight};
   const berth_attr attrs[4] = {berth_attr_ints("strides", strides, w->spatial),

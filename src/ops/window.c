@@ -129,3 +129,8 @@ int64_t berth__window_items(const berth_op_call *call) {
   for (uint32_t axis = 0; axis + 1 < call->out[0].rank; axis++) lines *= call->out[0].dim[axis];
   return lines;
 }
+
+int64_t berth__window_over(const berth__window_axis *axis) {
+  const int64_t whole = (axis->out - 1) * axis->stride + (axis->kernel - 1) * axis->dilation + 1;
+  return whole - axis->begin - axis->in;
+}

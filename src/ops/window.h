@@ -36,6 +36,8 @@ berth_status berth__window_check(const berth__window_attrs *attrs, uint32_t spat
 /* in, kernel and out may be open dimensions here; out is not set. */
 berth__window_axis berth__window_axis_of(const berth__window_attrs *attrs, uint32_t spatial, uint32_t axis, int64_t in,
                                          int64_t kernel);
+/* How far the last window reaches past the elements, padding at the begin taken off; negative: they are not reached. */
+int64_t berth__window_over(const berth__window_axis *axis);
 /* How many windows fit: open where that follows from an open dimension. `axis` is for the message. */
 berth_status berth__window_count(const berth__window_axis *w, bool ceil_mode, uint32_t axis, int64_t *out,
                                  berth_error *err);
