@@ -401,7 +401,7 @@ static void uses_the_callers_memory(void **state) {
   (void)state;
   start(&f, small_text, NULL);
   uint64_t size = berth_plan_arena_size(f.plan);
-  unsigned char *memory = aligned_alloc(64, (size_t)size + 128);
+  unsigned char *memory = aligned_alloc(64, ((size_t)size + 63) / 64 * 64 + 128);
   assert_non_null(memory);
   memset(memory, 0xaa, (size_t)size + 128);
   berth_arena_desc desc = on_device;

@@ -165,6 +165,7 @@ static const op_case op_cases[] = {
     {"matmul", {"f32 n, 2, 3", "f32 3, 5"}, {"f32 n, 2, 5"}, {{0}}},
     {"pack_weights", {"f32 3, n, 5", "f32 5"}, {"f32 2, ?, 4"}, {INT("panel", 4)}},
     {"product", {"f32 n, 2, 3", "f32 2, 3, 4", "f32 5"}, {"f32 n, 2, 5"}, {INT("columns", 5), INT("panel", 4)}},
+    {"row_product", {"f32 n, 2, 3", "f32 3, 5"}, {"f32 n, 2, 5"}, {INT("columns", 5)}},
     {"det", {"f32 n, 3, 3"}, {"f32 n"}, {{0}}},
     {"conv", {"f32 n, 2, 8", "f32 4, 2, 3", ""}, {"f32 n, 4, 6"}, {{0}}},
     {"conv_transpose", {"f32 n, 2, 6", "f32 2, 4, 3"}, {"f32 n, 4, 8"}, {{0}}},
