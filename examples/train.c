@@ -92,5 +92,6 @@ int main(void) {
   berth_session_destroy(session);
   berth_graph_destroy(graph);
   berth_context_destroy(ctx);
+  printf("ok\n");
   return 0;
 }
