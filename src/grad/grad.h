@@ -140,7 +140,8 @@ typedef struct berth__grad_list {
 } berth__grad_list;
 bool berth__grad_read_list(berth__grad *d, uint32_t operand, uint32_t attr, berth__grad_list *out);
 
-#define BERTH_GRAD(op, rule) void berth__grad_of_##rule(berth__grad *d); /* NOLINT: declared once per op */
+#define BERTH_GRAD(op, rule) \
+  void berth__grad_of_##rule(berth__grad *d); /* NOLINT(readability-redundant-declaration): once per op */
 #define BERTH_GRAD_ZERO(op)
 #define BERTH_GRAD_NONE(op)
 #include "grad/grad.def"

@@ -105,14 +105,14 @@ static bool is_wanted(const op_case *c) {
 }
 
 /* A driver takes its time for every kernel, so a share of the cases will do where the interpreter has all of them: a
- * smaller one under the sanitizers, which a driver does not know of. BERTH_TEST_SLOW asks for all, and so does who
- * names a device or cases. */
+ * smaller one under the sanitizers, which a driver does not know of. On cuda every case is compiled, which nothing else
+ * does. BERTH_TEST_SLOW asks for all, and so does who names cases. */
 #define SHARE_OF_SANITIZED 16
 #define SHARE_OF_DRIVERS 3
 
 static size_t share_of(const char *device) {
-  if (strcmp(device, "interp") == 0 || getenv("BERTH_TEST_SLOW") != NULL) return 1;
-  if (getenv("BERTH_TEST_DEVICE") != NULL || getenv("BERTH_TEST_CASES") != NULL) return 1;
+  if (strcmp(device, "interp") == 0 || strncmp(device, "cuda", 4) == 0) return 1;
+  if (getenv("BERTH_TEST_SLOW") != NULL || getenv("BERTH_TEST_CASES") != NULL) return 1;
   return TEST_IS_SANITIZED ? SHARE_OF_SANITIZED : SHARE_OF_DRIVERS;
 }
 

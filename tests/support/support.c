@@ -183,7 +183,7 @@ int test_skip_all(const char *what, const char *reason) {
   return 0;
 }
 
-uint64_t test_step(void) { return TEST_IS_SANITIZED && getenv("BERTH_TEST_SLOW") == NULL ? 5 : 1; }
+uint64_t test_step(void) { return TEST_IS_SANITIZED && getenv("BERTH_TEST_SLOW") == NULL ? 8 : 1; }
 
 uint64_t test_share(uint64_t all) { return (all + test_step() - 1) / test_step(); }
 

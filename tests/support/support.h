@@ -42,7 +42,7 @@ void *test_alloc_callback(void *user, void *ptr, size_t old_size, size_t new_siz
 /* Runs fn once for each of its allocations, that one failing, until a run has no failure any more. fn gets a fresh
  * counting context each time and returns the status of the operation under test; it frees what it made. Asserts: a run
  * with a failed allocation returns BERTH_NOMEM (or succeeds, where the operation can do without), nothing leaks, and
- * the last run returns BERTH_OK. Under the sanitizers every fifth of those behind the first hundred is failed. Returns
+ * the last run returns BERTH_OK. Under the sanitizers every eighth of those behind the first hundred is failed. Returns
  * about how many allocations there are. */
 typedef berth_status (*test_operation)(berth_context *ctx, berth_error *err, void *user);
 uint64_t test_fail_each_allocation(test_operation fn, void *user);
@@ -65,7 +65,7 @@ berth_plan_info test_plan_info(const berth_plan *plan);
 #define TEST_IS_SANITIZED 0
 #endif
 
-/* How many of `all` cases of a sweep to do: all, or a fifth under the sanitizers, where the other builds do the rest;
+/* How many of `all` cases of a sweep to do: all, or an eighth under the sanitizers, where the other builds do the rest;
  * all there too with BERTH_TEST_SLOW (`make check-slow`). */
 uint64_t test_share(uint64_t all);
 /* The step of a sweep in the same way: 1, or 5. */
