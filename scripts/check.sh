@@ -120,6 +120,17 @@ list_tests() {
   done
 }
 
+# Tests of pages wait for most of their time. Spread among the others, they leave no core idle at the end.
+spread_waiting() {
+  awk '$2 ~ /^web\// { waits[++n] = $0; next }
+    { others[++m] = $0 }
+    END {
+      step = int(m * 2 / 3 / (n + 1)) + 1
+      for (i = 1; i <= m; i++) { print others[i]; if (i % step == 0 && k < n) print waits[++k] }
+      while (k < n) print waits[++k]
+    }'
+}
+
 run_test() { # build name command
   local log=build/$1/logs/$2.log
   mkdir -p "$(dirname "$log")"
@@ -180,7 +191,7 @@ export -f run_test
 shopt -s nullglob
 single= # the build that runs what one build is enough for
 for b in "${builds[@]}"; do [ "$b" = tsan ] || single=$b; done
-tests=$(list_tests)
+tests=$(list_tests | spread_waiting)
 skips=("${skipped_builds[@]}")
 if [[ $tests == *webgpu* || $tests == *wgsl* || $tests == *" web/"* ]] && ! webgpu_find; then
   skips+=("webgpu: Dawn # SKIP $webgpu_reason")
