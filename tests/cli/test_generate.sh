@@ -2,27 +2,10 @@
 # berth generate and berth embed: what they print, what they refuse, and how they stop.
 set -uo pipefail
 . "$BERTH_SRC/tests/support/tap.sh"
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+. "$BERTH_SRC/tests/support/tool.sh"
 tale=$BERTH_SRC/examples/tale/tale.gguf
 export BERTH_SHADERC=${BERTH_SHADERC-$BERTH_BUILD/libberth_shaderc.so}
 
-run() { "$BERTH_BIN" "$@" >out 2>err; }
-exits() { # what, code, arguments...
-  local what=$1 want=$2 code=0
-  shift 2
-  run "$@" || code=$?
-  check "$what" test "$code" = "$want"
-}
-refuses() { # what, code, message, arguments...
-  local what=$1 want=$2 message=$3
-  shift 3
-  exits "$what: exit code" "$want" "$@"
-  check "$what: message" grep -qF -- "$message" err
-}
-field() { /usr/bin/env python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
 is() { # what, got, want
   check "$1" test "$2" = "$3"
 }

@@ -2,25 +2,8 @@
 # berth train: a net learns, goes on from a checkpoint as if nothing had been, and its weights are a model's.
 set -uo pipefail
 . "$BERTH_SRC/tests/support/tap.sh"
+. "$BERTH_SRC/tests/support/tool.sh"
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-
-run() { "$BERTH_BIN" "$@" >out 2>err; }
-exits() { # what, code, arguments...
-  local what=$1 want=$2 code=0
-  shift 2
-  run "$@" || code=$?
-  check "$what" test "$code" = "$want"
-}
-refuses() { # what, code, message, arguments...
-  local what=$1 want=$2 message=$3
-  shift 3
-  exits "$what: exit code" "$want" "$@"
-  check "$what: message" grep -qF -- "$message" err
-}
-field() { /usr/bin/env python3 -c 'import json, sys; print(json.load(open("out"))[sys.argv[1]])' "$1"; }
 below() { /usr/bin/env python3 -c 'import sys; sys.exit(not float(sys.argv[1]) < float(sys.argv[2]))' "$1" "$2"; }
 
 # Points in a square, and whether they are in a circle; and their distance.
@@ -37,6 +20,8 @@ points = [(random.uniform(-1, 1), random.uniform(-1, 1)) for _ in range(200)]
 save("x.npy", "<f4", (200, 2), [v for p in points for v in p], "f")
 save("labels.npy", "<i8", (200,), [int(x * x + y * y < 0.5) for x, y in points], "q")
 save("squares.npy", "<f4", (200, 2), [v for x, y in points for v in (x * x + y * y, x * y)], "f")
+save("wide.npy", "<i4", (200, 2), [0] * 400, "i")
+save("long.npy", "<f4", (200, 3), [0.0] * 600, "f")
 save("few.npy", "<i8", (3,), [0, 1, 1], "q")
 DATA
 cat >net.berth <<'NET'
@@ -75,6 +60,9 @@ exits "40 steps" 0 $train --steps 40 --checkpoint half.state --every 7 --save ha
 check "are others" sh -c '! cmp -s whole.safetensors half.safetensors'
 exits "20 more" 0 $train --steps 60 --checkpoint half.state --save resumed.safetensors
 check "are the same, to the bit" cmp whole.safetensors resumed.safetensors
+exits "no more" 0 $train --steps 60 --checkpoint half.state --save again.safetensors --json
+check "are the same again" cmp whole.safetensors again.safetensors
+check "and have no loss" test "$(field loss)" = None
 check "nothing is left beside the files" sh -c '! ls *.new 2>/dev/null | grep -q .'
 
 head -c 100 half.state >cut.state
@@ -84,6 +72,10 @@ refuses "no labels" 2 "--labels is missing" train net.berth --input x=x.npy
 refuses "too few labels" 1 "has 3 rows" train net.berth --input x=x.npy --labels few.npy
 refuses "no inputs" 2 "the model has 1 inputs" train net.berth --labels labels.npy
 refuses "an input that is not there" 2 "no such input" train net.berth --input z=x.npy --labels labels.npy
+refuses "numbers of another type" 1 "input 'x' is f32, but wide.npy holds i32" train net.berth --input x=wide.npy --labels labels.npy
+refuses "rows of another shape" 1 "long.npy has rows of another shape than input 'x'" train net.berth --input x=long.npy --labels labels.npy
+refuses "labels of another type" 1 "labels.npy holds i64" train net.berth --input x=x.npy --labels labels.npy --loss mse
+refuses "an unknown kind of product" 2 "--compute takes" $train --compute f8
 refuses "a loss that is not there" 2 "none of cross_entropy and mse" $train --loss hinge
 refuses "a rate that is too high" 1 "the loss is no number" train net.berth --input x=x.npy --labels squares.npy --loss mse --optimizer sgd --rate 1e30 --steps 50
 refuses "a place that is not there" 1 "nowhere/w.safetensors" $train --steps 1 --save nowhere/w.safetensors

@@ -76,6 +76,7 @@ static int train_create_session(training *t) {
   how.clip = wanted->clip;
   plan.flags = model_plan_flags(&wanted->model);
   plan.gpu_profile = wanted->model.gpu_profile;
+  plan.compute = model_compute(&wanted->model);
   plan.device = desc.device = wanted->model.device;
   desc.plan = &plan;
   if (berth_graph_train(t->graph, loss, &how, &err) != BERTH_OK ||
@@ -177,7 +178,7 @@ int cmd_train(int argc, char **argv) {
                           .every = 500};
   int code;
   if (args_parse(&cmd_train_verb, argc, argv, &wanted, &code)) {
-    training t = {.wanted = &wanted};
+    training t = {.wanted = &wanted, .loss = (double)NAN};
     code = train_run(&t);
     train_close(&t);
   }

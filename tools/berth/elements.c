@@ -115,7 +115,7 @@ static uint64_t hash_name(const char *name) {
   return hash;
 }
 
-static uint64_t next_random(uint64_t *state) {
+uint64_t element_random(uint64_t *state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
   z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -134,7 +134,7 @@ static void fill_blocks(berth_type type, char *data, size_t count, uint64_t *sta
   if (storage.elements > MOST_IN_BLOCK) return;
   for (size_t i = 0; i < count; i += storage.elements, data += storage.bytes) {
     for (uint32_t k = 0; k < storage.elements; k++)
-      block[k] = (float)(random_value(BERTH_F32, next_random(state), 1) / divisor);
+      block[k] = (float)(random_value(BERTH_F32, element_random(state), 1) / divisor);
     if (berth_from_f32(type, block, storage.elements, data, NULL) != BERTH_OK) return;
   }
 }
@@ -146,7 +146,7 @@ void element_fill(berth_type type, void *data, size_t count, const char *name, d
     return;
   }
   for (size_t i = 0; i < count; i++) {
-    double value = random_value(type, next_random(&state), most);
+    double value = random_value(type, element_random(&state), most);
     tool_elements_store(type, data, i, element_is_float(type) ? value / divisor : value);
   }
 }

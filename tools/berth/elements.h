@@ -16,6 +16,7 @@ typedef struct element_summary {
 } element_summary;
 element_summary element_summarise(berth_type type, const void *data, size_t count);
 
+uint64_t element_random(uint64_t *state); /* the next of splitmix64 */
 /* The sequence for a name: splitmix64 from the FNV-1a hash of the name. Floats are uniform in [-1, 1) from the top
  * 24 bits (11 for f16, 8 for bf16, so that each is exact), divided by `divisor` (a power of two); integers are the
  * top 32 bits modulo `most` (at least 1), bool modulo 2. The same on every machine. */

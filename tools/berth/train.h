@@ -17,6 +17,7 @@ typedef struct train_options {
 typedef struct train_rows {
   berth_array array;
   const char *input; /* its name */
+  const char *path;  /* of the file */
   size_t row_size;   /* bytes */
 } train_rows;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elements.h"
 #include "train.h"
 
 static int train_read_array(training *t, const char *name, const char *path) {
@@ -14,6 +15,7 @@ static int train_read_array(training *t, const char *name, const char *path) {
   if (berth_npy_load(t->model.ctx, path, &rows->array, &err) != BERTH_OK) return cli_report(&err);
   t->n_rows++;
   rows->input = name;
+  rows->path = path;
   if (rows->array.rank == 0 || rows->array.dim[0] == 0) return cli_failed("%s has no rows", path);
   if (t->n_rows > 1 && rows->array.dim[0] != t->n_samples)
     return cli_failed("%s has %" PRId64 " rows, and the array before it %" PRId64, path, rows->array.dim[0],
@@ -45,6 +47,8 @@ int train_read_rows(training *t) {
   for (size_t i = 0; i < wanted->inputs.n && code == CLI_OK; i++) {
     const char *name = NULL, *path = NULL;
     code = train_find_input(t, wanted->inputs.items[i], &name, &path);
+    for (uint32_t k = 0; k < t->n_rows && code == CLI_OK; k++)
+      if (t->rows[k].input == name) code = cli_usage("--input gives '%s' twice", name);
     if (code == CLI_OK) code = train_read_array(t, name, path);
   }
   if (code == CLI_OK) code = train_read_array(t, "train.labels", wanted->labels);
@@ -58,19 +62,11 @@ int train_read_rows(training *t) {
   return t->order != NULL && t->gathered != NULL ? CLI_OK : cli_no_memory();
 }
 
-/* splitmix64 */
-static uint64_t train_random(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 static void train_shuffle(training *t, uint64_t epoch) {
   uint64_t state = t->wanted->seed * 0x9e3779b97f4a7c15u + epoch;
   for (uint64_t i = 0; i < (uint64_t)t->n_samples; i++) t->order[i] = i;
   for (uint64_t i = (uint64_t)t->n_samples - 1; i > 0; i--) {
-    const uint64_t k = train_random(&state) % (i + 1), swapped = t->order[i];
+    const uint64_t k = element_random(&state) % (i + 1), swapped = t->order[i];
     t->order[i] = t->order[k];
     t->order[k] = swapped;
   }

@@ -4,7 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elements.h"
 #include "train.h"
+
+/* A row in the file is one of the input: the same type, and the same extents where those are fixed. */
+static int train_check_rows(const train_rows *rows, const berth_value_info *info) {
+  if (rows->array.type != info->type)
+    return cli_failed("input '%s' is %s, but %s holds %s", info->name, berth_type_name(info->type), rows->path,
+                      berth_type_name(rows->array.type));
+  bool fits = rows->array.rank == info->shape.rank;
+  for (uint32_t k = 1; k < info->shape.rank && fits; k++)
+    fits = info->shape.dim[k].name != NULL || info->shape.dim[k].extent == rows->array.dim[k];
+  if (fits) return CLI_OK;
+  return cli_failed("%s has rows of another shape than input '%s'", rows->path, info->name);
+}
 
 /* Named dimensions that nobody gave are the batch where they come first in an input. */
 static int train_bind(training *t) {
@@ -13,14 +26,19 @@ static int train_bind(training *t) {
     berth_value_info info = BERTH_VALUE_INFO_INIT;
     const berth_value value = berth_graph_find(t->model.graph, t->rows[i].input);
     if (berth_graph_value(t->model.graph, value, &info, &err) != BERTH_OK) return cli_report(&err);
-    if (info.shape.rank == 0) continue;
+    if (info.shape.rank == 0) return cli_failed("input '%s' is one number and has no rows", info.name);
+    int code = train_check_rows(&t->rows[i], &info);
+    if (code != CLI_OK) return code;
     if (info.shape.dim[0].name == NULL) {
       if (info.shape.dim[0].extent != t->batch)
         return cli_failed("input '%s' has %" PRId64 " rows, and a batch %" PRId64 "; --batch says another number",
                           info.name, info.shape.dim[0].extent, t->batch);
       continue;
     }
-    const int code = dims_infer(&t->model.dims, info.shape.dim[0].name, t->batch, info.name);
+    code = dims_infer(&t->model.dims, info.shape.dim[0].name, t->batch, info.name);
+    for (uint32_t k = 1; k < info.shape.rank && code == CLI_OK; k++)
+      if (info.shape.dim[k].name != NULL)
+        code = dims_infer(&t->model.dims, info.shape.dim[k].name, t->rows[i].array.dim[k], info.name);
     if (code != CLI_OK) return code;
   }
   dims_default(&t->model.dims, t->model.graph);
@@ -32,6 +50,13 @@ static int train_bind(training *t) {
 static berth_status train_add(training *t, const char *op, const berth_value *in, size_t n_in, const berth_attr *attrs,
                               size_t n_attrs, berth_value *out, berth_error *err) {
   return berth_graph_add(t->graph, op, in, n_in, attrs, n_attrs, out, 1, err);
+}
+
+static bool is_softmax_of_classes(const berth_node_info *node) {
+  if (strcmp(node->op, "softmax") != 0) return false;
+  for (uint32_t i = 0; i < node->n_attrs; i++)
+    if (strcmp(node->attrs[i].name, "axis") == 0) return node->attrs[i].i == 1 || node->attrs[i].i == -1;
+  return false;
 }
 
 /* The mean of -log p of each row's label. A softmax that ends the model is left out: its logarithm is exact where it
@@ -46,7 +71,7 @@ static berth_status train_cross_entropy(training *t, berth_value logits, berth_v
   berth_status status = berth_graph_value(t->graph, logits, &info, err);
   if (status == BERTH_OK && info.kind == BERTH_VALUE_NODE) {
     status = berth_graph_node(t->graph, info.node, &node, err);
-    if (status == BERTH_OK && strcmp(node.op, "softmax") == 0) logits = node.in[0];
+    if (status == BERTH_OK && is_softmax_of_classes(&node)) logits = node.in[0];
   }
   if (status == BERTH_OK) status = train_add(t, "log_softmax", &logits, 1, &axis, 1, &value, err);
   if (status == BERTH_OK) status = train_add(t, "cast", &labels, 1, &wide, 1, &labels, err);
@@ -84,6 +109,9 @@ int train_add_loss(training *t, berth_value *loss) {
   if (berth_graph_value(t->graph, output, &y, &err) != BERTH_OK) return cli_report(&err);
   if (is_classes && (y.shape.rank != 2 || y.shape.dim[0].extent != t->batch))
     return cli_failed("cross_entropy needs an output [batch, classes], and '%s' is none", y.name);
+  if (!is_classes && labels->array.type != y.type)
+    return cli_failed("the output '%s' is %s, but %s holds %s", y.name, berth_type_name(y.type), labels->path,
+                      berth_type_name(labels->array.type));
   const berth_shape shape = train_label_shape(t, is_classes, &y);
   berth_status status = berth_graph_input(t->graph, "train.labels", labels->array.type, shape, &given, &err);
   if (status == BERTH_OK)
@@ -93,12 +121,8 @@ int train_add_loss(training *t, berth_value *loss) {
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
-/* splitmix64, as a number from -1 to 1 */
-static float train_random_number(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (float)((double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1);
+static float train_random_number(uint64_t *state) { /* from -1 to 1 */
+  return (float)((double)(element_random(state) >> 11) * 0x1p-52 - 1);
 }
 
 /* So many elements go into each of a result. */
