@@ -22,6 +22,7 @@ save("labels.npy", "<i8", (200,), [int(x * x + y * y < 0.5) for x, y in points],
 save("squares.npy", "<f4", (200, 2), [v for x, y in points for v in (x * x + y * y, x * y)], "f")
 save("wide.npy", "<i4", (200, 2), [0] * 400, "i")
 save("long.npy", "<f4", (200, 3), [0.0] * 600, "f")
+save("third.npy", "<i8", (200,), [0] * 198 + [1, 2], "q")
 save("few.npy", "<i8", (3,), [0, 1, 1], "q")
 DATA
 cat >net.berth <<'NET'
@@ -74,6 +75,8 @@ refuses "no inputs" 2 "the model has 1 inputs" train net.berth --labels labels.n
 refuses "an input that is not there" 2 "no such input" train net.berth --input z=x.npy --labels labels.npy
 refuses "numbers of another type" 1 "input 'x' is f32, but wide.npy holds i32" train net.berth --input x=wide.npy --labels labels.npy
 refuses "rows of another shape" 1 "long.npy has rows of another shape than input 'x'" train net.berth --input x=long.npy --labels labels.npy
+refuses "a class that is none" 1 "label 2 in row 199 of third.npy is no class: 'y' has 2" train net.berth --input x=x.npy --labels third.npy
+refuses "several classes a row" 1 "squares.npy has 400 labels in 200 rows" train net.berth --input x=x.npy --labels squares.npy
 refuses "labels of another type" 1 "labels.npy holds i64" train net.berth --input x=x.npy --labels labels.npy --loss mse
 refuses "an unknown kind of product" 2 "--compute takes" $train --compute f8
 refuses "a loss that is not there" 2 "none of cross_entropy and mse" $train --loss hinge

@@ -97,6 +97,21 @@ static berth_shape train_label_shape(const training *t, bool is_classes, const b
   return is_classes ? berth_shape_fixed(2, column) : y->shape;
 }
 
+static int train_check_classes(const train_rows *labels, const berth_value_info *y) {
+  const int64_t classes = y->shape.dim[1].extent;
+  const size_t n = element_count_of(labels->array.type, labels->array.size);
+  if (n != (size_t)labels->array.dim[0])
+    return cli_failed("%s has %zu labels in %" PRId64 " rows; there is one class a row", labels->path, n,
+                      labels->array.dim[0]);
+  for (size_t i = 0; i < n; i++) {
+    const double label = element_at(labels->array.type, labels->array.data, i);
+    if (!(label >= 0 && label < (double)classes && label == floor(label)))
+      return cli_failed("label %g in row %zu of %s is no class: '%s' has %" PRId64 ", and the first is 0", label, i,
+                        labels->path, y->name, classes);
+  }
+  return CLI_OK;
+}
+
 int train_add_loss(training *t, berth_value *loss) {
   const bool is_classes = strcmp(t->wanted->loss, "cross_entropy") == 0;
   const train_rows *labels = &t->rows[t->n_rows - 1];
@@ -112,6 +127,7 @@ int train_add_loss(training *t, berth_value *loss) {
   if (!is_classes && labels->array.type != y.type)
     return cli_failed("the output '%s' is %s, but %s holds %s", y.name, berth_type_name(y.type), labels->path,
                       berth_type_name(labels->array.type));
+  if (is_classes && (code = train_check_classes(labels, &y)) != CLI_OK) return code;
   const berth_shape shape = train_label_shape(t, is_classes, &y);
   berth_status status = berth_graph_input(t->graph, "train.labels", labels->array.type, shape, &given, &err);
   if (status == BERTH_OK)
