@@ -45,6 +45,7 @@ if [ "$mode" = check ]; then
   [ -d /usr/lib/python3/dist-packages/numpy ] || missing+=(python3-numpy)
   have mypy || missing+=(mypy)
   compgen -G '/usr/lib/python3*/ensurepip/__init__.py' >/dev/null || missing+=(python3-venv)
+  have debootstrap || missing+=(debootstrap) # clean systems that packages are tried in, by make check-slow
   have clang-format || missing+=(clang-format)
   have clang-tidy || missing+=(clang-tidy)
   [ -d /usr/share/libonnx-testdata ] || missing+=(libonnx-testdata)

@@ -1016,6 +1016,34 @@ BERTH_API berth_status berth_session_input_data(berth_session *session, uint32_t
                                                 berth_error *err);
 BERTH_API berth_status berth_session_output_data(berth_session *session, uint32_t output, const void **data,
                                                  size_t *size, berth_error *err);
+/* Memory that more than one library can address: the host's, or that of an NVIDIA GPU in its primary context. */
+typedef enum berth_memory_kind {
+  BERTH_MEMORY_HOST = 1,
+  BERTH_MEMORY_CUDA = 2
+} berth_memory_kind;
+typedef struct berth_memory {
+  uint32_t struct_size;
+  berth_memory_kind kind;
+  uint32_t index; /* which GPU, as its driver counts; 0 for the host */
+  uint32_t reserved;
+  uint64_t address;
+  uint64_t size; /* bytes */
+} berth_memory;
+#define BERTH_MEMORY_INIT \
+  { (uint32_t)sizeof(berth_memory), BERTH_MEMORY_HOST, 0, 0, 0, 0 }
+/* As berth_session_input_data and output_data, for GPUs too whose memory others can address (CUDA). Nothing of the
+ * session is under way on it: what another library starts there must be over before the next run. UNSUPPORTED on
+ * devices whose memory has no address. */
+BERTH_API berth_status berth_session_input_memory(berth_session *session, uint32_t input, berth_memory *out,
+                                                  berth_error *err);
+BERTH_API berth_status berth_session_output_memory(berth_session *session, uint32_t output, berth_memory *out,
+                                                   berth_error *err);
+/* As berth_session_write_at and read_at, from and to such memory. A copy on a GPU waits for what its default stream was
+ * given before, and is over when the call returns. Memory of another GPU is refused. */
+BERTH_API berth_status berth_session_write_memory(berth_session *session, uint32_t input, const berth_memory *src,
+                                                  berth_error *err);
+BERTH_API berth_status berth_session_read_memory(berth_session *session, uint32_t output, const berth_memory *dst,
+                                                 berth_error *err);
 /* States (berth_graph_state), by name, as the last run left them. They stay as they are when another binding becomes
  * current, when the arena grows and when params are set; a clone of the session starts with them. Each has the same
  * bytes in every binding. An output that is the next value of a state lies in its bytes: read it before the state is

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import math
 import os
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _berth
 from ._graph import Graph, load
@@ -121,16 +119,20 @@ def _device_of(providers: "Sequence[Union[str, Tuple[str, Any]]]") -> str:
 
 
 class OrtValue:
-    """An array with the methods that ONNX Runtime's OrtValue has. It is host memory."""
+    """An array with the methods that ONNX Runtime's OrtValue has: host memory, or an output on a GPU of CUDA."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, to_host: "Optional[Callable[[], Any]]" = None) -> None:
         self._array = array
+        self._to_host = to_host
 
     @staticmethod
     def ortvalue_from_numpy(array: "numpy.ndarray[Any, Any]", device_type: str = "cpu", device_id: int = 0) -> "OrtValue":
         """Shows the array; it is not copied."""
         if device_type != "cpu":
-            raise _berth.Unsupported("arrays that are handed over lie in host memory: device_type='cpu'")
+            raise _berth.Unsupported(
+                "berth has no memory on a GPU but the arena: hand over host memory (device_type='cpu'), "
+                "or a tensor of PyTorch, CuPy or JAX that is there"
+            )
         return OrtValue(array)
 
     @staticmethod
@@ -143,10 +145,10 @@ class OrtValue:
         return OrtValue.ortvalue_from_numpy(numpy.zeros(tuple(shape), element_type), device_type, device_id)
 
     def numpy(self) -> "numpy.ndarray[Any, Any]":
-        """The array."""
+        """The array; a copy of what is on a GPU."""
         import numpy
 
-        return numpy.asarray(self._array)
+        return numpy.asarray(self._array if self._to_host is None else self._to_host())
 
     def shape(self) -> "list[int]":
         """Its extents."""
@@ -159,12 +161,12 @@ class OrtValue:
         return f"tensor({names.get(name, name)})"
 
     def data_ptr(self) -> int:
-        """Where its elements lie."""
-        return int(self.numpy().ctypes.data)
+        """Where its elements lie, on its device."""
+        return int(self._array.address if self._to_host is not None else self.numpy().ctypes.data)
 
     def device_name(self) -> str:
-        """Always "cpu"."""
-        return "cpu"
+        """"cpu" or "cuda"."""
+        return "cpu" if self._to_host is None else "cuda"
 
     def is_tensor(self) -> bool:
         """Always."""
@@ -176,32 +178,42 @@ class OrtValue:
 
     def update_inplace(self, array: Any) -> None:
         """Writes other elements."""
+        if self._to_host is not None:
+            raise _berth.Unsupported("only a run writes outputs")
         self.numpy()[...] = array
 
+    def _shown(self) -> Any:
+        return self.numpy() if self._to_host is None else self._array
+
     def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
+        return self._shown().__dlpack__(**options)
 
     def __dlpack_device__(self) -> Tuple[int, int]:
-        return (1, 0)
+        kind, index = self._shown().__dlpack_device__()
+        return int(kind), int(index)
 
     def __array__(self, dtype: Any = None) -> Any:
         array = self.numpy()
         return array if dtype is None else array.astype(dtype)
 
 
-def _at_address(address: int, shape: Sequence[int], element_type: Any) -> Any:
+def _at_address(device_type: str, device_id: int, address: int, shape: Sequence[int], element_type: Any) -> Any:
     import numpy
 
-    dtype = numpy.dtype(element_type)
-    count = math.prod(shape)
-    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(address)
-    return numpy.frombuffer(memoryview(memory), dtype, count).reshape(tuple(shape))
+    if device_type not in ("cpu", "cuda"):
+        raise _berth.Unsupported(f"memory of '{device_type}' cannot be handed over: it is 'cpu' or 'cuda'")
+    tensor = _berth.tensor_at(address, device_type == "cuda", device_id, numpy.dtype(element_type), tuple(shape))
+    return tensor if device_type == "cuda" else tensor.numpy()
+
+
+_ON_DEVICE = object()  # an output that stays where it is
 
 
 class IOBinding:
     """Inputs and outputs that are named once and used by many runs, as in ONNX Runtime.
 
-    An output that is bound to memory (a pointer, an OrtValue) is written there. To have no copies at all, write into
+    An output that is bound to memory (a pointer, an OrtValue) is written there; one that is bound to "cuda" without a
+    pointer stays on the GPU, and ``get_outputs`` shows it there. To have no copies at all, write into
     ``session.view(input)``, call ``session.execute()`` and read ``session.view(output)``.
     """
 
@@ -209,7 +221,7 @@ class IOBinding:
         self._session = session
         self._inputs: "dict[str, Any]" = {}
         self._outputs: "dict[str, Any]" = {}
-        self._results: "list[Any]" = []
+        self._results: "list[OrtValue]" = []
 
     def bind_cpu_input(self, name: str, array: Any) -> None:
         """The array is read by every run; it is not copied before."""
@@ -219,12 +231,11 @@ class IOBinding:
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
     ) -> None:
         """Memory at an address, which must stay valid."""
-        self._on_host(device_type)
-        self._inputs[name] = _at_address(buffer_ptr, shape, element_type)
+        self._inputs[name] = _at_address(device_type, device_id, buffer_ptr, shape, element_type)
 
     def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
         """The array of an OrtValue."""
-        self._inputs[name] = value.numpy()
+        self._inputs[name] = value._shown()
 
     def bind_output(
         self,
@@ -236,17 +247,18 @@ class IOBinding:
         buffer_ptr: Optional[int] = None,
     ) -> None:
         """An output that is wanted; with an address it is written there."""
-        self._on_host(device_type)
-        self._outputs[name] = None if buffer_ptr is None else _at_address(buffer_ptr, shape or (), element_type)
+        if buffer_ptr is not None:
+            self._outputs[name] = _at_address(device_type, device_id, buffer_ptr, shape or (), element_type)
+        elif device_type == "cpu":
+            self._outputs[name] = None
+        elif device_type == (self._session._device or "cpu").split(":")[0]:
+            self._outputs[name] = _ON_DEVICE
+        else:
+            raise _berth.Unsupported(f"the session's outputs lie on '{self._session._device or 'cpu'}', not on '{device_type}'")
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
         """An output that is written into the array of an OrtValue."""
-        self._outputs[name] = value.numpy()
-
-    @staticmethod
-    def _on_host(device_type: str) -> None:
-        if device_type != "cpu":
-            raise _berth.Unsupported("inputs and outputs are handed over in host memory: device_type='cpu'")
+        self._outputs[name] = value._shown()
 
     def clear_binding_inputs(self) -> None:
         """Forgets the inputs."""
@@ -265,21 +277,35 @@ class IOBinding:
 
     def run(self) -> None:
         """What ``session.run_with_iobinding`` does."""
-        names = list(self._outputs)
-        results = self._session.run(names, self._inputs)
-        for i, place in enumerate(self._outputs.values()):
-            if place is not None:
-                place[...] = results[i]
-                results[i] = place
-        self._results = results
+        self._results = []  # views of the last run would hold the session in place
+        on_host = [name for name, place in self._outputs.items() if place is None]
+        if on_host or not self._outputs:
+            arrays = self._session.run(on_host, self._inputs)
+        else:
+            arrays = []
+            self._session.feed(self._inputs)
+            self._session.execute()
+        copies = dict(zip(on_host or [arg.name for arg in self._session.get_outputs()], arrays))
+        self._results = [self._result(name, copies) for name in self._outputs or copies]
+
+    def _result(self, name: str, copies: "dict[str, Any]") -> OrtValue:
+        place = self._outputs.get(name)
+        if place is None:
+            return OrtValue(copies[name])
+        if place is not _ON_DEVICE:
+            self._session.read_into(name, place)
+        shown = self._session.view(name) if place is _ON_DEVICE else place
+        if not isinstance(shown, _berth.Tensor) or shown.__dlpack_device__()[0] == 1:
+            return OrtValue(shown)
+        return OrtValue(shown, lambda: self._session.read(name))
 
     def get_outputs(self) -> "list[OrtValue]":
         """The outputs of the last run, in the order in which they were bound."""
-        return [OrtValue(array) for array in self._results]
+        return list(self._results)
 
     def copy_outputs_to_cpu(self) -> "list[Any]":
         """The same as arrays."""
-        return list(self._results)
+        return [value.numpy() for value in self._results]
 
 
 def _must_fix(need: str, device: Optional[str], shape: "Tuple[Union[int, str], ...]", type: str) -> bool:

@@ -85,10 +85,25 @@ static int array_copy(PyObject *object, berth_type wanted, py_array *out) {
   return 0;
 }
 
+void py_array_memory(const py_array *array, berth_memory *out) {
+  *out = (berth_memory)BERTH_MEMORY_INIT;
+  out->kind = array->device == PY_ON_CUDA ? BERTH_MEMORY_CUDA : BERTH_MEMORY_HOST;
+  out->index = (uint32_t)array->device_id;
+  out->address = (uint64_t)(uintptr_t)array->data;
+  out->size = array->size;
+}
+
+int py_has_host_buffer(PyObject *object) {
+  const py_tensor *tensor = PyObject_TypeCheck(object, py_tensor_type) ? (const py_tensor *)(void *)object : NULL;
+  return PyObject_CheckBuffer(object) && (tensor == NULL || tensor->device == PY_ON_HOST);
+}
+
 int py_array_get(PyObject *object, berth_type wanted, py_array *out) {
   out->has_buffer = 0;
   out->holder = NULL;
-  if (PyObject_CheckBuffer(object)) {
+  out->device = PY_ON_HOST;
+  out->device_id = 0;
+  if (py_has_host_buffer(object)) {
     if (array_from_buffer(object, wanted, out) == 0) return 0;
     if (PyErr_ExceptionMatches(PyExc_BufferError) || PyErr_ExceptionMatches(PyExc_ValueError))
       return array_copy(object, wanted, out);

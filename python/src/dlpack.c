@@ -3,9 +3,7 @@
 
 #include "py.h"
 
-enum {
-  DL_CPU = 1,
-  DL_CUDA = 2,
+enum { /* of memory that the host sees, beside PY_ON_HOST */
   DL_CUDA_HOST = 3,
   DL_CUDA_MANAGED = 13
 };
@@ -190,7 +188,7 @@ static int dlpack_check(const dl_tensor *t, berth_type *type) {
 }
 
 static int dlpack_is_host(const dl_tensor *t) {
-  return t->device.type == DL_CPU || t->device.type == DL_CUDA_HOST || t->device.type == DL_CUDA_MANAGED;
+  return t->device.type == PY_ON_HOST || t->device.type == DL_CUDA_HOST || t->device.type == DL_CUDA_MANAGED;
 }
 
 static int dlpack_is_contiguous(const dl_tensor *t) {
@@ -202,6 +200,7 @@ static int dlpack_is_contiguous(const dl_tensor *t) {
   return 1;
 }
 
+/* Without a stream: the default one of CUDA, which copies wait for (berth_session_write_memory). */
 static PyObject *dlpack_ask(PyObject *object) { return PyObject_CallMethod(object, "__dlpack__", NULL); }
 
 PyObject *py_dlpack_open(PyObject *object, py_array *out) {
@@ -212,8 +211,9 @@ PyObject *py_dlpack_open(PyObject *object, py_array *out) {
     Py_XDECREF(capsule);
     return NULL;
   }
-  if (!dlpack_is_host(t) || !dlpack_is_contiguous(t)) {
-    PyErr_SetString(PyExc_BufferError, "what is given must be in host memory and contiguous; make a copy that is");
+  if ((!dlpack_is_host(t) && t->device.type != PY_ON_CUDA) || !dlpack_is_contiguous(t)) {
+    PyErr_SetString(PyExc_BufferError,
+                    "what is given must be contiguous, in memory of the host or of CUDA; make a copy that is");
     Py_DECREF(capsule);
     return NULL;
   }
@@ -224,6 +224,8 @@ PyObject *py_dlpack_open(PyObject *object, py_array *out) {
     out->size *= (uint64_t)t->shape[i];
   }
   out->data = t->data != NULL ? (const char *)t->data + t->offset : NULL;
+  out->device = dlpack_is_host(t) ? PY_ON_HOST : PY_ON_CUDA;
+  out->device_id = t->device.id;
   return capsule;
 }
 
@@ -241,7 +243,7 @@ PyObject *py_from_dlpack(PyObject *module, PyObject *object) {
     Py_XDECREF(capsule);
     return NULL;
   }
-  self->device = dlpack_is_host(t) ? DL_CPU : t->device.type;
+  self->device = dlpack_is_host(t) ? PY_ON_HOST : t->device.type;
   self->device_id = t->device.id;
   self->keep = capsule; /* it has the destructor of who made it */
   return (PyObject *)self;

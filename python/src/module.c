@@ -133,6 +133,9 @@ static PyMethodDef module_methods[] = {
     {"type_size", module_type_size, METH_O, "type_size(type) -> int\n\nBytes of one element; 0 for types in blocks."},
     {"from_dlpack", py_from_dlpack, METH_O,
      "from_dlpack(object) -> Tensor\n\nShows the memory of anything that has `__dlpack__`, without a copy."},
+    {"tensor_at", py_tensor_at, METH_VARARGS,
+     "tensor_at(address, on_cuda, index, type, shape) -> Tensor\n\nShows memory at an address, which must stay "
+     "valid."},
     {"register_op", PY_METHOD(py_op_register), METH_VARARGS | METH_KEYWORDS,
      "register_op(name, inputs, outputs, attrs, infer, kernel, in_place=0)\n\nWhat `berth.op` is made of."},
     {"pack", PY_METHOD(py_pack), METH_VARARGS | METH_KEYWORDS,

@@ -80,6 +80,10 @@ const char *py_shape_text(berth_type type, uint32_t rank, const int64_t *dim, ch
 /* ---- Tensors (tensor.c, dlpack.c) ---- */
 
 struct py_session;
+enum { /* kinds of memory, as DLPack numbers them */
+  PY_ON_HOST = 1,
+  PY_ON_CUDA = 2
+};
 typedef struct py_tensor {
   PyObject_HEAD void *data;
   berth_type type;
@@ -105,6 +109,7 @@ PyObject *py_tensor_array(py_tensor *tensor); /* numpy.asarray of it, or itself 
 PyObject *py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *py_tensor_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *py_from_dlpack(PyObject *module, PyObject *object);
+PyObject *py_tensor_at(PyObject *module, PyObject *args);
 
 /* ---- Arrays that are given (array.c) ---- */
 
@@ -117,6 +122,7 @@ typedef struct py_array {
   uint32_t rank;
   int64_t dim[BERTH_MAX_RANK];
   uint64_t size;
+  int32_t device, device_id; /* of DLPack; 1: the host's memory */
 } py_array;
 /* Anything that has elements in C order; copies only where it must. `wanted` decides for lists and numbers, and where
  * one encoding serves two types; BERTH_TYPE_NONE: as it comes. */
@@ -130,7 +136,9 @@ typedef enum py_numpy_function {
   PY_N_NUMPY
 } py_numpy_function;
 PyObject *py_numpy(py_numpy_function function);            /* borrowed; NULL without an exception: there is no numpy */
-PyObject *py_dlpack_open(PyObject *object, py_array *out); /* the capsule; host memory in C order */
+PyObject *py_dlpack_open(PyObject *object, py_array *out); /* the capsule; memory of the host or CUDA, in C order */
+int py_has_host_buffer(PyObject *object); /* a tensor on a GPU has the protocol, and nothing to show by it */
+void py_array_memory(const py_array *array, berth_memory *out);
 
 /* ---- Graphs, plans, sessions ---- */
 
@@ -199,6 +207,10 @@ py_session *py_session_at(const void *data);
 PyObject *py_session_run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames);
 PyObject *py_session_execute(PyObject *self, PyObject *unused);
 PyObject *py_session_view(PyObject *self, PyObject *name);
+int py_session_find_output(py_session *self, PyObject *name, uint32_t *out); /* its index */
+PyObject *py_session_feed(PyObject *self, PyObject *feeds);
+PyObject *py_session_read(PyObject *self, PyObject *name);
+PyObject *py_session_read_into(PyObject *self, PyObject *args);
 PyObject *py_session_states(PyObject *self, PyObject *unused);
 PyObject *py_session_state_get(PyObject *self, PyObject *name);
 PyObject *py_session_state_set(PyObject *self, PyObject *args);

@@ -161,7 +161,7 @@ static int run_bind(run_call *c) {
 
 /* ---- What is asked for ---- */
 
-static int run_find_output(py_session *self, PyObject *name, uint32_t *out) {
+int py_session_find_output(py_session *self, PyObject *name, uint32_t *out) {
   for (*out = 0; *out < self->n_out; (*out)++) {
     const int is_same = name == self->out[*out].name ? 1 : PyObject_RichCompareBool(name, self->out[*out].name, Py_EQ);
     if (is_same != 0) return is_same < 0 ? -1 : 0;
@@ -198,7 +198,7 @@ static int run_choose(run_call *c, PyObject *names) {
     r->index = (uint32_t)i;
     if (!is_all) {
       PyObject *name = PySequence_GetItem(names, i);
-      const int failed = name == NULL || run_find_output(self, name, &r->index) < 0;
+      const int failed = name == NULL || py_session_find_output(self, name, &r->index) < 0;
       Py_XDECREF(name);
       if (failed) return -1;
     }
@@ -233,7 +233,7 @@ static int run_make_room(run_call *c) {
   return 0;
 }
 
-/* Outputs whose extents the run has found. */
+/* Outputs that have no memory yet, since a run finds their extents. */
 static int run_read_bounded(run_call *c) {
   for (uint32_t i = 0; i < c->n_results; i++) {
     run_result *r = &c->results[i];
@@ -258,6 +258,14 @@ static int run_read_bounded(run_call *c) {
 
 static berth_status run_write(py_session *self, uint32_t i, const py_array *a, berth_error *err) {
   const char *data = a->data;
+  if (a->device != PY_ON_HOST) {
+    berth_memory from, own = BERTH_MEMORY_INIT;
+    py_array_memory(a, &from);
+    if (berth_session_input_memory(self->session, i, &own, NULL) == BERTH_OK && own.kind == from.kind &&
+        own.address == from.address)
+      return BERTH_OK; /* it is a view of the input itself */
+    return berth_session_write_memory(self->session, i, &from, err);
+  }
   if (data == self->in[i].data && data != NULL) return BERTH_OK; /* it is a view of the input itself */
   if (self->block == NULL || data + a->size <= self->block || data >= self->block + self->block_size)
     return berth_session_write_at(self->session, i, data, (size_t)a->size, err);
@@ -273,10 +281,15 @@ static berth_status run_write(py_session *self, uint32_t i, const py_array *a, b
   return status;
 }
 
+static berth_status run_write_all(run_call *c, berth_error *err) {
+  berth_status status = BERTH_OK;
+  for (uint32_t i = 0; i < c->n_arrays && status == BERTH_OK; i++) status = run_write(c->self, i, &c->arrays[i], err);
+  return status;
+}
+
 static berth_status run_all(run_call *c, berth_error *err) {
   py_session *self = c->self;
-  berth_status status = BERTH_OK;
-  for (uint32_t i = 0; i < c->n_arrays && status == BERTH_OK; i++) status = run_write(self, i, &c->arrays[i], err);
+  berth_status status = run_write_all(c, err);
   if (status == BERTH_OK) status = berth_session_run(self->session, err);
   for (uint32_t i = 0; i < c->n_results && status == BERTH_OK; i++) {
     const run_result *r = &c->results[i];
@@ -286,12 +299,13 @@ static berth_status run_all(run_call *c, berth_error *err) {
   return status;
 }
 
-static int run_now(run_call *c) {
+/* One of the two above, without the GIL. */
+static int run_unlocked(run_call *c, berth_status (*work)(run_call *c, berth_error *err)) {
   berth_error err;
   berth_status status;
   err.message[0] = '\0';
   Py_BEGIN_ALLOW_THREADS;
-  status = run_all(c, &err);
+  status = work(c, &err);
   Py_END_ALLOW_THREADS;
   if (status == BERTH_OK) return 0;
   if (status == BERTH_CANCELLED) berth_cancel_clear(c->self->cancel);
@@ -309,7 +323,7 @@ static PyObject *run_list(run_call *c) {
 
 static PyObject *run_inside(run_call *c, PyObject *names) {
   if (run_bind(c) < 0 || run_choose(c, names) < 0 || run_make_room(c) < 0) return NULL;
-  if (run_now(c) < 0 || run_read_bounded(c) < 0) return NULL;
+  if (run_unlocked(c, run_all) < 0 || run_read_bounded(c) < 0) return NULL;
   return run_list(c);
 }
 
@@ -333,24 +347,27 @@ static int run_parse(PyObject *const *args, Py_ssize_t n, PyObject *kwnames, PyO
   return 0;
 }
 
+static void run_start(run_call *c, PyObject *session) {
+  c->self = (py_session *)session;
+  c->arrays = c->few_arrays;
+  c->results = c->few_results;
+  c->n_arrays = c->n_results = 0;
+  c->has_feeds = 0;
+}
+
+/* A new reference to a dict. */
+static PyObject *run_dict(PyObject *given) {
+  if (PyDict_Check(given)) return Py_NewRef(given);
+  return PyObject_CallFunctionObjArgs((PyObject *)&PyDict_Type, given, NULL);
+}
+
 PyObject *py_session_run(PyObject *object, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
-  PyObject *given[3] = {NULL, NULL, NULL}, *feeds, *result = NULL;
+  PyObject *given[3] = {NULL, NULL, NULL}, *feeds = NULL, *result = NULL;
   run_call c;
   if (run_parse(args, n, kwnames, given) < 0) return NULL;
-  c.self = (py_session *)object;
+  run_start(&c, object);
   if (c.self->guard.lock == NULL) return py_invalid("the session was not made: its __init__ was not called");
-  c.arrays = c.few_arrays;
-  c.results = c.few_results;
-  c.n_arrays = c.n_results = 0;
-  c.has_feeds = 0;
-  if (given[1] == NULL || given[1] == Py_None) {
-    feeds = NULL;
-  } else if (PyDict_Check(given[1])) {
-    feeds = Py_NewRef(given[1]);
-  } else {
-    feeds = PyObject_CallFunctionObjArgs((PyObject *)&PyDict_Type, given[1], NULL);
-    if (feeds == NULL) return NULL;
-  }
+  if (given[1] != NULL && given[1] != Py_None && (feeds = run_dict(given[1])) == NULL) return NULL;
   if ((feeds == NULL || run_feed(&c, feeds) == 0) && py_session_enter(c.self) == 0) {
     if (c.has_feeds || py_session_need(c.self) == 0) result = run_inside(&c, given[0]);
     py_guard_leave(&c.self->guard);
@@ -360,57 +377,48 @@ PyObject *py_session_run(PyObject *object, PyObject *const *args, Py_ssize_t n, 
   return result;
 }
 
+PyObject *py_session_feed(PyObject *object, PyObject *given) {
+  PyObject *feeds;
+  run_call c;
+  int failed = 1;
+  run_start(&c, object);
+  if (c.self->guard.lock == NULL) return py_invalid("the session was not made: its __init__ was not called");
+  if ((feeds = run_dict(given)) == NULL) return NULL;
+  if (run_feed(&c, feeds) == 0 && py_session_enter(c.self) == 0) {
+    failed = run_bind(&c) < 0 || run_unlocked(&c, run_write_all) < 0;
+    py_guard_leave(&c.self->guard);
+  }
+  run_release(&c);
+  Py_DECREF(feeds);
+  if (failed) return NULL;
+  Py_RETURN_NONE;
+}
+
 PyObject *py_session_execute(PyObject *object, PyObject *unused) {
   run_call c;
   (void)unused;
   c.self = (py_session *)object;
   c.n_arrays = c.n_results = 0;
   if (py_session_enter(c.self) < 0) return NULL;
-  const int failed = py_session_need(c.self) < 0 || run_now(&c) < 0;
+  const int failed = py_session_need(c.self) < 0 || run_unlocked(&c, run_all) < 0;
   py_guard_leave(&c.self->guard);
   if (failed) return NULL;
   Py_RETURN_NONE;
 }
 
-/* ---- Views ---- */
-
-static py_tensor *run_view_of(py_session *self, PyObject *name) {
-  berth_error err = {BERTH_OK, ""};
-  size_t size;
-  for (uint32_t i = 0; i < self->n_in; i++) {
-    void *data;
-    const py_port *port = &self->in[i];
-    if (PyUnicode_Compare(name, port->name) != 0) continue;
-    if (berth_session_input_data(self->session, i, &data, &size, &err) != BERTH_OK) return (py_tensor *)py_fail(&err);
-    return py_tensor_view(data, port->type, port->rank, port->dim, NULL, 0);
+PyObject *py_session_read(PyObject *object, PyObject *name) {
+  PyObject *array = NULL;
+  run_call c;
+  run_start(&c, object);
+  if (py_session_enter(c.self) < 0) return NULL;
+  run_result *r = &c.results[0];
+  r->array = NULL;
+  r->has_buffer = 0;
+  if (py_session_need(c.self) == 0 && py_session_find_output(c.self, name, &r->index) == 0) {
+    c.n_results = 1;
+    if (run_read_bounded(&c) == 0) array = Py_NewRef(r->array);
   }
-  for (uint32_t i = 0; i < self->n_out; i++) {
-    const void *data;
-    uint32_t rank;
-    int64_t dim[BERTH_MAX_RANK];
-    if (PyUnicode_Compare(name, self->out[i].name) != 0) continue;
-    if (berth_session_output_data(self->session, i, &data, &size, &err) != BERTH_OK ||
-        berth_session_output_shape(self->session, i, &rank, dim, &err) != BERTH_OK)
-      return (py_tensor *)py_fail(&err);
-    return py_tensor_view((void *)(uintptr_t)data, self->out[i].type, rank, dim, NULL, 1);
-  }
-  return (py_tensor *)py_invalid("graph '%s' has no input or output '%s'", berth_graph_name(self->graph->graph),
-                                 PyUnicode_AsUTF8AndSize(name, NULL));
-}
-
-PyObject *py_session_view(PyObject *object, PyObject *name) {
-  py_session *self = (py_session *)object;
-  if (!PyUnicode_Check(name) || PyUnicode_AsUTF8AndSize(name, NULL) == NULL) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "the name of an input or output is a str");
-    return NULL;
-  }
-  if (py_session_enter(self) < 0) return NULL;
-  py_tensor *view = py_session_need(self) < 0 ? NULL : run_view_of(self, name);
-  if (view != NULL) {
-    Py_INCREF(PY_OBJECT(self));
-    view->session = self;
-    self->n_views++;
-  }
-  py_guard_leave(&self->guard);
-  return (PyObject *)view;
+  py_guard_leave(&c.self->guard);
+  run_release(&c);
+  return array;
 }

@@ -380,7 +380,13 @@ static PyMethodDef session_methods[] = {
     {"execute", py_session_execute, METH_NOARGS,
      "execute()\n\nRuns on what the inputs hold, and leaves the outputs where they are: see view."},
     {"view", py_session_view, METH_O,
-     "view(name) -> Tensor\n\nAn input or output where it lies in the arena, without a copy."},
+     "view(name) -> Tensor\n\nAn input or output where it lies in the arena, without a copy: in memory of the host, or "
+     "of\nCUDA, which DLPack shows to others."},
+    {"feed", py_session_feed, METH_O, "feed(input_feed)\n\nWrites the inputs, as run does, and does not run."},
+    {"read", py_session_read, METH_O, "read(name) -> array\n\nA copy of an output of the last run, wherever it lies."},
+    {"read_into", py_session_read_into, METH_VARARGS,
+     "read_into(name, place)\n\nCopies an output into memory that is there: an array in C order, or anything on a GPU "
+     "of\nCUDA that has DLPack."},
     {"bind", session_bind, METH_O, "bind(dims)\n\nMakes these extents of the named dimensions current."},
     {"close", session_close, METH_NOARGS, "close()\n\nGives the arena back. Fails while a view of it is alive."},
     {"cancel", session_cancel, METH_NOARGS,

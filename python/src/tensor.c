@@ -11,7 +11,7 @@ static py_tensor *tensor_alloc(berth_type type, uint32_t rank, const int64_t *di
   if (self == NULL) return NULL;
   memset((char *)self + sizeof(PyObject), 0, sizeof *self - sizeof(PyObject));
   self->type = type;
-  self->device = 1;                 /* the CPU */
+  self->device = PY_ON_HOST;
   if (berth_type_size(type) == 0) { /* blocks are shown as bytes */
     uint64_t count = 1;
     for (uint32_t i = 0; i < rank; i++) count *= (uint64_t)dim[i];
@@ -50,6 +50,28 @@ py_tensor *py_tensor_view(void *data, berth_type type, uint32_t rank, const int6
   self->data = data;
   self->is_readonly = is_readonly;
   return self;
+}
+
+PyObject *py_tensor_at(PyObject *module, PyObject *args) {
+  PyObject *name, *extents;
+  unsigned long long address;
+  int on_cuda, index;
+  berth_type type;
+  berth_shape shape;
+  int64_t dim[BERTH_MAX_RANK];
+  (void)module;
+  if (!PyArg_ParseTuple(args, "KpiOO", &address, &on_cuda, &index, &name, &extents)) return NULL;
+  if (py_type_from(name, &type) < 0 || py_shape_from(extents, &shape) < 0) return NULL;
+  for (uint32_t i = 0; i < shape.rank; i++) {
+    if (shape.dim[i].name != NULL || shape.dim[i].extent < 0)
+      return py_invalid("the shape of memory at an address is made of extents that are not negative");
+    dim[i] = shape.dim[i].extent;
+  }
+  py_tensor *self = py_tensor_view((void *)(uintptr_t)address, type, shape.rank, dim, NULL, 0);
+  if (self == NULL) return NULL;
+  self->device = on_cuda ? PY_ON_CUDA : PY_ON_HOST;
+  self->device_id = index;
+  return (PyObject *)self;
 }
 
 PyObject *py_tensor_array(py_tensor *tensor) {
@@ -96,7 +118,7 @@ static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
   py_tensor *self = (py_tensor *)object;
   view->obj = NULL;
   if (tensor_is_dead(self)) return -1;
-  if (self->device != 1) {
+  if (self->device != PY_ON_HOST) {
     PyErr_SetString(PyExc_BufferError, "the tensor is not in memory that the host can address; use DLPack");
     return -1;
   }
@@ -174,6 +196,11 @@ static PyObject *tensor_nbytes(PyObject *object, void *unused) {
   return PyLong_FromUnsignedLongLong(((py_tensor *)object)->size);
 }
 
+static PyObject *tensor_address(PyObject *object, void *unused) {
+  (void)unused;
+  return PyLong_FromVoidPtr(((py_tensor *)object)->data);
+}
+
 static PyObject *tensor_readonly(PyObject *object, void *unused) {
   (void)unused;
   return PyBool_FromLong(((py_tensor *)object)->is_readonly);
@@ -202,6 +229,7 @@ static PyGetSetDef tensor_getters[] = {
     {"strides", tensor_strides, NULL, "Bytes from one element to the next along each axis.", NULL},
     {"type", tensor_type, NULL, "Its element type: \"f32\". Elements of bf16 are shown as their bits, uint16.", NULL},
     {"nbytes", tensor_nbytes, NULL, "How many bytes its elements have.", NULL},
+    {"address", tensor_address, NULL, "Where its first element lies, on its device.", NULL},
     {"readonly", tensor_readonly, NULL, "True for outputs: only a run writes them.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 

@@ -419,3 +419,72 @@ berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type
 void *berth_arena_data(berth_arena *arena) {
   return arena->device->host != NULL ? arena->device->host(arena->block) : NULL;
 }
+
+/* ---- Memory that other libraries address as well ---- */
+
+/* Where the block lies. */
+static berth_status arena_block_memory(const berth_arena *arena, berth_memory *out, berth_error *err) {
+  *out = (berth_memory)BERTH_MEMORY_INIT;
+  if (arena->device->memory != NULL) return arena->device->memory(arena->block, out, err);
+  out->address = (uint64_t)(uintptr_t)(arena->device->host != NULL ? arena->device->host(arena->block) : NULL);
+  if (out->address != 0 || arena->size == 0) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "the memory of device '%s' has no address that others could use; use read and write",
+                     arena->device->name);
+}
+
+static berth_status arena_want_type(const slot *s, berth_value value, berth_type type, berth_error *err) {
+  if (type == s->storage.type) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED, "value %u is %s, and lies in the arena as %s: use read and write", value,
+                     berth_type_name(type), berth_type_name(s->storage.type));
+}
+
+berth_status berth__arena_memory(const berth_arena *arena, berth_value value, berth_type type, berth_memory *out,
+                                 berth_error *err) {
+  const slot *s = NULL;
+  BERTH__TRY(find_slot(arena, value, &s, err));
+  BERTH__TRY(want_no_gaps(s, value, err));
+  BERTH__TRY(arena_want_type(s, value, type, err));
+  BERTH__TRY(arena_block_memory(arena, out, err));
+  out->address += s->offset;
+  out->size = s->size;
+  return BERTH_OK;
+}
+
+/* The device copies from and to such memory. */
+static berth_status arena_can_reach(const berth_arena *arena, const berth_memory *memory, berth_error *err) {
+  berth_memory own;
+  BERTH__TRY(arena_block_memory(arena, &own, err));
+  if (own.kind != memory->kind)
+    return berth__fail(err, BERTH_UNSUPPORTED, "device '%s' cannot address the memory that is given: it is %s",
+                       arena->device->name, memory->kind == BERTH_MEMORY_CUDA ? "that of a GPU" : "not that of a GPU");
+  if (own.index == memory->index) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED, "the memory that is given is that of GPU %u, and the arena lies on GPU %u",
+                     memory->index, own.index);
+}
+
+berth_status berth__arena_write_memory(berth_arena *arena, berth_value value, const berth_memory *src,
+                                       berth_error *err) {
+  const slot *s = NULL;
+  BERTH__TRY(find_slot(arena, value, &s, err));
+  BERTH__TRY(arena_want_type(s, value, s->type, err));
+  BERTH__TRY(arena_can_reach(arena, src, err));
+  for (uint64_t done = 0, count; done < src->size; done += count) {
+    const uint64_t at = find_run(s, done, src->size - done, &count);
+    BERTH__TRY(arena->device->write_memory(arena->block, at, src->address + done, count, err));
+  }
+  return BERTH_OK;
+}
+
+berth_status berth__arena_read_memory(const berth_arena *arena, berth_value value, const berth_memory *dst,
+                                      berth_error *err) {
+  const slot *s = NULL;
+  BERTH__TRY(find_slot(arena, value, &s, err));
+  BERTH__TRY(arena_want_type(s, value, s->type, err));
+  BERTH__TRY(arena_can_reach(arena, dst, err));
+  for (uint64_t done = 0, count; done < dst->size; done += count) {
+    const uint64_t at = find_run(s, done, dst->size - done, &count);
+    BERTH__TRY(arena->device->read_memory(arena->block, at, dst->address + done, count, err));
+  }
+  return BERTH_OK;
+}

@@ -24,6 +24,15 @@ void berth__arena_address(berth_arena *arena, const berth__slots *slots);
 berth_status berth__arena_put(berth_arena *arena, berth_value value, uint64_t offset, const void *src, uint64_t size,
                               berth_error *err);
 berth_status berth__arena_get(const berth_arena *arena, berth_value value, void *dst, uint64_t size, berth_error *err);
+/* Where a value lies, for other libraries that can address the memory; `type` must be what the arena holds. */
+berth_status berth__arena_memory(const berth_arena *arena, berth_value value, berth_type type, berth_memory *out,
+                                 berth_error *err);
+/* All of a value from and to memory of a GPU. Where the arena holds its elements in another type, or the memory is not
+ * what its device can reach, that is an error. */
+berth_status berth__arena_write_memory(berth_arena *arena, berth_value value, const berth_memory *src,
+                                       berth_error *err);
+berth_status berth__arena_read_memory(const berth_arena *arena, berth_value value, const berth_memory *dst,
+                                      berth_error *err);
 berth__block *berth__arena_block(berth_arena *arena);
 
 #endif

@@ -56,6 +56,13 @@ typedef struct berth__device {
                        uint64_t size, berth_error *err);
   berth_status (*fill)(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
   void *(*host)(berth__block *block); /* optional: the bytes, where the host sees them */
+  /* Optional, for memory that the host does not see but other libraries may: where the block lies, when nothing is
+   * under way on it any more; and copies from and to such memory, of the same kind and index, which are over when they
+   * return. */
+  berth_status (*memory)(const berth__block *block, berth_memory *out, berth_error *err);
+  berth_status (*write_memory)(berth__block *block, uint64_t offset, uint64_t src, uint64_t size, berth_error *err);
+  berth_status (*read_memory)(const berth__block *block, uint64_t offset, uint64_t dst, uint64_t size,
+                              berth_error *err);
 
   /* The plan outlives the program. checked: poison dead bytes, and verify after every step. */
   berth_status (*program_create)(berth__engine *engine, const berth_plan *plan, bool checked, berth__program **out,

@@ -1,4 +1,5 @@
 /* Weights in, inputs in, outputs out, run. */
+#include "base/desc.h"
 #include "session/session.h"
 
 /* In the current binding. */
@@ -225,4 +226,77 @@ berth_status berth_session_output_data(berth_session *session, uint32_t output, 
   BERTH__TRY(outside_data(session, output, value, data, err));
   *size = (size_t)true_size(session, value);
   return BERTH_OK;
+}
+
+/* ---- Memory that other libraries address as well ---- */
+
+/* Where a value outside the arena lies: in memory of the host. */
+static berth_memory session_io_host(const void *data, uint64_t size) {
+  berth_memory memory = BERTH_MEMORY_INIT;
+  memory.address = (uint64_t)(uintptr_t)data;
+  memory.size = size;
+  return memory;
+}
+
+static berth_status session_io_memory(berth_session *session, berth_value value, berth_memory *out, berth_error *err) {
+  berth_memory memory;
+  BERTH__TRY(berth__arena_memory(session->arena, value, bound_value(session, value)->type, &memory, err));
+  memory.size = true_size(session, value);
+  return BERTH__RESULT_WRITE(out, &memory, "berth_memory", err);
+}
+
+berth_status berth_session_input_memory(berth_session *session, uint32_t input, berth_memory *out, berth_error *err) {
+  berth_value value = BERTH_VALUE_NONE;
+  BERTH__TRY(berth__result_check(out, "berth_memory", err));
+  BERTH__TRY(session_io_input_at(session, input, &value, err));
+  if (!berth__session_in_arena(session, value))
+    return berth__fail(err, BERTH_INVALID, "input '%s' is planned outside the arena",
+                       session->graph->values[value].name);
+  return session_io_memory(session, value, out, err);
+}
+
+berth_status berth_session_output_memory(berth_session *session, uint32_t output, berth_memory *out, berth_error *err) {
+  berth_value value = BERTH_VALUE_NONE;
+  const void *data = NULL;
+  BERTH__TRY(berth__result_check(out, "berth_memory", err));
+  BERTH__TRY(session_io_output_at(session, output, &value, err));
+  if (berth__session_in_arena(session, value)) return session_io_memory(session, value, out, err);
+  BERTH__TRY(outside_data(session, output, value, &data, err));
+  const berth_memory memory = session_io_host(data, true_size(session, value));
+  return BERTH__RESULT_WRITE(out, &memory, "berth_memory", err);
+}
+
+static berth_status session_io_given(const berth_memory *given, berth_memory *out, berth_error *err) {
+  *out = (berth_memory)BERTH_MEMORY_INIT;
+  if (given == NULL) return berth__fail(err, BERTH_INVALID, "the memory is NULL");
+  BERTH__TRY(BERTH__DESC_COPY(out, given, "berth_memory", err));
+  if (out->kind == BERTH_MEMORY_HOST || out->kind == BERTH_MEMORY_CUDA) return BERTH_OK;
+  return berth__fail(err, BERTH_INVALID, "there is no memory of kind %d", (int)out->kind);
+}
+
+berth_status berth_session_write_memory(berth_session *session, uint32_t input, const berth_memory *src,
+                                        berth_error *err) {
+  berth_value value = BERTH_VALUE_NONE;
+  berth_memory from;
+  BERTH__TRY(session_io_given(src, &from, err));
+  BERTH__TRY(session_io_input_at(session, input, &value, err));
+  if (from.kind == BERTH_MEMORY_HOST)
+    return session_io_write_input(session, value, (const void *)(uintptr_t)from.address, (size_t)from.size, err);
+  BERTH__TRY(
+      session_io_check_size(session, "input", value, (const void *)(uintptr_t)from.address, (size_t)from.size, err));
+  return berth__arena_write_memory(session->arena, value, &from, err);
+}
+
+berth_status berth_session_read_memory(berth_session *session, uint32_t output, const berth_memory *dst,
+                                       berth_error *err) {
+  berth_value value = BERTH_VALUE_NONE;
+  berth_memory to;
+  BERTH__TRY(session_io_given(dst, &to, err));
+  if (to.kind == BERTH_MEMORY_HOST)
+    return berth_session_read_at(session, output, (void *)(uintptr_t)to.address, (size_t)to.size, err);
+  BERTH__TRY(session_io_output_at(session, output, &value, err));
+  size_t size = (size_t)to.size;
+  BERTH__TRY(check_room(session, value, (const void *)(uintptr_t)to.address, &size, err));
+  to.size = size;
+  return berth__arena_read_memory(session->arena, value, &to, err);
 }

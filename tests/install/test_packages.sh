@@ -152,4 +152,48 @@ if [ -n "${BERTH_TEST_SLOW-}" ] && (chroot / true || unshare -r chroot / true) 2
 else
   skip_test "the static program" "make check-slow does that, where chroot is allowed: it compiles everything"
 fi
+
+# ---- Everything above, in systems that have nothing else ----
+
+system() { # SUITE PACKAGES: Debian's smallest system of that release, in $work/SUITE
+  debootstrap --variant=minbase ${2:+--include=$2} "$1" "$work/$1" >"$work/$1.log" 2>&1 || { tail -n 5 "$work/$1.log"; return 1; }
+}
+there() { # SUITE COMMAND...
+  local suite=$1
+  shift
+  chroot "$work/$suite" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"
+}
+static_there() { # SUITE: the archive, unpacked in it
+  mkdir -p "$work/$1/opt/berth" && tar -C "$work/$1/opt/berth" --strip-components=1 -xzf "$work"/dist/berth-*.tar.gz &&
+    there "$1" /opt/berth/berth run --json && there "$1" /opt/berth/berth generate /opt/tale.gguf -p Once -n 5
+}
+debs_there() { # SUITE: dpkg is asked whether what they depend on is there
+  cp "$work"/debs/*.deb "$work/$1/tmp/" && there "$1" sh -c 'dpkg -i /tmp/*.deb' && there "$1" berth run --json &&
+    there "$1" berth generate /opt/tale.gguf -p Once -n 5
+}
+wheel_there() { # SUITE
+  cp "$work"/wheels/*.whl "$work/$1/tmp/" && printf '%s\n' "$use_python" >"$work/$1/tmp/use.py" &&
+    there "$1" python3 -m venv /opt/venv &&
+    there "$1" sh -c '/opt/venv/bin/pip install -q --no-index --disable-pip-version-check /tmp/*.whl' &&
+    [ "$(there "$1" /opt/venv/bin/python /tmp/use.py)" = "$version" ]
+}
+try_system() { # SUITE PACKAGES WHAT...
+  local suite=$1 packages=$2 what
+  shift 2
+  if ! system "$suite" "$packages"; then
+    skip_test "a system of $suite" "debootstrap could not make one: no network, or the release is gone"
+    return
+  fi
+  cp "$BERTH_SRC/examples/tale/tale.gguf" "$work/$suite/opt/"
+  for what; do check "$suite: the $what runs" "${what}_there" "$suite"; done
+}
+if [ -z "${BERTH_TEST_SLOW-}" ] || [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null; then
+  skip_test "clean systems" "make check-slow does that, as root, where debootstrap is installed"
+elif ! compgen -G "$work/dist/*.tar.gz" >/dev/null || ! compgen -G "$work/wheels/*.whl" >/dev/null || [ ! -d "$work/debs" ]; then
+  skip_test "clean systems" "the wheel, the Debian packages or the archive were not made"
+else
+  try_system bullseye "" static                            # the oldest that Debian's mirrors have
+  try_system bookworm python3-venv static debs wheel       # Python 3.11
+  try_system trixie python3-venv static debs wheel         # Python 3.13
+fi
 tap_done

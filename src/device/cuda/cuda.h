@@ -39,6 +39,7 @@ struct berth__engine {
   const berth__cu_calls *cu;
   char name[BERTH__CUDA_NAME];
   berth__cu_device device;
+  uint32_t ordinal;          /* of the device, as the driver counts */
   uint64_t memory;           /* bytes that it has */
   double timeout;            /* for one wait, in ms */
   berth__cu_context context; /* the device's primary one, with the first block or program; NULL: not so far */
@@ -115,6 +116,11 @@ berth_status berth__cuda_write(berth__block *block, uint64_t offset, const void 
 berth_status berth__cuda_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
 berth_status berth__cuda_copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
                               uint64_t size, berth_error *err);
+berth_status berth__cuda_memory(const berth__block *block, berth_memory *out, berth_error *err);
+berth_status berth__cuda_write_memory(berth__block *block, uint64_t offset, uint64_t src, uint64_t size,
+                                      berth_error *err);
+berth_status berth__cuda_read_memory(const berth__block *block, uint64_t offset, uint64_t dst, uint64_t size,
+                                     berth_error *err);
 berth_status berth__cuda_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
 
 /* ---- graph.c ---- */

@@ -17,6 +17,7 @@
 typedef struct found {
   const berth__cu_calls *cu;
   berth__cu_device devices[BERTH__CUDA_MAX_DEVICES];
+  uint32_t ordinals[BERTH__CUDA_MAX_DEVICES]; /* as the driver counts, those that cannot be had included */
   char names[BERTH__CUDA_MAX_DEVICES][BERTH__CUDA_NAME];
   uint32_t n;
 } found;
@@ -36,6 +37,7 @@ static bool cuda_engine_find(const berth_context *ctx, found *out, char reason[B
   for (int i = 0; i < n && out->n < BERTH__CUDA_MAX_DEVICES; i++) {
     char *name = out->names[out->n];
     if (out->cu->DeviceGet(&out->devices[out->n], i) != BERTH__CU_SUCCESS) continue;
+    out->ordinals[out->n] = (uint32_t)i;
     name[0] = '\0';
     (void)out->cu->DeviceGetName(name, BERTH__CUDA_NAME, out->devices[out->n]);
     name[BERTH__CUDA_NAME - 1] = '\0';
@@ -147,6 +149,7 @@ static berth_status cuda_engine_open(berth__engine *engine, const char *which, b
                        which, f.n);
   engine->cu = f.cu;
   engine->device = f.devices[index];
+  engine->ordinal = f.ordinals[index];
   memcpy(engine->name, f.names[index], sizeof engine->name);
   cuda_engine_read_properties(engine);
   berth__cuda_compiler_start(&engine->compiler, engine->core.ctx, capability(f.cu, engine->device));

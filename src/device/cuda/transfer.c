@@ -131,3 +131,45 @@ berth_status berth__cuda_fill(berth__block *block, uint64_t offset, uint64_t siz
   berth__cuda_leave(engine);
   return status;
 }
+
+/* ---- Memory of others, in the same context ---- */
+
+berth_status berth__cuda_memory(const berth__block *block, berth_memory *out, berth_error *err) {
+  berth__engine *engine = block->engine;
+  out->kind = BERTH_MEMORY_CUDA;
+  out->index = engine->ordinal;
+  out->address = block->base;
+  BERTH__TRY(berth__cuda_enter(engine, err));
+  const berth_status status = berth__cuda_wait(engine, NULL, "clearing and writing its memory", err);
+  berth__cuda_leave(engine);
+  return status;
+}
+
+/* The engine's stream does not wait for the default one, on which others work. */
+static berth_status cuda_transfer_after_others(berth__engine *engine, berth_error *err) {
+  berth__cuda_lane *lane = &engine->staging.down[0];
+  BERTH__TRY(berth__cuda_lane_wait(engine, lane, err));
+  BERTH__TRY(berth__cuda_check(engine, engine->cu->EventRecord(lane->event, NULL), doing, err));
+  return berth__cuda_wait(engine, lane->event, doing, err);
+}
+
+static berth_status cuda_transfer_direct(berth__engine *engine, berth__cu_address dst, berth__cu_address src,
+                                         uint64_t size, berth_error *err) {
+  BERTH__TRY(berth__cuda_enter(engine, err));
+  berth_status status = cuda_transfer_after_others(engine, err);
+  if (status == BERTH_OK)
+    status = berth__cuda_check(engine, engine->cu->MemcpyDtoDAsync(dst, src, (size_t)size, engine->stream), doing, err);
+  if (status == BERTH_OK) status = berth__cuda_wait(engine, NULL, doing, err);
+  berth__cuda_leave(engine);
+  return status;
+}
+
+berth_status berth__cuda_write_memory(berth__block *block, uint64_t offset, uint64_t src, uint64_t size,
+                                      berth_error *err) {
+  return cuda_transfer_direct(block->engine, block->base + offset, src, size, err);
+}
+
+berth_status berth__cuda_read_memory(const berth__block *block, uint64_t offset, uint64_t dst, uint64_t size,
+                                     berth_error *err) {
+  return cuda_transfer_direct(block->engine, dst, block->base + offset, size, err);
+}

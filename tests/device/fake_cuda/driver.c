@@ -372,6 +372,12 @@ EXPORT int cuEventDestroy_v2(berth__cu_event event) { return unmake(event); }
 
 EXPORT int cuEventRecord(berth__cu_event event, berth__cu_stream stream) {
   IN_CONTEXT();
+  if (stream == NULL) { /* the default stream, on which others work: nothing is on its way there */
+    fake_cuda_state.default_events++;
+    event->is_on_way = false;
+    event->has_come = true;
+    return 0;
+  }
   event->stream = stream;
   event->has_come = false;
   event->is_on_way = true;

@@ -18,21 +18,22 @@
 #include <stdint.h>
 
 typedef struct fake_cuda {
-  _Atomic uint64_t calls;     /* that may fail, so far */
-  _Atomic uint64_t fail_at;   /* 1: the next one fails, 2: the one after it, ...; 0: none. Counts down */
-  _Atomic int fail_with;      /* the result of that call */
-  _Atomic uint64_t failed;    /* calls that were made to fail */
-  char failed_call[40];       /* the last of them */
-  char architecture[40];      /* the last that was compiled for: "sm_90" */
-  _Atomic uint64_t made;      /* objects and allocations so far */
-  _Atomic int64_t live;       /* of them */
-  _Atomic uint64_t compiled;  /* programs so far */
-  _Atomic uint64_t launches;  /* of graphs so far */
-  _Atomic uint64_t memory;    /* bytes that a GPU has */
-  _Atomic int hangs;          /* streams do not end */
-  _Atomic int refuses_source; /* no program compiles */
-  _Atomic int wrong_barriers; /* some threads of a group came to a barrier, and others did not */
-  _Atomic int current;        /* contexts that are pushed and not popped */
+  _Atomic uint64_t calls;          /* that may fail, so far */
+  _Atomic uint64_t fail_at;        /* 1: the next one fails, 2: the one after it, ...; 0: none. Counts down */
+  _Atomic int fail_with;           /* the result of that call */
+  _Atomic uint64_t failed;         /* calls that were made to fail */
+  char failed_call[40];            /* the last of them */
+  char architecture[40];           /* the last that was compiled for: "sm_90" */
+  _Atomic uint64_t made;           /* objects and allocations so far */
+  _Atomic int64_t live;            /* of them */
+  _Atomic uint64_t compiled;       /* programs so far */
+  _Atomic uint64_t launches;       /* of graphs so far */
+  _Atomic uint64_t memory;         /* bytes that a GPU has */
+  _Atomic int hangs;               /* streams do not end */
+  _Atomic int refuses_source;      /* no program compiles */
+  _Atomic int wrong_barriers;      /* some threads of a group came to a barrier, and others did not */
+  _Atomic int current;             /* contexts that are pushed and not popped */
+  _Atomic uint64_t default_events; /* recorded on the default stream so far */
 } fake_cuda;
 
 /* Found with dlsym: "fake_cuda_state". */
