@@ -76,15 +76,16 @@ struct berth__pool {
 #define SHORT_MS 0.06              /* what this thread does alone while another one wakes up, and some more */
 #define LONG_MS 2.0                /* from here on help always pays */
 #define CALL_MS 0.03               /* of a burst are worth calling a thread for */
-#define PATIENCE 2        /* a burst that does better alone wakes somebody when it takes so many times as long */
-#define GAIN 0.95         /* of its time is worth the work of others */
-#define FIRST_TRIES 4     /* bursts after pauses that take turns: alone, with help */
-#define TRY_AGAIN 32      /* such bursts until the other way is tried */
-#define STEADY_TRIES 8    /* bursts in a row that try a way, of those that follow each other */
-#define STEADY_SETTLING 2 /* of them do not count: threads are waking up */
-#define STEADY_AGAIN 256  /* such bursts until the other way is tried */
-#define AWAKE_SHARE 4     /* of a grain is enough for a thread that is awake */
-#define LOOKS 4000        /* for the next job, before a worker sleeps: some tens of microseconds */
+#define PATIENCE 2    /* a burst that does better alone wakes somebody when it takes so many times as long */
+#define GAIN 0.95     /* of its time is worth the work of others */
+#define FIRST_TRIES 4 /* bursts after pauses that take turns: alone, with help */
+#define TRY_AGAIN 32  /* such bursts until the other way is tried */
+#define STEADY_ROW (STEADY_SETTLING + BERTH__STEADY_TAKEN) /* bursts that follow each other and go the same way */
+#define STEADY_SETTLING 2                                  /* of a row do not count: threads are waking up */
+#define STEADY_FIRST 4                                     /* rows that take turns: alone, shared */
+#define STEADY_AGAIN 32                                    /* rows, of which the last tries the other way */
+#define AWAKE_SHARE 4                                      /* of a grain is enough for a thread that is awake */
+#define LOOKS 4000 /* for the next job, before a worker sleeps: some tens of microseconds */
 
 static inline void pause_a_moment(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -305,11 +306,17 @@ static bool wants_help(const berth__burst *burst) {
   return is_better_alone(burst->alone_ms, burst->helped_ms) == tries;
 }
 
-/* Whether small jobs are shared where bursts follow each other: first not, then so, then whichever takes less. */
+/* Whether a burst that follows another one tries a way to see what it takes. */
+static bool steady_is_try(const berth__burst *burst) {
+  const uint32_t row = burst->steady_count / STEADY_ROW;
+  return row < STEADY_FIRST || row % STEADY_AGAIN == STEADY_AGAIN - 1;
+}
+
+/* Whether small jobs are shared where bursts follow each other: both ways by turns, then whichever takes less. */
 static bool wants_shares(const berth__burst *burst) {
-  if (burst->steady_count < 2 * STEADY_TRIES) return burst->steady_count >= STEADY_TRIES;
-  const bool tries = burst->steady_count % STEADY_AGAIN >= STEADY_AGAIN - STEADY_TRIES;
-  return is_better_alone(burst->steady_ms[0], burst->steady_ms[1]) == tries;
+  const uint32_t row = burst->steady_count / STEADY_ROW;
+  if (row < STEADY_FIRST) return row % 2 == 1;
+  return is_better_alone(burst->steady_ms[0], burst->steady_ms[1]) == steady_is_try(burst);
 }
 
 static double patience_for(const berth__burst *burst) {
@@ -347,9 +354,31 @@ static double blend(double known, double took) {
   return known + ((took < least ? least : took > most ? most : took) - known) / 8;
 }
 
-static void note_steady(berth__burst *burst, bool shares_small, double took) {
-  const uint32_t at = burst->steady_count++ % STEADY_TRIES; /* within a row of tries, which begin at multiples */
-  if (at >= STEADY_SETTLING) burst->steady_ms[shares_small] = blend(burst->steady_ms[shares_small], took);
+/* What a row took, by its median: one burst that another program held up says nothing. The clock of a processor comes
+ * and goes with what its neighbours do, so what counts is how the two ways compare: where a row shows that the usual
+ * one has become faster or slower, so has the other. */
+static void note_steady_row(berth__burst *burst, bool shared, double took) {
+  double *known = &burst->steady_ms[shared];
+  if (*known <= 0) {
+    *known = took;
+  } else if (steady_is_try(burst)) {
+    *known += (took - *known) / 2;
+  } else {
+    burst->steady_ms[!shared] *= took / *known;
+    *known = took;
+  }
+}
+
+static void note_steady(berth__burst *burst, bool shared, double took) {
+  const uint32_t at = burst->steady_count % STEADY_ROW;
+  double *sorted = burst->steady_took;
+  if (at >= STEADY_SETTLING) {
+    uint32_t i = at - STEADY_SETTLING;
+    for (; i > 0 && sorted[i - 1] > took; i--) sorted[i] = sorted[i - 1];
+    sorted[i] = took;
+  }
+  if (at == STEADY_ROW - 1) note_steady_row(burst, shared, sorted[(BERTH__STEADY_TAKEN - 1) / 2]);
+  burst->steady_count++;
 }
 
 /* With help it takes at least its share of what it would take alone: a burst that was held up once by something else is

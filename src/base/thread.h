@@ -44,6 +44,8 @@ typedef struct berth__work {
 } berth__work;
 void berth__pool_run_work(berth__pool *pool, const berth__work *work, berth__range_fn fn, void *user);
 
+#define BERTH__STEADY_TAKEN 6 /* bursts of a row whose median counts */
+
 /* What is known of a burst from those before it: what it took of late, after a pause and right after another one. */
 typedef struct berth__burst {
   double alone_ms;       /* what it takes this thread alone; a guess at first */
@@ -51,6 +53,7 @@ typedef struct berth__burst {
   uint32_t count;        /* of those that came after a pause */
   double steady_ms[2];   /* right after another one: small jobs by this thread alone, or shared; 0: not known yet */
   uint32_t steady_count; /* of those */
+  double steady_took[BERTH__STEADY_TAKEN]; /* those of this row, sorted */
 } berth__burst;
 
 /* A burst: runs follow each other closely, and small ones wake nobody; unless bursts do so too, when threads that were

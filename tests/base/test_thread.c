@@ -238,6 +238,33 @@ static void bursts_in_a_row_find_out_whether_sharing_pays(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* The last of a row, whose other bursts took 1 ms: what counts is the median, and when the usual way has become faster
+ * or slower, so has the other. */
+static void one_slow_burst_of_a_row_decides_nothing(void **state) {
+  (void)state;
+  berth_context *ctx = test_context();
+  berth__pool *pool;
+  berth_error err;
+  bool was_seen = false;
+  const struct timespec while_held_up = {.tv_nsec = 5000000};
+  TEST_OK(berth__pool_create(ctx, 2, &pool, &err));
+  for (int i = 0; i < 20000 && !was_seen; i++) {
+    berth__burst burst = {.alone_ms = 0.01, .steady_ms = {3, 2}, .steady_count = 47, .steady_took = {1, 1, 1, 1, 1, 0}};
+    berth__pool_begin(pool, &(berth__burst){0});
+    berth__pool_end(pool, &(berth__burst){0});
+    berth__pool_begin(pool, &burst);
+    nanosleep(&while_held_up, NULL);
+    berth__pool_end(pool, &burst);
+    if (burst.steady_count != 48) continue; /* it was not right after the other one */
+    was_seen = true;
+    assert_true(burst.steady_ms[1] > 0.999 && burst.steady_ms[1] < 1.001);
+    assert_true(burst.steady_ms[0] > 1.499 && burst.steady_ms[0] < 1.501);
+  }
+  assert_true(was_seen);
+  berth__pool_destroy(pool);
+  berth_context_destroy(ctx);
+}
+
 /* Outside of a burst, and in one after a pause that does without help, a sleeper stays asleep. */
 static void small_work_after_a_pause_wakes_nobody(void **state) {
   (void)state;
@@ -534,6 +561,7 @@ int main(void) {
       cmocka_unit_test(threads_that_are_awake_get_smaller_pieces),
       cmocka_unit_test(small_work_is_shared_by_threads_that_are_awake),
       cmocka_unit_test(bursts_in_a_row_find_out_whether_sharing_pays),
+      cmocka_unit_test(one_slow_burst_of_a_row_decides_nothing),
       cmocka_unit_test(small_work_after_a_pause_wakes_nobody),
       cmocka_unit_test(bursts_that_help_speeds_up_call_others),
       cmocka_unit_test(both_ways_are_tried_at_first),
