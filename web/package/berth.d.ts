@@ -135,11 +135,43 @@ export interface PlanValue {
   readonly shares: string;
 }
 
+/** A step: a node of the network as it runs, after rewriting. */
+export interface PlanStep {
+  readonly op: string;
+  readonly name: string;
+  /** It only prepares weights: it runs before the first run, and not again. */
+  readonly once: boolean;
+  /** What runs it; "" where nothing does: its results are views. */
+  readonly kernel: string;
+  /** Names of values: operands ("" where an optional one is left out) and results. */
+  readonly in: readonly string[];
+  readonly out: readonly string[];
+  /** Arithmetic operations, and bytes read and written. */
+  readonly flops: number;
+  readonly bytes: number;
+}
+
+/** A node as the file has it, in berth's ops. */
+export interface GraphNode {
+  readonly name: string;
+  readonly op: string;
+  readonly in: readonly string[];
+  readonly out: readonly string[];
+  readonly attrs: Readonly<Record<string, number | string | null | readonly (number | string | null)[]>>;
+}
+
+/** What a run did, step by step. */
+export interface Trace {
+  /** Milliseconds of each step; null: it ran no kernel, or runs once. */
+  readonly steps: readonly (number | null)[];
+  /** What steps made: the first elements of each value. */
+  readonly tensors: readonly (Tensor & { readonly name: string; readonly step: number })[];
+}
+
 export interface Plan {
   readonly report: PlanReport;
   readonly values: readonly PlanValue[];
-  /** The op of each step. */
-  readonly steps: readonly { readonly op: string; readonly name: string }[];
+  readonly steps: readonly PlanStep[];
   /** The packing picture. */
   svg(): string;
 }
@@ -156,6 +188,10 @@ export interface Model {
   /** Makes an input a constant, and no input any more. Sessions that there are stay as they are. */
   fix(name: string, value: Tensor): Promise<void>;
   plan(options?: PlanOptions): Promise<Plan>;
+  /** A plan as text: a table, MiniMalloc's CSV, the picture, or a page of its own with picture and table. */
+  report(kind: 'text' | 'csv' | 'svg' | 'html', options?: PlanOptions): Promise<string>;
+  /** The graph: nodes in an order in which they can run, and every value. */
+  nodes(): Promise<{ readonly nodes: readonly GraphNode[]; readonly values: readonly TensorInfo[] }>;
   /** Plans, takes the block, compiles: what is left is `run`. */
   session(options?: PlanOptions): Promise<Session>;
   close(): void;
@@ -169,6 +205,11 @@ export interface Session {
   readonly outputs: readonly TensorInfo[];
   /** Every input by its name. Numbers are taken as they are for the type: BigInt arrays for i64. */
   run(inputs: Record<string, TypedArray | readonly number[] | Tensor>): Promise<Record<string, Tensor>>;
+  /** Runs once and looks at every step, which takes longer. Of each value at most `elements` are kept (65536). */
+  trace(
+    inputs: Record<string, TypedArray | readonly number[] | Tensor>,
+    options?: { elements?: number },
+  ): Promise<Trace>;
   /** Milliseconds of the last run: writing, running and reading apart. */
   readonly timings: { write: number; run: number; read: number; total: number };
   /** Allocations that the library made in runs of this session: 0 after any number of them. WebGPU objects that live;

@@ -5,6 +5,8 @@ import { checkNames, countOf, toWrite, view } from './tensor.js';
 
 /* berth_plan_flag */
 const INPUTS_DIE = 1 << 3, F16_WEIGHTS = 1 << 13;
+/* berth_report_kind */
+const REPORTS = { text: 0, csv: 1, svg: 2, html: 3 };
 const DIM_SIZE = 16, EXTENT_AT = 8; // a berth_dim: a pointer, and 64 bits
 
 function checkOptions(dims, options) {
@@ -45,10 +47,12 @@ async function make(program, name, graph, options) {
   });
 }
 
+const reportOf = (program, plan, kind) => program.text(program.need(program.now('report', plan, REPORTS[kind])));
+
 /** A plan as data; the plan itself may be gone afterwards. */
 function describePlan(program, plan, { device = 'cpu', dims = {} }) {
   const { report, values, steps } = program.json(program.now('describe_plan', plan));
-  const picture = program.text(program.need(program.now('draw', plan)));
+  const picture = reportOf(program, plan, 'svg');
   return { report: { device, dims: { ...dims }, ...report }, values, steps, svg: () => picture };
 }
 
@@ -80,17 +84,33 @@ export class Model {
   }
 
   async plan(options = {}) {
+    return this.#planned(options, (program, plan) => describePlan(program, plan, options));
+  }
+
+  async report(kind, options = {}) {
+    if (!Object.hasOwn(REPORTS, kind))
+      throw new BerthError('INVALID', `there is no report '${kind}'; they are ${Object.keys(REPORTS).join(', ')}`);
+    return this.#planned(options, (program, plan) => reportOf(program, plan, kind));
+  }
+
+  /** What `look` sees of a plan, which is gone afterwards. */
+  async #planned(options, look) {
     const { program } = this.#handle;
     checkOptions(this.dims, options);
     return program.queue(async () => {
       listener(options.onProgress)({ stage: 'planning', done: 0, total: 0 });
       const plan = await make(program, 'plan', this.#handle.at, options);
       try {
-        return describePlan(program, plan, options);
+        return look(program, plan);
       } finally {
         program.now('plan_close', plan);
       }
     }, options.onProgress);
+  }
+
+  async nodes() {
+    const { program } = this.#handle;
+    return program.queue(() => program.json(program.now('describe_nodes', this.#handle.at)));
   }
 
   async session(options = {}) {
@@ -132,19 +152,53 @@ class Session {
   }
 
   async run(given) {
-    checkNames(this.inputs, given);
-    const elements = this.inputs.map((input) => toWrite(input, given[input.name]));
+    const elements = this.#elements(given);
     return this.#handle.program.queue(() => this.#run(elements));
   }
 
-  async #run(elements) {
-    const { program, at } = this.#handle, start = performance.now();
-    const allocations = program.now('allocations');
+  async trace(given, { elements: most = 65536 } = {}) {
+    if (!Number.isInteger(most) || most < 0 || most > 0xffff_ffff)
+      throw new BerthError('INVALID', `elements takes a whole number, not ${most}`);
+    const elements = this.#elements(given);
+    return this.#handle.program.queue(() => this.#trace(elements, most));
+  }
+
+  #elements(given) {
+    checkNames(this.inputs, given);
+    return this.inputs.map((input) => toWrite(input, given[input.name]));
+  }
+
+  async #write(elements) {
+    const { program, at } = this.#handle;
     elements.forEach((list, i) => {
       const { type } = this.inputs[i];
       view(type, program.memory.buffer, program.now('input', at, i), list.length).set(list);
     });
     program.need(await program.call('write', at));
+  }
+
+  async #trace(elements, most) {
+    const { program, at } = this.#handle;
+    await this.#write(elements);
+    try {
+      const { steps, tensors } = program.json(await program.call('trace', at, most));
+      return {
+        steps,
+        tensors: tensors.map(({ at: where, count, ...tensor }) => ({
+          ...tensor,
+          name: this.plan.steps[tensor.step].out[tensor.out],
+          data: view(tensor.type, program.memory.buffer, where, count).slice(),
+        })),
+      };
+    } finally {
+      program.now('trace_end');
+    }
+  }
+
+  async #run(elements) {
+    const { program, at } = this.#handle, start = performance.now();
+    const allocations = program.now('allocations');
+    await this.#write(elements);
     const written = performance.now();
     program.need(await program.call('run', at));
     const ran = performance.now();

@@ -4,7 +4,7 @@
  */
 import { load } from './package/berth.js';
 import { isText, seededWeights } from './worker/weights.js';
-import { runMany } from './worker/runs.js';
+import { inputsOf, runMany } from './worker/runs.js';
 import { converse, generatorOf } from './worker/talks.js';
 import { arrayOf, writer } from './common/types.js';
 
@@ -127,6 +127,18 @@ const kinds = {
     return { ...planOf(await model.plan(wanted)), inputs: model.inputs };
   },
 
+  async report({ model: handle, fixed, options, form }, onProgress) {
+    const [model, wanted] = await modelFor(get(models, handle, 'model'), fixed, options, onProgress);
+    return model.report(form, wanted);
+  },
+
+  nodes: ({ model }) => get(models, model, 'model').model.nodes(),
+
+  trace({ session: handle, inputs, elements }) {
+    const session = get(sessions, handle, 'session');
+    return session.trace(inputsOf(session, inputs), { elements });
+  },
+
   async picture({ model: handle, fixed, options }, onProgress) {
     const [model, wanted] = await modelFor(get(models, handle, 'model'), fixed, options, onProgress);
     return (await model.plan(wanted)).svg();
@@ -174,7 +186,7 @@ const kinds = {
 };
 
 function buffersOf(value) {
-  return (value?.outputs ?? []).filter((o) => o.data).map((o) => o.data.buffer);
+  return (value?.outputs ?? value?.tensors ?? []).filter((o) => o.data).map((o) => o.data.buffer);
 }
 
 async function answer(request) {

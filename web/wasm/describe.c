@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "exports.h"
+#include "work.h"
 
 static json text = JSON_INIT;
 
@@ -45,14 +46,23 @@ static const char *name_of(const berth_graph *graph, berth_value value) {
   return berth_graph_value(graph, value, &info, &web_error) == BERTH_OK ? info.name : "";
 }
 
+static void put_names(const char *key, const berth_graph *graph, const berth_value *values, uint32_t n) {
+  json_open_array(&text, key);
+  for (uint32_t i = 0; i < n; i++)
+    json_string(&text, NULL, values[i] != BERTH_VALUE_NONE ? name_of(graph, values[i]) : "");
+  json_close_array(&text);
+}
+
+static void put_dim(const berth_dim *dim) {
+  if (dim->name != NULL)
+    json_string(&text, NULL, dim->name);
+  else
+    json_int(&text, NULL, dim->extent);
+}
+
 static void put_shape(const berth_shape *shape) {
   json_open_array(&text, "shape");
-  for (uint32_t i = 0; i < shape->rank; i++) {
-    if (shape->dim[i].name != NULL)
-      json_string(&text, NULL, shape->dim[i].name);
-    else
-      json_int(&text, NULL, shape->dim[i].extent);
-  }
+  for (uint32_t i = 0; i < shape->rank; i++) put_dim(&shape->dim[i]);
   json_close_array(&text);
 }
 
@@ -96,6 +106,56 @@ const char *berth_web_describe(const web_graph *described) {
   }
   json_close_array(&text);
   json_uint(&text, "nNodes", berth_graph_n_nodes(graph));
+  json_close_object(&text);
+  return web_text_finish();
+}
+
+static void put_list(const berth_attr *attr) {
+  json_open_array(&text, attr->name);
+  for (uint32_t i = 0; i < attr->count; i++) {
+    if (attr->kind == BERTH_ATTR_INTS) json_int(&text, NULL, attr->ints[i]);
+    if (attr->kind == BERTH_ATTR_FLOATS) json_double(&text, NULL, attr->floats[i]);
+    if (attr->kind == BERTH_ATTR_DIMS) put_dim(&attr->dims[i]);
+  }
+  json_close_array(&text);
+}
+
+static void put_attr(const berth_attr *attr) {
+  switch (attr->kind) {
+    case BERTH_ATTR_INT: json_int(&text, attr->name, attr->i); break;
+    case BERTH_ATTR_FLOAT: json_double(&text, attr->name, attr->f); break;
+    case BERTH_ATTR_STRING: json_string(&text, attr->name, attr->s); break;
+    default: put_list(attr); break;
+  }
+}
+
+static bool put_node(const berth_graph *graph, uint32_t index) {
+  berth_node_info node = BERTH_NODE_INFO_INIT;
+  if (berth_graph_node(graph, index, &node, &web_error) != BERTH_OK) return false;
+  json_open_object(&text, NULL);
+  json_string(&text, "name", node.name);
+  json_string(&text, "op", node.op);
+  put_names("in", graph, node.in, node.n_in);
+  put_names("out", graph, node.out, node.n_out);
+  json_open_object(&text, "attrs");
+  for (uint32_t i = 0; i < node.n_attrs; i++) put_attr(&node.attrs[i]);
+  json_close_object(&text);
+  json_close_object(&text);
+  return true;
+}
+
+const char *berth_web_describe_nodes(const web_graph *described) {
+  const berth_graph *graph = web_graph_of(described);
+  web_text_begin();
+  json_open_object(&text, NULL);
+  json_open_array(&text, "nodes");
+  for (uint32_t i = 0; i < berth_graph_n_nodes(graph); i++)
+    if (!put_node(graph, i)) return NULL;
+  json_close_array(&text);
+  json_open_array(&text, "values");
+  for (berth_value v = 0; v < berth_graph_n_values(graph); v++)
+    if (!put_tensor(graph, v, NULL)) return NULL;
+  json_close_array(&text);
   json_close_object(&text);
   return web_text_finish();
 }
@@ -182,15 +242,36 @@ static bool put_scratch(const berth_plan *plan, uint32_t step) {
   return true;
 }
 
-static bool put_step(const berth_plan *plan, uint32_t step) {
+/* What a step reads and makes, what runs it, and how much that is. */
+static bool put_step(const berth_plan *plan, const berth_step_info *step) {
   berth_node_info node = BERTH_NODE_INFO_INIT;
   const berth_graph *graph = berth_plan_graph(plan);
-  if (berth_graph_node(graph, berth_plan_step_node(plan, step), &node, &web_error) != BERTH_OK) return false;
+  if (berth_graph_node(graph, step->node, &node, &web_error) != BERTH_OK) return false;
+  const work done = work_of_node(graph, &node);
   json_open_object(&text, NULL);
   json_string(&text, "op", node.op);
   json_string(&text, "name", node.name);
+  json_bool(&text, "once", step->is_prelude != 0);
+  json_string(&text, "kernel", step->kernel);
+  put_names("in", graph, node.in, node.n_in);
+  put_names("out", graph, node.out, node.n_out);
+  json_double(&text, "flops", done.flops);
+  json_uint(&text, "bytes", done.bytes);
   json_close_object(&text);
   return true;
+}
+
+static bool put_steps(const berth_plan *plan, uint32_t n) {
+  berth_step_info *steps = calloc((size_t)n + 1, sizeof *steps);
+  bool ok = steps != NULL;
+  if (!ok) web_error = (berth_error){.status = BERTH_NOMEM, .message = "there is no room for a description"};
+  if (ok) steps[0] = (berth_step_info)BERTH_STEP_INFO_INIT;
+  ok = ok && berth_plan_steps(plan, steps, n, &n, &web_error) == BERTH_OK;
+  json_open_array(&text, "steps");
+  for (uint32_t i = 0; ok && i < n; i++) ok = put_step(plan, &steps[i]);
+  json_close_array(&text);
+  free(steps);
+  return ok;
 }
 
 /* The names are those of `berth plan --json`. */
@@ -230,10 +311,7 @@ const char *berth_web_describe_plan(const berth_plan *plan) {
   for (uint32_t step = 0; step < info.n_steps; step++)
     if (!put_scratch(plan, step)) return NULL;
   json_close_array(&text);
-  json_open_array(&text, "steps");
-  for (uint32_t step = 0; step < info.n_steps; step++)
-    if (!put_step(plan, step)) return NULL;
-  json_close_array(&text);
+  if (!put_steps(plan, info.n_steps)) return NULL;
   json_close_object(&text);
   return web_text_finish();
 }
@@ -244,8 +322,8 @@ static berth_status append(void *user, const char *bytes, size_t size) {
   return text.failed ? BERTH_NOMEM : BERTH_OK;
 }
 
-const char *berth_web_draw(const berth_plan *plan) {
+const char *berth_web_report(const berth_plan *plan, uint32_t kind) {
   web_text_begin();
-  if (berth_plan_report(plan, BERTH_REPORT_SVG, append, NULL, &web_error) != BERTH_OK) return NULL;
+  if (berth_plan_report(plan, (berth_report_kind)kind, append, NULL, &web_error) != BERTH_OK) return NULL;
   return web_text_finish();
 }

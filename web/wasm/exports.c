@@ -222,6 +222,7 @@ void berth_web_session_close(web_session *s) {
   free(s);
 }
 
+berth_session *web_session_of(const web_session *s) { return s->session; }
 const berth_plan *berth_web_session_plan(const web_session *s) { return berth_session_plan(s->session); }
 void *berth_web_input(const web_session *s, uint32_t input) { return s->inputs[input].data; }
 const void *berth_web_output(const web_session *s, uint32_t output) { return s->outputs[output].data; }

@@ -107,7 +107,15 @@ BERTH_WEB_EXPORT(devices) const char *berth_web_devices(void);
 BERTH_WEB_EXPORT(describe) const char *berth_web_describe(const web_graph *graph);
 BERTH_WEB_EXPORT(describe_plan) const char *berth_web_describe_plan(const berth_plan *plan);
 BERTH_WEB_EXPORT(describe_bound) const char *berth_web_describe_bound(const berth_plan *plan); /* its inputs, outputs */
-BERTH_WEB_EXPORT(draw) const char *berth_web_draw(const berth_plan *plan);                     /* SVG */
+BERTH_WEB_EXPORT(describe_nodes) const char *berth_web_describe_nodes(const web_graph *graph);
+BERTH_WEB_EXPORT(report)
+const char *berth_web_report(const berth_plan *plan, uint32_t kind); /* berth_report_kind: a text, a picture */
+
+/* ---- trace.c: a run that is looked at ---- */
+/* Runs once; JSON: what every step took, and where the first elements of what it made are (at most `most` of each
+ * value, dense), until trace_end. */
+BERTH_WEB_EXPORT(trace) const char *berth_web_trace(web_session *session, uint32_t most);
+BERTH_WEB_EXPORT(trace_end) void berth_web_trace_end(void);
 
 /* ---- sys/pthread.c: workers ---- */
 /* The host has a worker with this number, or will have it soon. 0: it failed, there can be no such number. */
@@ -128,6 +136,7 @@ __attribute__((import_module("host"), import_name("progress"))) void berth_web_h
 extern berth_context *web_context;
 extern berth_error web_error;
 const berth_graph *web_graph_of(const web_graph *graph);
+berth_session *web_session_of(const web_session *session);
 web_graph *web_graph_hold(berth_graph *graph, void *weights); /* takes over both; NULL: there is no room */
 web_graph *web_graph_retain(web_graph *graph);
 /* The text that describing functions give. finish: NULL where it is not whole. */

@@ -14,6 +14,10 @@ function dataOf(input, spec) {
   return data;
 }
 
+/** Elements for every input of a session, as `specs` says by name. */
+export const inputsOf = (session, specs) =>
+  Object.fromEntries(session.inputs.map((input) => [input.name, dataOf(input, specs[input.name] ?? { fill: 'zeros' })]));
+
 /** Lets messages be heard. */
 export const pause = () =>
   new Promise((resolve) => {
@@ -26,9 +30,7 @@ export const pause = () =>
   });
 
 export async function runMany(session, specs, repeats, onProgress, isStopped) {
-  const inputs = {};
-  for (const input of session.inputs) inputs[input.name] = dataOf(input, specs[input.name] ?? { fill: 'zeros' });
-
+  const inputs = inputsOf(session, specs);
   const allocated = session.counters.allocations;
   const timings = { write: [], run: [], read: [], total: [] };
   let outputs = null;
