@@ -18,6 +18,7 @@ let arena = 0;
 let going = false;
 let again = false;
 let nextShown = 3;
+let onSeen = () => {};
 
 const rows = Array.from({ length: 10 }, (_, digit) => {
   const fill = el('span', { class: 'fill' });
@@ -83,6 +84,7 @@ async function recognise() {
     inputs: { image: { data: seen } },
     repeats: 1,
   });
+  onSeen({ client, model, session: handle, device: sessionDevice, inputs: { image: { data: seen } } });
   const { data } = outputs.find(({ name }) => name === 'probabilities');
   showProbabilities([...data]);
   const weights = `${bytes(arena)} of memory in all, weights and everything else`;
@@ -112,14 +114,18 @@ export function loseDigit() {
   session = null;
 }
 
-export function watchDigit() {
+function showOne() {
+  pad.draw(digits[nextShown]);
+  nextShown = (nextShown + 7) % 10;
+}
+
+/** `seen` hears of every digit that was recognised: the session, and what went in. */
+export function watchDigit(seen) {
+  onSeen = seen;
   $('digit-bars').replaceChildren(...rows.map(({ item }) => item));
   pad = new Pad($('digit-pad'), () => requestAnimationFrame(follow));
   $('digit-clear').addEventListener('click', () => pad.clear());
-  $('digit-sample').addEventListener('click', () => {
-    pad.draw(digits[nextShown]);
-    nextShown = (nextShown + 7) % 10;
-  });
+  $('digit-sample').addEventListener('click', showOne);
   addEventListener('themechange', () => showSeen(shrink(pad.ink(), SIDE, SIZE)));
   showProbabilities([]);
 }
@@ -127,6 +133,7 @@ export function watchDigit() {
 /** berth is there: from now on drawings are recognised. */
 export function startDigit(ownClient) {
   client = ownClient;
+  if (pad.isEmpty) showOne(); // until somebody draws
   follow();
 }
 

@@ -13,6 +13,10 @@ import { cacheOptions, chooseCtx, dimsFor, fitAgain, nearFor, watchFit } from '.
 import { loseTalk, moveTalk, showLanguage, watchTalk } from './talk.js';
 import { outputsOf } from './outputs.js';
 import { digitAgain, loseDigit, startDigit, watchDigit } from './digit.js';
+import { watchHero } from './hero.js';
+import { forgetBudget, isRefusedBudget, showBudget, watchBudget } from './budget.js';
+import { showPlanPlay, watchPlanPlay } from './plan_play.js';
+import { watchProfile } from './profile.js';
 import { watchOffline } from './offline.js';
 
 const client = new Client();
@@ -94,6 +98,7 @@ async function open(source, dims) {
     showDims(info.dims, { ...first, ...dims });
     showFixed(info.inputs.filter(({ name }) => info.toFix.includes(name)));
     forgetRun();
+    forgetBudget();
     freeSession();
     if (old) client.call('free', { model: old.handle }).catch(() => {});
     await replan(true);
@@ -142,12 +147,18 @@ async function planOnce(fresh) {
   if (current.boundTo !== boundTo) forgetRun(); // another device may be compared with; other shapes may not
   Object.assign(current, { boundTo, planned: key });
   showPlan(plan);
+  showPlanPlay(plan, current.name);
+  current.steps = plan.steps;
   if (current.language) showNoInputs(current.language.generates ? TALKS : EMBEDS);
   else
     showInputs(
       plan.inputs.map((input) => boundShape(input, options.dims)),
       fresh,
     );
+  await showBudget(plan, { fixed, options }, () =>
+    client.call('plan', { model: handle, fixed, options: { ...options, budget: undefined } }),
+  );
+  if (current.handle !== handle) return;
   markReady();
 }
 
@@ -167,6 +178,10 @@ async function replan(fresh = false) {
     } catch (error) {
       if (error instanceof Cancelled || own !== planning) break;
       if (current.source !== source) continue;
+      if (isRefusedBudget(error)) {
+        own.wanted = true;
+        continue;
+      }
       current.planned = '';
       hidePlan();
       disableRun();
@@ -195,7 +210,10 @@ async function start() {
     replan();
   });
   watchPlan();
-  watchDigit();
+  watchBudget(() => replan());
+  watchPlanPlay();
+  watchProfile(() => current.steps);
+  watchDigit(watchHero());
   watchRun(client, target, cancel);
   watchFit(client, (ctx) => {
     loseTalk();

@@ -22,6 +22,7 @@ export class Pad {
   #pen = { x: SIDE / 2, y: SIDE / 4, down: false };
   #keyed = false;
   #isEmpty = true;
+  #isShown = false; // drawn by the page: it goes when somebody draws
   #due = false;
 
   constructor(canvas, onChange) {
@@ -59,6 +60,7 @@ export class Pad {
     this.#canvas.addEventListener('pointerdown', (event) => {
       if (event.button !== 0) return;
       this.#keyed = false;
+      this.#makeWay();
       this.#canvas.setPointerCapture(event.pointerId);
       strokes.set(event.pointerId, at(event));
       this.#line(at(event), at(event));
@@ -88,6 +90,7 @@ export class Pad {
         if (this.#pen.down) this.#line(from, this.#pen);
       } else if (event.key === ' ') {
         if (!event.repeat) this.#pen.down = !this.#pen.down;
+        if (this.#pen.down) this.#makeWay();
         if (this.#pen.down) this.#line(this.#pen, this.#pen);
       } else if (event.key === 'Backspace' || event.key === 'Delete') {
         this.clear();
@@ -138,8 +141,20 @@ export class Pad {
     this.#context.clearRect(0, 0, SIDE, SIDE);
     this.#pen.down = false;
     this.#isEmpty = true;
+    this.#isShown = false;
     this.#paint();
     this.onChange();
+  }
+
+  get isEmpty() {
+    return this.#isEmpty;
+  }
+
+  #makeWay() {
+    if (!this.#isShown) return;
+    const { down } = this.#pen;
+    this.clear();
+    this.#pen.down = down;
   }
 
   /** Draws lines of points, from 0 to 1 in both directions. */
@@ -151,5 +166,6 @@ export class Pad {
         this.#line(from, to);
       }
     }
+    this.#isShown = true;
   }
 }

@@ -6,10 +6,13 @@ import { clearAlert, showAlert } from './alerts.js';
 import { InputEditor } from './input.js';
 import { clearOutputs, showOutputs } from './outputs.js';
 import { clearTimings, showTimings } from './timings.js';
+import { clearProfile } from './profile.js';
 
 let editors = [];
 let client = null;
 let session = null; // { key, handle, device, made }
+let wanted = null; // () => what a session is made of
+let cancelRun = null;
 
 const problem = (error) => (error ? showAlert('run', error) : clearAlert('run'));
 
@@ -23,14 +26,14 @@ export function showInputs(inputs, fresh) {
     return editor;
   });
   $('inputs').replaceChildren(...editors.map(({ element }) => element));
-  $('go').disabled = false;
+  enableRun(true);
 }
 
 /** In the place of inputs, for a model that is not run here. */
 export function showNoInputs(text) {
   editors = [];
   $('inputs').replaceChildren(el('p', { class: 'hint', text }));
-  $('go').disabled = true;
+  enableRun(false);
 }
 
 /** After the model, or what it was bound to, has changed. */
@@ -38,12 +41,16 @@ export function forgetRun() {
   clearAlert('run');
   clearOutputs();
   clearTimings();
+  clearProfile();
   $('run-live').textContent = '';
 }
 
-export function disableRun() {
-  $('go').disabled = true;
+function enableRun(can) {
+  $('go').disabled = !can;
+  $('profile-go').disabled = !can;
 }
+
+export const disableRun = () => enableRun(false);
 
 /** Gives the session back, before its model goes. */
 export async function freeSession() {
@@ -67,16 +74,27 @@ async function sessionFor(target, cancel) {
   return session;
 }
 
+const inputsNow = async () =>
+  Object.fromEntries(await Promise.all(editors.map(async (editor) => [editor.input.name, await editor.spec()])));
+
+/** Runs once with the inputs as they are, and looks at every step; `elements` of each value are kept. */
+export async function traceOnce(elements) {
+  await client.ready;
+  const inputs = await inputsNow();
+  const { handle, device } = await sessionFor(wanted(), cancelRun);
+  const request = { session: handle, inputs, elements };
+  const trace = await busy('looking at every step', () => client.call('trace', request), cancelRun);
+  return { ...trace, device };
+}
+
 /** Runs `repeats` times. `target()` says of what; `cancel` ends the worker. */
 async function run(target, cancel) {
   clearAlert('run');
   await client.ready;
-  const wanted = target();
+  const chosen = target();
   const repeats = Math.min(10000, Math.max(1, Math.trunc(Number($('repeats').value) || 1)));
-  const inputs = Object.fromEntries(
-    await Promise.all(editors.map(async (editor) => [editor.input.name, await editor.spec()])),
-  );
-  const { handle, device, made } = await sessionFor(wanted, cancel);
+  const inputs = await inputsNow();
+  const { handle, device, made } = await sessionFor(chosen, cancel);
   const began = performance.now();
   let going = null;
   const stop = () => {
@@ -103,6 +121,7 @@ async function run(target, cancel) {
 
 export function watchRun(ownClient, target, cancel) {
   client = ownClient;
+  [wanted, cancelRun] = [target, cancel];
   let running = false;
   const go = async () => {
     if (running) return;

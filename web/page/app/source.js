@@ -16,6 +16,12 @@ export const samples = [
     what: 'skips that outlive the middle, the size is open',
     dims: { height: 128, width: 128 },
   },
+  {
+    id: 'mobilenet',
+    title: 'MobileNet',
+    what: 'MobileNetV2; drag its memory down and see the price',
+    dims: { height: 224, width: 224 },
+  },
   { id: 'lstm', title: 'LSTM', what: 'two layers in both directions over open frames', dims: { frames: 64, batch: 1 } },
   {
     id: 'tale',

@@ -1,0 +1,113 @@
+/** Parts of the page that need no browser: plans that play, GIFs, prices, links, the layout of graphs. */
+import { join } from 'node:path';
+import { check, done, expect, expectEqual } from './tap.mjs';
+
+const part = (path) => import(join(process.env.BERTH_SRC, 'web/page', path));
+const { fleet, framesOf } = await part('app/play_frames.js');
+const { Gif, lzw, quantise } = await part('app/gif.js');
+const { priceOf, priceWords, smallestIn } = await part('app/price.js');
+
+const value = (name, offset, size, birth, death, more = {}) =>
+  ({ name, kind: 'value', offset, size, birth, death, shares: '', ...more });
+
+/** Weights of 100 bytes, one step that prepares them, three that run; c takes the place of a. */
+const plan = {
+  report: { weights_size: 100, state_size: 0, activations_size: 48, scratch_size: 0 },
+  steps: [{ op: 'pack', name: 'p', once: true }, ...['conv', 'relu', 'add'].map((op) => ({ op, name: op, once: false }))],
+  values: [
+    value('w', 0, 100, 0, 4, { kind: 'param' }),
+    value('packed#scale', 132, 16, 0, 1),
+    value('a', 100, 32, 1, 3),
+    value('b', 132, 16, 2, 4),
+    value('b.view', 132, 8, 2, 4, { shares: 'b' }),
+    value('c', 100, 32, 3, 4),
+  ],
+};
+
+await check('a plan plays its run alone, with the bytes that are covered', () => {
+  const { frames, span, grown, peak } = framesOf(plan);
+  expectEqual(frames.map(({ step, op }) => [step, op]), [[1, 'conv'], [2, 'relu'], [3, 'add']], 'frames');
+  expectEqual(frames.map(({ alive }) => alive.map(({ name }) => name)), [['a'], ['a', 'b', 'b.view'], ['b', 'b.view', 'c']], 'alive');
+  expectEqual(frames.map(({ bytes }) => bytes), [32, 48, 48], 'bytes that are covered: a view adds none');
+  expectEqual([span, peak, grown], [48, 48, 88], 'span, peak, and with bytes of their own');
+});
+await check('buffers come while their step begins, and leave after it', () => {
+  const scene = framesOf(plan);
+  const at = (time) => fleet(scene, time).map(({ buffer, in: come, out }) => [buffer.name, come, out]);
+  expectEqual(at(0.5), [['a', 0.5, 0]], 'coming');
+  expectEqual(at(1.25), [['a', 1, 0], ['b', 0.25, 0], ['b.view', 0.25, 0]], 'one stays, two come');
+  expectEqual(at(2.75), [['a', 1, 0.75], ['b', 1, 0], ['b.view', 1, 0], ['c', 0.75, 0]], 'one leaves');
+  expectEqual(fleet(framesOf({ ...plan, steps: [] }), 0), [], 'nothing runs');
+});
+
+/** What a reader of GIF makes of codes: blocks of up to 255 bytes, codes that grow. */
+function unpack(blocks, depth) {
+  const bytes = [];
+  let at = 0;
+  while (blocks[at] !== 0) {
+    bytes.push(...blocks.slice(at + 1, at + 1 + blocks[at]));
+    at += 1 + blocks[at];
+  }
+  expectEqual(at, blocks.length - 1, 'the end');
+  const clear = 1 << depth;
+  let table = [], width = depth + 1, bit = 0, before = null;
+  const out = [];
+  for (;;) {
+    let code = 0;
+    for (let i = 0; i < width; i++, bit++) code |= ((bytes[bit >> 3] >> (bit & 7)) & 1) << i;
+    if (code === clear) {
+      table = Array.from({ length: clear + 2 }, (_, i) => [i]);
+      width = depth + 1;
+      before = null;
+      continue;
+    }
+    if (code === clear + 1) return out;
+    const entry = table[code] ?? [...before, before[0]];
+    out.push(...entry);
+    if (before && table.length < 4096) table.push([...before, entry[0]]);
+    if (table.length === 1 << width && width < 12) width++;
+    before = entry;
+  }
+}
+
+await check('what LZW packs is unpacked to the same, however long', () => {
+  let state = 1;
+  const random = () => (state = (state * 48271) % 2147483647);
+  for (const [depth, length] of [[2, 1], [2, 7], [3, 300], [8, 5000], [8, 60000]]) {
+    const noise = Uint8Array.from({ length }, () => random() % (1 << depth));
+    const flat = new Uint8Array(length).fill(1);
+    for (const given of [noise, flat]) expectEqual(unpack(lzw(given, depth), depth), [...given], `${length} of ${depth} bits`);
+  }
+});
+await check('a GIF has its frames, its palette, and an end', () => {
+  const gif = new Gif(4, 2, [[255, 0, 0], [0, 0, 255], [0, 255, 0]]);
+  gif.add(Uint8Array.from([0, 0, 1, 1, 2, 2, 0, 0]), 100);
+  gif.add(Uint8Array.from([0, 0, 1, 1, 2, 2, 0, 1]), 200);
+  const file = gif.end().flatMap((piece) => [...piece]);
+  expectEqual(String.fromCharCode(...file.slice(0, 6)), 'GIF89a', 'signature');
+  expectEqual([file[6], file[8], file.at(-1)], [4, 2, 0x3b], 'size and end');
+  expectEqual(file.slice(13, 22), [255, 0, 0, 0, 0, 255, 0, 255, 0], 'palette');
+  expectEqual(file.filter((byte, i) => byte === 0x21 && file[i + 1] === 0xf9).length, 2, 'frames');
+});
+await check('the colours of most pixels stand for all', () => {
+  const picture = Uint8Array.from([...[250, 0, 0, 255], ...[250, 0, 0, 255], ...[0, 0, 250, 255], ...[240, 8, 0, 255]]);
+  const { palette, indices } = quantise([picture], 2);
+  expectEqual(palette[0], [250, 0, 0], 'the first colour');
+  const [a, b, , d] = indices(picture);
+  expect(a === 0 && b === 0 && d === 0, 'a colour that has no place takes the nearest');
+});
+await check('the price of less memory is told in words', () => {
+  const made = (arena, slices, flops, twice = 0) => ({
+    report: { arena_size: arena, weights_size: 1000, state_size: 0, n_slices: slices, n_recomputed: twice },
+    steps: [{ once: true, flops: 5e6 }, { once: false, flops }],
+  });
+  const full = made(2000, 0, 100);
+  const words = (plan) => priceWords(priceOf(full, plan));
+  expectEqual(words(made(1240, 12, 104)), '76 % less memory beside the weights, 12 slices, 4.0 % more work', 'in slices');
+  expectEqual(words(made(1500, 0, 100)), '50 % less memory beside the weights, another order, no more work', 'in another order');
+  expectEqual(words(made(1500, 0, 150, 1)), '50 % less memory beside the weights, 1 node runs twice, 50 % more work', 'twice');
+  expect(words(full).startsWith('All that'), words(full));
+  const said = 'the budget is 1024 bytes but the smallest plan found needs 14989056 (weights 13951360, activations 1)';
+  expectEqual([smallestIn(said), smallestIn('another error')], [14989056, NaN], 'the smallest');
+});
+done();

@@ -1,0 +1,51 @@
+/** The first thing to see: the network that reads digits, in its block of memory, while it reads one. */
+import { $ } from './dom.js';
+import { bytes, exactBytes, percent } from './format.js';
+import { showAlert } from './alerts.js';
+import { framesOf } from './play_frames.js';
+import { Harbour } from './play.js';
+
+let harbour = null;
+let shown = ''; // the device whose plan is shown
+let last = null; // the digit that was recognised last
+let tensors = null; // what the steps made of it, once somebody asks
+
+function look() {
+  const { client, session, inputs } = last;
+  tensors ??= client
+    .call('trace', { session, inputs })
+    .then(({ tensors: list }) => new Map(list.map((tensor) => [tensor.name, tensor])));
+  return tensors;
+}
+
+function showFigures(plan) {
+  const { span, grown } = framesOf(plan);
+  const { arena_size: arena } = plan.report;
+  $('harbour-size').textContent = bytes(span);
+  $('harbour-size').dataset.bytes = span;
+  $('harbour-words').textContent =
+    `for all tensors of this network, ${bytes(grown)} if each had its own: ${percent(1 - span / grown)} less. ` +
+    `With the weights it is one block of ${exactBytes(arena)}.`;
+}
+
+async function showPlanOf({ client, model, device }) {
+  const plan = await client.call('plan', { model, fixed: {}, options: { device, dims: { batch: 1 } } });
+  shown = device;
+  harbour.show(plan, 'digits');
+  showFigures(plan);
+}
+
+/** Gives what hears of every digit. */
+export function watchHero() {
+  harbour = new Harbour($('play'), { look });
+  return async (digit) => {
+    last = digit;
+    tensors = null;
+    try {
+      if (shown !== digit.device) await showPlanOf(digit);
+      if (!harbour.playing) harbour.replay();
+    } catch (error) {
+      showAlert('digit', error);
+    }
+  };
+}
