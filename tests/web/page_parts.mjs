@@ -6,6 +6,10 @@ const part = (path) => import(join(process.env.BERTH_SRC, 'web/page', path));
 const { fleet, framesOf } = await part('app/play_frames.js');
 const { Gif, lzw, quantise } = await part('app/gif.js');
 const { priceOf, priceWords, smallestIn } = await part('app/price.js');
+const { boards, budgetFor, needOf, verdictOf } = await part('app/boards.js');
+const { makeLink, nameOf, parseLink, sizeOf } = await part('app/link.js');
+const { badgeMarkdown, badgeSvg, cardSvg } = await part('app/card.js');
+const { layoutGraph, spread } = await part('common/graph_layout.js');
 
 const value = (name, offset, size, birth, death, more = {}) =>
   ({ name, kind: 'value', offset, size, birth, death, shares: '', ...more });
@@ -109,5 +113,84 @@ await check('the price of less memory is told in words', () => {
   expect(words(full).startsWith('All that'), words(full));
   const said = 'the budget is 1024 bytes but the smallest plan found needs 14989056 (weights 13951360, activations 1)';
   expectEqual([smallestIn(said), smallestIn('another error')], [14989056, NaN], 'the smallest');
+});
+await check('boards say what they have room for: weights in flash, the rest in memory', () => {
+  const board = { id: 'b', name: 'B', memory: 1000, flash: 500 };
+  const report = (arena, weights, state = 0) => ({ arena_size: arena, weights_size: weights, state_size: state });
+  expectEqual(needOf(board, report(900, 400)), { memory: 500, flash: 400 }, 'need');
+  expectEqual(verdictOf(board, report(1400, 400)).state, 'fits', 'just');
+  expectEqual(verdictOf(board, report(1500, 400)).state, 'tight', 'too much for it as it is');
+  expectEqual(budgetFor(board, report(1500, 400)), 1400, 'the budget');
+  expectEqual(verdictOf(board, report(700, 600)).state, 'no', 'weights that do not fit the flash');
+  expectEqual(verdictOf(board, report(1900, 400, 1200)).state, 'no', 'states that do not fit');
+  const whole = { ...board, flash: 0 };
+  expectEqual(verdictOf(whole, report(1000, 900)).state, 'fits', 'all in memory');
+  expectEqual(verdictOf(whole, report(1200, 1000)).state, 'no', 'weights alone are too large');
+  expect(boards.length === 4 && new Set(boards.map(({ id }) => id)).size === 4, 'boards');
+});
+await check('links are read as they are made, and say what is wrong', () => {
+  const base = 'https://here.example/page/';
+  for (const given of [
+    { url: 'https://host.example/a b/model.onnx?x=1&y=2', dims: { batch: 2, 'odd&name': 3 }, budget: 320 * 1024 },
+    { sample: 'unet', dims: { height: 128 }, budget: 0 },
+  ]) {
+    const link = parseLink(makeLink(given), base);
+    expectEqual([link.url ? new URL(link.url).href : link.sample, link.dims, link.budget], [given.url ? new URL(given.url).href : given.sample, given.dims, given.budget], 'a link');
+  }
+  expectEqual(parseLink('#plan', base), null, 'a part of the page');
+  expectEqual(parseLink('#model=x/y.onnx', base).url, 'https://here.example/page/x/y.onnx', 'beside the page');
+  expectEqual(makeLink({}), null, 'a file');
+  expectEqual(nameOf('https://host.example/a/model%201.onnx?download'), 'model 1.onnx', 'a name');
+  expectEqual([sizeOf('320K'), sizeOf('1.5M'), sizeOf('4096'), sizeOf('2GiB')], [327680, 1572864, 4096, 2147483648], 'sizes');
+  const wrong = (fragment) => {
+    try {
+      parseLink(fragment, base);
+    } catch ({ message }) {
+      return message;
+    }
+    return 'nothing';
+  };
+  expect(/dims=batch:x; it should be like/.test(wrong('#model=a.onnx&dims=batch:x')), wrong('#model=a.onnx&dims=batch:x'));
+  expect(/budget=big; it should be like/.test(wrong('#sample=unet&budget=big')), wrong('#sample=unet&budget=big'));
+  expect(/kind file:/.test(wrong('#model=file:///etc/passwd')), wrong('#model=file:///etc/passwd'));
+});
+await check('cards and badges are well-formed, whatever a model is called', () => {
+  const card = cardSvg({
+    name: 'a <b> & "c"', arena: 204480, unshared: 274048, line: 'weights', boxes: [{ group: 'input', box: [0, 0, 0.5, 1] }],
+    tiles: [{ name: 'A board', state: 'fits', text: '1 of 2', share: 0.5 }],
+  });
+  expect(card.includes('204,480 bytes') && card.includes('a &#60;b&#62; &#38; &#34;c&#34;') && !card.includes('<b>'), card);
+  expect(badgeSvg(204480).includes('200 KiB'), badgeSvg(204480));
+  expectEqual(badgeMarkdown('memory.svg', 2048, 'https://x.example/#sample=unet'), '[![memory: 2.00 KiB](memory.svg)](https://x.example/#sample=unet)', 'a line');
+});
+await check('what stands in a row keeps its distance, and moves as little as it can', () => {
+  expectEqual(spread([0, 200], [20, 20]), [0, 200], 'there is room');
+  const close = spread([0, 0, 0], [20, 20, 20]);
+  expectEqual(close.map((x) => Math.round(x)), [-38, 0, 38], 'around the middle');
+});
+await check('a graph stands from the top down, and nothing over anything', () => {
+  const nodes = [
+    { op: 'conv', in: ['x'], out: ['a'] },
+    { op: 'relu', in: ['a'], out: ['b'] },
+    { op: 'conv', in: ['b', 'w'], out: ['c'] },
+    { op: 'add', in: ['a', 'c'], out: ['d'] },
+  ];
+  const { nodes: placed, edges } = layoutGraph({ nodes, inputs: ['x'], outputs: [{ name: 'y', value: 'd' }] });
+  expectEqual(placed.map(({ kind }) => kind), ['input', 'node', 'node', 'node', 'node', 'output'], 'kinds');
+  for (const { from, to } of edges) expect(placed[from].y < placed[to].y, `${from} is not above ${to}`);
+  expectEqual(edges.length, 6, 'edges');
+  const skip = edges.find(({ from, to }) => placed[from].index === 0 && placed[to].index === 3);
+  expectEqual(skip.points.length, 4, 'the skip bends in every layer that it passes');
+});
+await check('a graph of thousands of nodes is laid out without overlaps', () => {
+  const nodes = [];
+  for (let i = 0; i < 4000; i++) nodes.push({ op: i % 3 ? 'add' : 'split', in: [`v${i}`, `v${Math.max(0, i - 1 - ((i * 7) % 30))}`], out: [`v${i + 1}`] });
+  const { nodes: placed } = layoutGraph({ nodes, inputs: ['v0'], outputs: [{ name: 'y', value: 'v4000' }] });
+  const rows = new Map();
+  for (const node of placed) rows.set(node.y, [...(rows.get(node.y) ?? []), node]);
+  for (const row of rows.values()) {
+    row.sort((a, b) => a.x - b.x);
+    row.forEach((node, i) => expect(i === 0 || node.x - row[i - 1].x >= (node.width + row[i - 1].width) / 2 - 0.01, 'two overlap'));
+  }
 });
 done();

@@ -1,9 +1,11 @@
 /** What makes the page worth passing on: a plan that plays, its memory as a slider, and what comes of both. */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { BerthPage, launch, strokes } from './browser.mjs';
 import { serve } from './server.mjs';
 import { check, done, expect, expectEqual } from './tap.mjs';
 
+const only = process.argv[2]; // a part by its name, to look at it alone
 const server = await serve(process.env.BERTH_WEB);
 const browser = await launch([]);
 
@@ -145,6 +147,170 @@ async function checkSlider() {
   await own.close();
 }
 
+/** A server elsewhere: another port is another origin. */
+async function checkLinks() {
+  const open = await serve(join(process.env.BERTH_SRC, 'web/page/samples'), { 'Access-Control-Allow-Origin': '*' });
+  const closed = await serve(join(process.env.BERTH_SRC, 'web/page/samples'));
+  const link = (address, rest = '') => `${server.url}#model=${encodeURIComponent(address)}${rest}`;
+  const own = await BerthPage.open(browser, link(`${open.url}lstm.berth`, '&dims=frames:10,batch:2&budget=4M'));
+  await check('a link opens a model of another server, with its dimensions and its budget', async () => {
+    expect((await own.text('model-name')).includes('lstm.berth'), await own.text('model-name'));
+    expectEqual([await own.test('dim-frames').inputValue(), await own.test('dim-batch').inputValue()], ['10', '2'], 'dimensions');
+    expectEqual(await own.page.locator('#budget').inputValue(), '4096', 'budget');
+  });
+  await check('the link that is passed on is the one that was opened, and nothing was uploaded', async () => {
+    const made = new URL(await own.test('link').inputValue());
+    expectEqual(new URLSearchParams(made.hash.slice(1)).get('model'), `${open.url}lstm.berth`, 'model');
+    expect(made.hash.includes('dims=frames:10,batch:2') && made.hash.includes('budget=4096K'), made.hash);
+    expect((await own.text('link-hint')).includes('Nothing is uploaded'), await own.text('link-hint'));
+  });
+  await check('a link to a sample takes its place', async () => {
+    await own.replanned(() => own.page.evaluate(() => { location.hash = '#sample=unet&dims=height:64,width:64'; }));
+    expect((await own.text('model-name')).includes('unet'), await own.text('model-name'));
+    expectEqual(await own.test('dim-height').inputValue(), '64', 'height');
+    expectEqual(await own.errors, [], 'complaints');
+  });
+  await check('a server that lets nobody read says so, and so does a link that is wrong', async () => {
+    await own.page.evaluate((hash) => { location.hash = hash; }, new URL(link(`${closed.url}unet.berth`)).hash);
+    await own.page.locator('#alert-network').waitFor({ state: 'visible' });
+    expect((await own.text('alert-network')).includes('CORS'), await own.text('alert-network'));
+    await own.page.evaluate(() => { location.hash = '#sample=nothing'; });
+    await own.page.waitForFunction(() => document.getElementById('alert-network').textContent.includes('There is no sample'));
+  });
+  await own.close();
+  await Promise.all([open.close(), closed.close()]);
+}
+
+async function checkShare() {
+  const own = await BerthPage.open(browser, server.url, { acceptDownloads: true });
+  const stateOf = (id) => own.test(`board-${id}`).getAttribute('data-state');
+  await check('boards have a verdict: the digits fit everywhere, a MobileNet does not', async () => {
+    await own.page.waitForSelector('#boards:not([data-asking])');
+    expectEqual(await Promise.all(['pico', 'esp32', 'tab', 'board'].map(stateOf)), ['fits', 'fits', 'fits', 'fits'], 'digits');
+    await own.sample('mobilenet');
+    await own.page.waitForSelector('#boards:not([data-asking])');
+    expectEqual(await Promise.all(['pico', 'esp32', 'tab', 'board'].map(stateOf)), ['no', 'no', 'fits', 'fits'], 'mobilenet');
+  });
+  await check('a board that is too small is asked with a budget', async () => {
+    await own.sample('unet');
+    await own.bind({ height: 64, width: 64 });
+    await own.page.waitForSelector('#boards:not([data-asking])');
+    const words = await own.test('board-pico').textContent();
+    expect(/fits|less memory|the smallest plan found takes/.test(words), words);
+  });
+  await check('the card is a picture of 1200 by 630, and an SVG', async () => {
+    const { name, bytes } = await saved(own, () => own.test('save-card').click());
+    expectEqual(name, 'unet-fits.png', 'name');
+    expectEqual([bytes.toString('latin1', 1, 4), bytes.readUInt32BE(16), bytes.readUInt32BE(20)], ['PNG', 1200, 630], 'PNG');
+    const svg = await saved(own, () => own.test('save-card-svg').click());
+    expect(svg.bytes.toString().includes('Will it fit?') && svg.bytes.toString().includes('ESP32'), 'SVG');
+  });
+  await check('the badge has the size of the block, and a line for a README', async () => {
+    const badge = await saved(own, () => own.test('save-badge').click());
+    const size = (await own.text('arena')).trim();
+    expect(badge.bytes.toString().includes(size), size);
+    const line = await own.test('badge-markdown').inputValue();
+    expect(line.startsWith(`[![memory: ${size}](memory.svg)](${server.url}#sample=unet&dims=`), line);
+  });
+  await check('the plan is saved as JSON and as a report', async () => {
+    const json = await saved(own, () => own.test('save-plan').click());
+    const plan = JSON.parse(json.bytes.toString());
+    expectEqual([json.name, plan.model, plan.arena_size], ['unet.json', 'unet', await own.bytes('arena')], 'JSON');
+    expect(plan.values.length > 10 && plan.steps.length > 10, 'values and steps');
+    const report = await saved(own, () => own.test('save-report').click());
+    expect(report.name === 'unet.html' && /<html/.test(report.bytes.toString()), report.name);
+  });
+  await check('the browser complained about nothing', () => expectEqual(own.errors, [], 'complaints'));
+  await own.close();
+}
+
+async function checkKept() {
+  const own = await BerthPage.open(browser, server.url);
+  const again = async () => {
+    await own.page.reload();
+    await own.ready();
+    await own.idle();
+  };
+  await check('a file that was open is open again after a reload, with its dimensions', async () => {
+    await own.chooseModel(join(process.env.BERTH_SRC, 'web/page/samples/lstm.berth'));
+    await own.bind({ frames: 12 });
+    await own.page.waitForSelector('html[data-kept="lstm.berth"]');
+    await own.page.waitForFunction(() => !document.getElementById('kept').hidden);
+    await again();
+    expect((await own.text('model-name')).includes('lstm.berth'), await own.text('model-name'));
+    expectEqual(await own.test('dim-frames').inputValue(), '12', 'frames');
+    await own.run();
+  });
+  await check('it is forgotten when that is asked for', async () => {
+    await own.test('forget').click();
+    await own.page.waitForFunction(() => document.getElementById('kept').hidden);
+    await again();
+    expect((await own.text('model-name')).includes('digits'), await own.text('model-name'));
+  });
+  await check('a sample is kept by its name', async () => {
+    await own.sample('encoder');
+    await own.page.waitForSelector('html[data-kept]');
+    await again();
+    expect((await own.text('model-name')).includes('encoder'), await own.text('model-name'));
+    expectEqual(await own.test('sample-encoder').getAttribute('aria-pressed'), 'true', 'pressed');
+  });
+  await own.close();
+}
+
+/** A graph with so many nodes. */
+const chain = (n) => {
+  const lines = Array.from({ length: n }, (_, i) => `  %v${i + 1} = ${i % 2 ? 'relu' : 'neg'}(%v${i})`);
+  return `graph "chain" {\n  input %v0 : f32[4]\n${lines.join('\n')}\n  output "y" = %v${n}\n}\n`;
+};
+
+async function checkGraph() {
+  const own = await BerthPage.open(browser, server.url);
+  const see = () => own.page.locator('#graph').scrollIntoViewIfNeeded();
+  await check('the graph is there, and a search goes to a node with its attributes and shapes', async () => {
+    await own.sample('unet');
+    await see();
+    await own.page.waitForSelector('#graph[data-nodes="39"]');
+    await own.test('graph-search').fill('max_pool');
+    await own.test('graph-search').press('Enter');
+    expectEqual(await own.page.locator('#graph').getAttribute('data-chosen'), 'pool0', 'chosen');
+    const words = await own.test('graph-detail').textContent();
+    expect(/kernel\[2, 2\]/.test(words) && words.includes('f32[1, 8, 64, 64]'), words);
+    expect((await own.test('graph-found').textContent()).startsWith('3 found.'), await own.test('graph-found').textContent());
+  });
+  await check('keys alone go along the edges', async () => {
+    await own.test('graph-canvas').focus();
+    await own.page.keyboard.press('ArrowUp');
+    expectEqual(await own.page.locator('#graph').getAttribute('data-chosen'), 'down0.b.relu', 'above it');
+  });
+  await check('a value of the graph leads to its bytes in the plan, and back', async () => {
+    await own.test('graph-search').fill('skip1');
+    await own.test('graph-search').press('Enter');
+    const button = own.test('to-plan').last();
+    await button.click();
+    const name = await own.page.locator('#picture').getAttribute('data-selected');
+    expect(name !== null, 'nothing is chosen in the picture');
+    await own.page.locator('#filter').fill('logits');
+    await own.page.waitForFunction(() => document.querySelectorAll('#tensors tbody tr').length < 8);
+    const row = own.page.locator('#tensors tbody tr[data-name^="logits"] button').last();
+    const wanted = await row.textContent();
+    await row.click();
+    if (/^logits$/.test(wanted))
+      await own.page.waitForFunction(() => document.getElementById('graph').dataset.chosen === 'logits');
+  });
+  await check('a graph of 1,500 nodes is shown, and searched', async () => {
+    const file = { name: 'chain.berth', mimeType: 'text/plain', buffer: Buffer.from(chain(1500)) };
+    await own.opened('chain.berth', () => own.page.locator('#file').setInputFiles(file));
+    await see();
+    await own.page.waitForSelector('#graph[data-nodes="1500"]');
+    await own.test('graph-search').fill('v1400');
+    await own.test('graph-search').press('Enter');
+    expectEqual(await own.page.locator('#graph').getAttribute('data-chosen'), 'v1400', 'chosen');
+    await own.test('graph-fit').click();
+  });
+  await check('the browser complained about nothing', () => expectEqual(own.errors, [], 'complaints'));
+  await own.close();
+}
+
 async function checkStill() {
   const own = await BerthPage.open(browser, server.url, { reducedMotion: 'reduce' });
   await check('who asked for less motion sees it stand still until it is played', async () => {
@@ -158,9 +324,8 @@ async function checkStill() {
   await own.close();
 }
 
-await checkHero();
-await checkSlider();
-await checkStill();
+for (const part of [checkHero, checkSlider, checkLinks, checkShare, checkKept, checkGraph, checkStill])
+  if (!only || part.name.includes(only)) await part();
 await browser.close();
 await server.close();
 done();

@@ -36,11 +36,14 @@ const x = [1, 2, 3, -1, 0, 2, 0.5, 0.25, -2, 4, 1, 1];
 const model = await berth.model(new TextEncoder().encode(graph), { weights: weights('w', [3, 2], w) });
 
 await check('a graph says its nodes as they were read', async () => {
-  const { nodes, values } = await model.nodes();
+  const { nodes, outputs, values } = await model.nodes();
   expectEqual(nodes.map(({ op }) => op), ['matmul', 'softmax', 'transpose', 'reduce_sum'], 'ops');
   expectEqual(nodes[2], { name: nodes[2].name, op: 'transpose', in: ['x'], out: ['turned'], attrs: { perm: [1, 0] } }, 'a node');
+  expectEqual(outputs, [{ name: 'soft', value: 'soft' }, { name: 'sums', value: 'sums' }], 'outputs');
   const product = values.find(({ name }) => name === 'product');
   expectEqual(product, { name: 'product', type: 'f32', shape: ['rows', 2] }, 'a value');
+  const bound = await model.nodes({ dims: { rows: 4 } });
+  expectEqual(bound.values.find(({ name }) => name === 'turned').shape, [3, 4], 'a shape that is bound');
 });
 
 await check('steps say what they read and make, and how much that is', async () => {

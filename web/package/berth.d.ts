@@ -190,8 +190,13 @@ export interface Model {
   plan(options?: PlanOptions): Promise<Plan>;
   /** A plan as text: a table, MiniMalloc's CSV, the picture, or a page of its own with picture and table. */
   report(kind: 'text' | 'csv' | 'svg' | 'html', options?: PlanOptions): Promise<string>;
-  /** The graph: nodes in an order in which they can run, and every value. */
-  nodes(): Promise<{ readonly nodes: readonly GraphNode[]; readonly values: readonly TensorInfo[] }>;
+  /** The graph: nodes in an order in which they can run, every value, and which of them are outputs. With `dims` for
+   * all dimensions, shapes are those that they lead to. */
+  nodes(options?: { dims?: Record<string, number> }): Promise<{
+    readonly nodes: readonly GraphNode[];
+    readonly outputs: readonly { readonly name: string; readonly value: string }[];
+    readonly values: readonly TensorInfo[];
+  }>;
   /** Plans, takes the block, compiles: what is left is `run`. */
   session(options?: PlanOptions): Promise<Session>;
   close(): void;

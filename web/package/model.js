@@ -26,25 +26,30 @@ function checkOptions(dims, options) {
       throw new BerthError('INVALID', `${name} takes a whole number, not ${options[name]}`);
 }
 
-/** Calls `name` (plan or session) with a graph and options. In a job. */
-async function make(program, name, graph, options) {
-  const { device = 'cpu', dims = {}, budget = 0, effort = 0, keepInputs = false, f16Weights = false } = options;
+/** Lets `use` see dimensions as C has them, beside other texts: a list, its length, and where the texts are. */
+async function withDims(program, dims, texts, use) {
   const names = Object.keys(dims);
-  const flags = (keepInputs ? 0 : INPUTS_DIE) | (f16Weights ? F16_WEIGHTS : 0);
-  return program.withTexts([device, ...names], async ([deviceAt, ...nameAt]) => {
+  return program.withTexts([...names, ...texts], async (places) => {
     const list = program.alloc(DIM_SIZE * names.length);
     try {
       const memory = new DataView(program.memory.buffer);
       names.forEach((name, i) => {
-        memory.setUint32(list + i * DIM_SIZE, nameAt[i], true);
+        memory.setUint32(list + i * DIM_SIZE, places[i], true);
         memory.setBigInt64(list + i * DIM_SIZE + EXTENT_AT, BigInt(dims[name]), true);
       });
-      return program.need(
-        await program.call(name, graph, deviceAt, flags, BigInt(budget), BigInt(effort), list, names.length));
+      return await use(list, names.length, ...places.slice(names.length));
     } finally {
       program.free(list);
     }
   });
+}
+
+/** Calls `name` (plan or session) with a graph and options. In a job. */
+async function make(program, name, graph, options) {
+  const { device = 'cpu', dims = {}, budget = 0, effort = 0, keepInputs = false, f16Weights = false } = options;
+  const flags = (keepInputs ? 0 : INPUTS_DIE) | (f16Weights ? F16_WEIGHTS : 0);
+  return withDims(program, dims, [device], async (list, count, deviceAt) => program.need(
+    await program.call(name, graph, deviceAt, flags, BigInt(budget), BigInt(effort), list, count)));
 }
 
 const reportOf = (program, plan, kind) => program.text(program.need(program.now('report', plan, REPORTS[kind])));
@@ -108,9 +113,11 @@ export class Model {
     }, options.onProgress);
   }
 
-  async nodes() {
+  async nodes({ dims = {} } = {}) {
     const { program } = this.#handle;
-    return program.queue(() => program.json(program.now('describe_nodes', this.#handle.at)));
+    checkOptions(this.dims, { dims });
+    return program.queue(() => withDims(program, dims, [], (list, count) =>
+      program.json(program.now('describe_nodes', this.#handle.at, list, count))));
   }
 
   async session(options = {}) {

@@ -7,6 +7,7 @@ import { isText, seededWeights } from './worker/weights.js';
 import { inputsOf, runMany } from './worker/runs.js';
 import { converse, generatorOf } from './worker/talks.js';
 import { arrayOf, writer } from './common/types.js';
+import { layoutGraph } from './common/graph_layout.js';
 
 /* { source, model, fixed (a key), spent (models that a session may still be of) }; of a GGUF file also gguf, byKind
  * (models by the type of their cache) and talk (its generator) */
@@ -30,7 +31,9 @@ const planOf = ({ report, values, steps }) => ({ report, values, steps });
 
 async function blobOf({ file, url }) {
   if (file) return file;
-  const response = await fetch(url);
+  const response = await fetch(url).catch(() => {
+    throw new Error(`${url} could not be read: there is no such server, or it does not let other pages read its files (CORS)`);
+  });
   if (!response.ok) throw new Error(`${url} could not be fetched: ${response.status} ${response.statusText}`);
   return response.blob();
 }
@@ -38,13 +41,14 @@ async function blobOf({ file, url }) {
 const bytesOf = async (source) => new Uint8Array(await (await blobOf(source)).arrayBuffer());
 
 async function isGguf({ file, url }) {
-  if (!file) return /\.gguf$/.test(url ?? '');
+  if (!file) return /\.gguf$/.test(new URL(url ?? '', location.href).pathname);
   return (await file.slice(0, 4).text()) === 'GGUF';
 }
 
 /** Of a GGUF file the header is read, and no more: it may be larger than any memory. */
 async function openGguf(source, onProgress) {
-  const gguf = await berth.gguf(await blobOf(source), { name: source.name, onProgress });
+  const isElsewhere = source.url && new URL(source.url).origin !== location.origin;
+  const gguf = await berth.gguf(isElsewhere ? source.url : await blobOf(source), { name: source.name, onProgress });
   try {
     const model = await gguf.model();
     return { model, seeded: false, gguf, byKind: { [gguf.defaultKv]: model } };
@@ -132,7 +136,11 @@ const kinds = {
     return model.report(form, wanted);
   },
 
-  nodes: ({ model }) => get(models, model, 'model').model.nodes(),
+  async graph({ model: handle, dims }) {
+    const { model } = get(models, handle, 'model');
+    const graph = await model.nodes({ dims: Object.fromEntries(Object.entries(dims).filter(([name]) => model.dims.includes(name))) });
+    return { ...graph, layout: layoutGraph({ ...graph, inputs: model.inputs.map(({ name }) => name) }) };
+  },
 
   trace({ session: handle, inputs, elements }) {
     const session = get(sessions, handle, 'session');

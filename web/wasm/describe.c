@@ -144,20 +144,36 @@ static bool put_node(const berth_graph *graph, uint32_t index) {
   return true;
 }
 
-const char *berth_web_describe_nodes(const web_graph *described) {
-  const berth_graph *graph = web_graph_of(described);
-  web_text_begin();
-  json_open_object(&text, NULL);
+static bool put_graph(const berth_graph *graph) {
   json_open_array(&text, "nodes");
   for (uint32_t i = 0; i < berth_graph_n_nodes(graph); i++)
-    if (!put_node(graph, i)) return NULL;
+    if (!put_node(graph, i)) return false;
+  json_close_array(&text);
+  json_open_array(&text, "outputs");
+  for (uint32_t i = 0; i < berth_graph_n_outputs(graph); i++) {
+    json_open_object(&text, NULL);
+    json_string(&text, "name", berth_graph_output_name(graph, i));
+    json_string(&text, "value", name_of(graph, berth_graph_output_at(graph, i)));
+    json_close_object(&text);
+  }
   json_close_array(&text);
   json_open_array(&text, "values");
   for (berth_value v = 0; v < berth_graph_n_values(graph); v++)
-    if (!put_tensor(graph, v, NULL)) return NULL;
+    if (!put_tensor(graph, v, NULL)) return false;
   json_close_array(&text);
+  return true;
+}
+
+const char *berth_web_describe_nodes(const web_graph *described, const berth_dim *dims, size_t n_dims) {
+  const berth_graph *graph = web_graph_of(described);
+  berth_graph *bound = NULL;
+  if (n_dims != 0 && berth_graph_bind(graph, dims, n_dims, &bound, &web_error) != BERTH_OK) return NULL;
+  web_text_begin();
+  json_open_object(&text, NULL);
+  const bool whole = put_graph(bound != NULL ? bound : graph);
+  berth_graph_destroy(bound);
   json_close_object(&text);
-  return web_text_finish();
+  return whole ? web_text_finish() : NULL;
 }
 
 const char *berth_web_describe_bound(const berth_plan *plan) {

@@ -107,7 +107,9 @@ BERTH_WEB_EXPORT(devices) const char *berth_web_devices(void);
 BERTH_WEB_EXPORT(describe) const char *berth_web_describe(const web_graph *graph);
 BERTH_WEB_EXPORT(describe_plan) const char *berth_web_describe_plan(const berth_plan *plan);
 BERTH_WEB_EXPORT(describe_bound) const char *berth_web_describe_bound(const berth_plan *plan); /* its inputs, outputs */
-BERTH_WEB_EXPORT(describe_nodes) const char *berth_web_describe_nodes(const web_graph *graph);
+/* With dims, bound to them. */
+BERTH_WEB_EXPORT(describe_nodes)
+const char *berth_web_describe_nodes(const web_graph *graph, const berth_dim *dims, size_t n_dims);
 BERTH_WEB_EXPORT(report)
 const char *berth_web_report(const berth_plan *plan, uint32_t kind); /* berth_report_kind: a text, a picture */
 

@@ -41,9 +41,23 @@ function drag() {
   replan();
 }
 
+let first = 0; // bytes that a link asks for
+
+/** The model that is opened next has this budget. */
+export function startBudget(size = 0) {
+  first = size;
+}
+
+/** The plan without a budget. */
+export const fullPlan = () => full.plan;
+
 /** Another model: what was dragged for the one before is no budget for it. */
 export function forgetBudget() {
-  if (isOurs) setBudget(null);
+  if (first) {
+    setBudget(first);
+    isOurs = false;
+    first = 0;
+  } else if (isOurs) setBudget(null);
   full = null;
   floor = 0;
 }

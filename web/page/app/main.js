@@ -14,9 +14,7 @@ import { loseTalk, moveTalk, showLanguage, watchTalk } from './talk.js';
 import { outputsOf } from './outputs.js';
 import { digitAgain, loseDigit, startDigit, watchDigit } from './digit.js';
 import { watchHero } from './hero.js';
-import { forgetBudget, isRefusedBudget, showBudget, watchBudget } from './budget.js';
-import { showPlanPlay, watchPlanPlay } from './plan_play.js';
-import { watchProfile } from './profile.js';
+import { extrasOpened, extrasPlanned, isRefusedBudget, openFirst, watchExtras } from './extras.js';
 import { watchOffline } from './offline.js';
 
 const client = new Client();
@@ -98,7 +96,7 @@ async function open(source, dims) {
     showDims(info.dims, { ...first, ...dims });
     showFixed(info.inputs.filter(({ name }) => info.toFix.includes(name)));
     forgetRun();
-    forgetBudget();
+    extrasOpened();
     freeSession();
     if (old) client.call('free', { model: old.handle }).catch(() => {});
     await replan(true);
@@ -147,17 +145,13 @@ async function planOnce(fresh) {
   if (current.boundTo !== boundTo) forgetRun(); // another device may be compared with; other shapes may not
   Object.assign(current, { boundTo, planned: key });
   showPlan(plan);
-  showPlanPlay(plan, current.name);
-  current.steps = plan.steps;
   if (current.language) showNoInputs(current.language.generates ? TALKS : EMBEDS);
   else
     showInputs(
       plan.inputs.map((input) => boundShape(input, options.dims)),
       fresh,
     );
-  await showBudget(plan, { fixed, options }, () =>
-    client.call('plan', { model: handle, fixed, options: { ...options, budget: undefined } }),
-  );
+  await extrasPlanned(plan, { model: handle, fixed, options });
   if (current.handle !== handle) return;
   markReady();
 }
@@ -210,9 +204,7 @@ async function start() {
     replan();
   });
   watchPlan();
-  watchBudget(() => replan());
-  watchPlanPlay();
-  watchProfile(() => current.steps);
+  watchExtras({ client, open, replan: () => replan(), target, current: () => current });
   watchDigit(watchHero());
   watchRun(client, target, cancel);
   watchFit(client, (ctx) => {
@@ -236,7 +228,7 @@ async function start() {
     return;
   }
   startDigit(client);
-  await open(samples[0].source, samples[0].dims);
+  await openFirst();
   lookForDevices().catch((error) => showAlert('network', error)); // a browser may take its time with the GPU
 }
 

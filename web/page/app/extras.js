@@ -1,0 +1,115 @@
+/** What hangs on the model that is open and on its plan: playing it, its memory as a slider, boards, links, files. */
+import { $, save } from './dom.js';
+import { fileName } from './format.js';
+import { showAlert } from './alerts.js';
+import { samples } from './source.js';
+import { forgetBudget, fullPlan, showBudget, startBudget, watchBudget } from './budget.js';
+import { keepModel, keptModel } from './keep.js';
+import { showGraph, watchGraph } from './graph.js';
+import { nameOf, parseLink } from './link.js';
+import { showPlanPlay, watchPlanPlay } from './plan_play.js';
+import { watchProfile } from './profile.js';
+import { showShare, watchShare } from './share.js';
+
+export { isRefusedBudget } from './budget.js';
+
+let page = null; // { client, current(), open(source, dims), replan(), target() }
+let plan = null;
+
+const sampleOf = (source) => samples.find((sample) => sample.source === source)?.id;
+
+/** How a source is found again: by a sample's name, an address, or as it is. */
+function originOf(source) {
+  const sample = sampleOf(source);
+  if (sample) return { sample };
+  return source.url ? { url: source.url } : {};
+}
+
+/** A model is open, and nothing is planned yet. */
+export function extrasOpened() {
+  forgetBudget();
+  plan = null;
+}
+
+/** `made`: with what it was planned. */
+export async function extrasPlanned(given, { model, fixed, options }) {
+  plan = given;
+  const { name, source, language } = page.current();
+  const planWith = (budget) => page.client.call('plan', { model, fixed, options: { ...options, budget } });
+  showPlanPlay(given, name);
+  showGraph(given.values, options.dims);
+  await showBudget(given, { fixed, options }, () => planWith(undefined));
+  const origin = originOf(source);
+  showShare({
+    key: JSON.stringify([model, fixed, { ...options, budget: 0 }]),
+    name,
+    plan: fullPlan(),
+    arena: given.report.arena_size,
+    options,
+    origin,
+    planWith: language ? null : planWith,
+  });
+  keepModel(origin.sample ? { sample: origin.sample, name } : source, options.dims, options.budget);
+}
+
+function saveJson() {
+  const { name } = page.current();
+  const { report, values, steps } = plan;
+  save(`${fileName(name)}.json`, [JSON.stringify({ model: name, ...report, values, steps }, null, 1)], 'application/json');
+}
+
+async function saveReport() {
+  try {
+    const text = await page.client.call('report', { ...page.target(), form: 'html' });
+    save(`${fileName(page.current().name)}.html`, [text], 'text/html');
+  } catch (error) {
+    showAlert('plan', error);
+  }
+}
+
+/** Opens what was asked for: a sample, an address, a file that was kept. */
+async function openOrigin({ sample, url, source, dims, budget }) {
+  const known = samples.find(({ id }) => id === (sample ?? source?.sample));
+  if (!known && !url && (source?.sample || sample)) throw new Error(`there is no sample '${sample ?? source.sample}'`);
+  startBudget(budget);
+  if (known) await page.open(known.source, { ...known.dims, ...dims });
+  else await page.open(source ?? { url, name: nameOf(url) }, dims);
+}
+
+/** Whether the address of this page asked for a model. */
+async function openLink() {
+  try {
+    const link = parseLink(location.hash, location.href);
+    if (!link) return false;
+    await openOrigin(link);
+  } catch (error) {
+    showAlert('network', error, 'A link looks like #model=https://host/model.onnx&dims=batch:1&budget=320K');
+  }
+  return true;
+}
+
+/** The first model: what the address says, what was open last, or a sample. */
+export async function openFirst() {
+  const [first] = samples;
+  const isLinked = await openLink();
+  const kept = isLinked ? null : await keptModel();
+  if (kept) await openOrigin(kept).catch(() => {});
+  if (page.current()) return;
+  const [alert, words] = [$('alert-network'), [...$('alert-network').childNodes]];
+  await page.open(first.source, first.dims);
+  if (words.length === 0) return;
+  alert.replaceChildren(...words); // what was wrong stays in sight
+  alert.hidden = false;
+}
+
+export function watchExtras(given) {
+  page = given;
+  watchBudget(page.replan);
+  watchPlanPlay();
+  watchProfile(() => plan.steps);
+  watchShare();
+  watchGraph(page);
+  $('save-plan').addEventListener('click', saveJson);
+  $('save-report').addEventListener('click', saveReport);
+  addEventListener('hashchange', openLink);
+}

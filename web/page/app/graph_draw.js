@@ -1,0 +1,87 @@
+/** Paints a graph that was laid out: what is in sight, and no more than can be read. */
+import { colour } from './dom.js';
+
+const READABLE = 0.45; // below this scale there are no words
+
+const kinds = [
+  [/conv|matmul|product|gemm|attention|lstm|gru|rnn/, '--kind-value'],
+  [/norm|softmax|pool|reduce/, '--kind-scratch'],
+  [/reshape|transpose|slice|concat|split|gather|expand|squeeze|pad|cast|identity|flatten/, '--kind-unshared'],
+];
+
+const stripeOf = ({ kind, op }) => {
+  if (kind === 'input') return '--kind-input';
+  if (kind === 'output') return '--kind-output';
+  return kinds.find(([pattern]) => pattern.test(op))?.[1] ?? '--kind-weight';
+};
+
+function paintEdges(context, { nodes, edges }, view, colours, chosen) {
+  context.lineWidth = 1.2 / Math.max(0.4, view.scale);
+  for (const { from, to, points } of edges) {
+    const [top, bottom] = [points[0][1], points.at(-1)[1]];
+    if (bottom < view.top || top > view.bottom) continue;
+    const isNear = chosen === from || chosen === to;
+    context.strokeStyle = isNear ? colours.mark : colours.line;
+    context.lineWidth = (isNear ? 2.4 : 1.3) / Math.max(0.5, view.scale);
+    context.beginPath();
+    const half = nodes[from].height / 2;
+    let [x, y] = [points[0][0], points[0][1] + half];
+    context.moveTo(x, y);
+    points.slice(1).forEach(([nextX, nextY], i) => {
+      const end = i === points.length - 2 ? nextY - half : nextY;
+      const bend = (end - y) / 2;
+      context.bezierCurveTo(x, y + bend, nextX, end - bend, nextX, end);
+      [x, y] = [nextX, end];
+    });
+    context.stroke();
+  }
+}
+
+function paintNode(context, node, i, view, colours, chosen, isFound) {
+  const [left, top] = [node.x - node.width / 2, node.y - node.height / 2];
+  context.fillStyle = i === chosen ? colours.soft : colours.card;
+  context.strokeStyle = i === chosen ? colours.mark : isFound ? colours.accent : colours.field;
+  context.lineWidth = i === chosen || isFound ? 2.5 : 1;
+  context.beginPath();
+  context.roundRect(left, top, node.width, node.height, 7);
+  context.fill();
+  context.stroke();
+  context.fillStyle = colour(stripeOf(node));
+  context.beginPath();
+  context.roundRect(left, top, 7, node.height, [7, 0, 0, 7]);
+  context.fill();
+  if (view.scale < READABLE) return;
+  context.fillStyle = colours.ink;
+  context.font = '600 13px system-ui, sans-serif';
+  context.fillText(node.op, left + 15, top + (node.shape ? 17 : node.height / 2));
+  if (!node.shape) return;
+  context.fillStyle = colours.inkSoft;
+  context.font = '11px system-ui, sans-serif';
+  context.fillText(node.shape, left + 15, top + 33, node.width - 20);
+}
+
+/** `view`: scale, x and y of the middle; `found`: a set of nodes that a search found. */
+export function paintGraph(context, width, height, layout, view, chosen, found) {
+  const colours = {
+    line: colour('--field'), field: colour('--field'), card: colour('--card'), soft: colour('--accent-soft'),
+    ink: colour('--ink'), inkSoft: colour('--ink-soft'), mark: colour('--mark'), accent: colour('--accent'),
+  };
+  const seen = {
+    scale: view.scale,
+    left: view.x - width / 2 / view.scale, right: view.x + width / 2 / view.scale,
+    top: view.y - height / 2 / view.scale, bottom: view.y + height / 2 / view.scale,
+  };
+  context.clearRect(0, 0, width, height);
+  context.save();
+  context.translate(width / 2, height / 2);
+  context.scale(view.scale, view.scale);
+  context.translate(-view.x, -view.y);
+  context.textBaseline = 'middle';
+  paintEdges(context, layout, seen, colours, chosen);
+  layout.nodes.forEach((node, i) => {
+    const isIn = node.x + node.width / 2 > seen.left && node.x - node.width / 2 < seen.right &&
+      node.y + node.height > seen.top && node.y - node.height < seen.bottom;
+    if (isIn) paintNode(context, node, i, seen, colours, chosen, found.has(i));
+  });
+  context.restore();
+}
