@@ -9,6 +9,7 @@ const { priceOf, priceWords, smallestIn } = await part('app/price.js');
 const { boards, budgetFor, needOf, verdictOf } = await part('app/boards.js');
 const { makeLink, nameOf, parseLink, sizeOf } = await part('app/link.js');
 const { badgeMarkdown, badgeSvg, cardSvg } = await part('app/card.js');
+const { labelsFor, takeLabels } = await part('app/labels.js');
 const { layoutGraph, spread } = await part('common/graph_layout.js');
 
 const value = (name, offset, size, birth, death, more = {}) =>
@@ -192,5 +193,17 @@ await check('a graph of thousands of nodes is laid out without overlaps', () => 
     row.sort((a, b) => a.x - b.x);
     row.forEach((node, i) => expect(i === 0 || node.x - row[i - 1].x >= (node.width + row[i - 1].width) / 2 - 0.01, 'two overlap'));
   }
+});
+await check('classes are named by the kind of model, or by a file', () => {
+  const input = (shape, type = 'f32') => [{ name: 'x', type, shape }];
+  const what = (inputs, shape) => labelsFor(inputs, { shape })?.what ?? null;
+  expectEqual(what(input([1, 1, 28, 28]), [1, 10]), 'digits', 'digits');
+  expectEqual(what(input([1, 3, 32, 32]), [1, 10]), 'CIFAR-10', 'CIFAR-10');
+  expectEqual(what(input([1, 96, 96, 3], 'u8'), [1, 2]), 'visual wake words', 'persons');
+  expectEqual(what(input([1, 49, 10, 1], 'i8'), [1, 12]), 'speech commands', 'words');
+  expectEqual([what(input([1, 3, 32, 32]), [4, 10]), what(input([1, 3, 64, 64]), [1, 10])], [null, null], 'unknown');
+  expectEqual(takeLabels('names.txt', 'a\r\n\nb\n c \n'), 3, 'lines');
+  expectEqual(labelsFor(input([5]), { shape: [7, 3] }).labels, ['a', 'b', 'c'], 'of the file');
+  takeLabels('names.txt', '');
 });
 done();

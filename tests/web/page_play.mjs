@@ -311,6 +311,51 @@ async function checkGraph() {
   await own.close();
 }
 
+/** The browser's own picture in the place of a camera. */
+async function checkCamera() {
+  const seeing = await launch(['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream']);
+  const own = await BerthPage.open(seeing, server.url, { permissions: ['camera'] });
+  await check('the camera is an input, once and again and again', async () => {
+    await own.sample('unet');
+    await own.bind({ height: 32, width: 32 });
+    await own.test('input-image').locator('[data-test=fill]').selectOption('camera');
+    await own.page.waitForFunction(() => document.querySelector('.camera')?.videoWidth > 0);
+    const { mask } = await own.run();
+    expectEqual(mask.shape, [1, 1, 32, 32], 'shape');
+    const counted = () => own.page.evaluate(() => {
+      window.ranAgain = 0;
+      new MutationObserver(() => { window.ranAgain++; }).observe(document.getElementById('outputs'), { childList: true });
+    });
+    await counted();
+    await own.test('camera-live').click();
+    await own.page.waitForFunction(() => window.ranAgain > 2);
+    await own.test('camera-live').click();
+    await own.page.waitForSelector('[data-test=camera-live][aria-pressed=false]');
+  });
+  await check('another choice gives the camera back', async () => {
+    await own.test('input-image').locator('[data-test=fill]').selectOption('zeros');
+    expect(await own.page.evaluate(() => document.querySelector('.camera').srcObject === null), 'it still looks');
+  });
+  await own.close();
+  await seeing.close();
+  const blind = await BerthPage.open(browser, server.url);
+  await check('without a camera it says so', async () => {
+    await blind.test('input-image').locator('[data-test=fill]').selectOption('camera');
+    await blind.page.locator('#alert-run').waitFor({ state: 'visible' });
+    expect((await blind.text('alert-run')).includes('The camera cannot be used'), await blind.text('alert-run'));
+  });
+  await check('classes have names where the kind of model is known, or a file has them', async () => {
+    await blind.sample('digits');
+    await blind.run();
+    const { best } = { best: await blind.test('output-probabilities').locator('[data-test=best]').textContent() };
+    expect(/^\d .*names of digits$/.test(best), best);
+    const names = { name: 'names.txt', mimeType: 'text/plain', buffer: Buffer.from(Array.from({ length: 10 }, (_, i) => `class ${i}`).join('\n')) };
+    await blind.test('labels-file').setInputFiles(names);
+    await blind.page.waitForFunction(() => /^class \d/.test(document.querySelector('[data-test=output-probabilities] [data-test=best]').textContent));
+  });
+  await blind.close();
+}
+
 async function checkStill() {
   const own = await BerthPage.open(browser, server.url, { reducedMotion: 'reduce' });
   await check('who asked for less motion sees it stand still until it is played', async () => {
@@ -324,7 +369,7 @@ async function checkStill() {
   await own.close();
 }
 
-for (const part of [checkHero, checkSlider, checkLinks, checkShare, checkKept, checkGraph, checkStill])
+for (const part of [checkHero, checkSlider, checkLinks, checkShare, checkKept, checkGraph, checkCamera, checkStill])
   if (!only || part.name.includes(only)) await part();
 await browser.close();
 await server.close();

@@ -3,6 +3,9 @@ import { $, save } from './dom.js';
 import { fileName } from './format.js';
 import { showAlert } from './alerts.js';
 import { samples } from './source.js';
+import { watchCamera } from './camera.js';
+import { watchLabels } from './outputs.js';
+import { runNow } from './run.js';
 import { forgetBudget, fullPlan, showBudget, startBudget, watchBudget } from './budget.js';
 import { keepModel, keptModel } from './keep.js';
 import { showGraph, watchGraph } from './graph.js';
@@ -109,6 +112,8 @@ export function watchExtras(given) {
   watchProfile(() => plan.steps);
   watchShare();
   watchGraph(page);
+  watchCamera(runNow);
+  watchLabels();
   $('save-plan').addEventListener('click', saveJson);
   $('save-report').addEventListener('click', saveReport);
   addEventListener('hashchange', openLink);

@@ -4,6 +4,7 @@ import { fault } from './fault.js';
 import { typeOf } from './format.js';
 import { fitArray, readNpy } from './npy.js';
 import { imageElements, layoutOf, scales } from './image.js';
+import { cameraPart, cameraPicture, hasCamera, stopCamera } from './camera.js';
 
 const option = (value, text) => el('option', { value, text });
 
@@ -14,6 +15,7 @@ export class InputEditor {
   #constant;
   #scale;
   #given;
+  #camera = null;
 
   constructor(input, id, onProblem) {
     this.input = input;
@@ -26,7 +28,9 @@ export class InputEditor {
       option('zeros', 'zeros'),
       option('constant', 'one number'),
       option('file', image ? 'a .npy file or a picture' : 'a .npy file'),
+      image && hasCamera() ? option('camera', 'the camera') : null,
     );
+    this.#camera = image && hasCamera() ? cameraPart(onProblem) : null;
     this.#seed = el('input', { type: 'number', min: 0, step: 1, value: 0, inputmode: 'numeric', 'data-test': 'seed' });
     this.#constant = el('input', { type: 'number', step: 'any', value: 1, 'data-test': 'constant' });
     this.#scale = el(
@@ -65,9 +69,13 @@ export class InputEditor {
         ' ',
         this.#given,
       ),
-      image ? labelled('as', this.#scale, 'file') : null,
+      image ? labelled('as', this.#scale, 'file camera') : null,
+      this.#camera?.part,
     );
-    this.#fill.addEventListener('change', () => this.#show());
+    this.#fill.addEventListener('change', () => {
+      if (this.#camera && this.#fill.value !== 'camera') stopCamera();
+      this.#show();
+    });
     file.addEventListener('change', () => {
       this.#take(file.files[0]);
       file.value = '';
@@ -94,7 +102,8 @@ export class InputEditor {
   }
 
   #show() {
-    for (const part of this.element.querySelectorAll('[data-for]')) part.hidden = part.dataset.for !== this.#fill.value;
+    for (const part of this.element.querySelectorAll('[data-for]')) part.hidden = !part.dataset.for.split(' ').includes(this.#fill.value);
+    if (this.#fill.value === 'camera') this.#camera.show();
     this.#given.textContent = this.#file?.name ?? 'none yet; or drop it here';
   }
 
@@ -133,6 +142,7 @@ export class InputEditor {
     if (fill === 'constant') return { fill, value: Number(this.#constant.value) || 0 };
     if (fill === 'zeros') return { fill };
     const { input } = this;
+    if (fill === 'camera') return { data: await imageElements(await cameraPicture(), input, this.#scale.value) };
     if (!this.#file) throw fault('INVALID', `input '${input.name}' waits for a file`);
     const isArray = this.#file.name.endsWith('.npy');
     if (isArray) return { data: fitArray(readNpy(await this.#file.arrayBuffer()), input) };

@@ -3,11 +3,13 @@ import { $, el, save } from './dom.js';
 import { fileName, number, placeOf, typeOf } from './format.js';
 import { chartOf } from './heat.js';
 import { writeNpy } from './npy.js';
+import { givenLabels, labelsFor, takeLabels } from './labels.js';
 import { reader } from '../common/types.js';
 
 const SHOWN = 5;
 
 let current = [];
+let inputs = []; // of the model: they say what kind it is
 
 /** For tests and for the console: the arrays of the last run, by name. */
 export const outputsOf = () =>
@@ -19,7 +21,24 @@ function jsonOf({ name, type, shape, data }) {
   return JSON.stringify({ name, type, shape, data: numbers });
 }
 
-function table({ shape, summary }) {
+/** What a class is called. */
+function labelAt({ shape }, labels, index) {
+  return labels ? labels[index % shape.at(-1)] : null;
+}
+
+/** The best class by its name, and where the names come from. */
+function best(output, known) {
+  const [top] = output.summary.top;
+  if (!known || !top) return null;
+  return el(
+    'p',
+    { class: 'best-label', 'data-test': 'best' },
+    el('b', { text: labelAt(output, known.labels, top.index) }),
+    el('span', { class: 'hint', text: ` ${number(top.value)}; names of ${known.what}` }),
+  );
+}
+
+function table({ shape, summary }, known) {
   return el(
     'table',
     { 'data-test': 'top' },
@@ -38,7 +57,7 @@ function table({ shape, summary }) {
           el(
             'tr',
             {},
-            el('td', { class: 'mono', text: placeOf(index, shape) }),
+            el('td', { class: 'mono', text: known ? labelAt({ shape }, known.labels, index) : placeOf(index, shape) }),
             el('td', { class: 'number', text: number(value) }),
           ),
         ),
@@ -52,6 +71,7 @@ function card(output) {
   const { name, summary, data } = output;
   const { min, max, mean, notFinite } = summary;
   const file = fileName(name);
+  const known = labelsFor(inputs, output);
   return el(
     'article',
     { class: 'output', 'data-test': `output-${name}`, 'aria-label': `Output ${name}` },
@@ -67,11 +87,12 @@ function card(output) {
       el('b', { text: number(mean) }),
       notFinite ? ` · ${notFinite} not finite` : '',
     ),
+    best(output, known),
     el(
       'div',
       { class: 'output-parts' },
       chartOf(output),
-      data.length ? table(output) : el('p', { class: 'hint', text: 'No elements.' }),
+      data.length ? table(output, known) : el('p', { class: 'hint', text: 'No elements.' }),
     ),
     el(
       'div',
@@ -102,12 +123,26 @@ function card(output) {
   );
 }
 
-export function showOutputs(outputs) {
+export function showOutputs(outputs, given = inputs) {
   current = outputs;
+  inputs = given;
   $('outputs').replaceChildren(...outputs.map(card));
 }
 
 export function clearOutputs() {
   current = [];
   $('outputs').replaceChildren(el('p', { class: 'hint', text: 'Not run yet.' }));
+}
+
+/** A file with one name per line, for the classes of any output that has so many. */
+export function watchLabels() {
+  $('labels-file').addEventListener('change', async ({ target }) => {
+    const [file] = target.files;
+    if (!file) return;
+    const n = takeLabels(file.name, await file.text());
+    target.value = ''; // the same file may be chosen again
+    const fits = current.some(({ shape }) => shape.at(-1) === n);
+    $('labels-say').textContent = `${n} names${current.length && !fits ? '; no output has so many elements in its last axis' : ''}`;
+    if (current.length && givenLabels()) showOutputs(current);
+  });
 }

@@ -112,11 +112,23 @@ async function run(target, cancel) {
     },
     stop,
   );
-  showOutputs(result.outputs);
+  showOutputs(result.outputs, editors.map(({ input }) => input));
   showTimings(result, device, made);
   const n = result.timings.run.length;
   $('run-live').textContent =
     `Ran ${n === 1 ? 'once' : `${n} times`} on ${device} in ${milliseconds(median(result.timings.run))}.`;
+}
+
+/** Runs once more; whether that went well. */
+export async function runNow() {
+  clearAlert('run');
+  try {
+    await run(wanted, cancelRun);
+    return true;
+  } catch (error) {
+    showAlert('run', error);
+    return false;
+  }
 }
 
 export function watchRun(ownClient, target, cancel) {
