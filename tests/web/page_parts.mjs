@@ -4,7 +4,7 @@ import { check, done, expect, expectEqual } from './tap.mjs';
 
 const part = (path) => import(join(process.env.BERTH_SRC, 'web/page', path));
 const { fleet, framesOf } = await part('app/play_frames.js');
-const { Gif, lzw, quantise } = await part('app/gif.js');
+const { Gif, Palette, lzw } = await part('app/gif.js');
 const { priceOf, priceWords, smallestIn } = await part('app/price.js');
 const { boards, budgetFor, needOf, verdictOf } = await part('app/boards.js');
 const { makeLink, nameOf, parseLink, sizeOf } = await part('app/link.js');
@@ -96,9 +96,11 @@ await check('a GIF has its frames, its palette, and an end', () => {
 });
 await check('the colours of most pixels stand for all', () => {
   const picture = Uint8Array.from([...[250, 0, 0, 255], ...[250, 0, 0, 255], ...[0, 0, 250, 255], ...[240, 8, 0, 255]]);
-  const { palette, indices } = quantise([picture], 2);
-  expectEqual(palette[0], [250, 0, 0], 'the first colour');
-  const [a, b, , d] = indices(picture);
+  const palette = new Palette();
+  palette.see(picture);
+  palette.settle(2);
+  expectEqual(palette.list, [[250, 0, 0], [0, 0, 250]], 'the colours');
+  const [a, b, , d] = palette.indices(picture);
   expect(a === 0 && b === 0 && d === 0, 'a colour that has no place takes the nearest');
 });
 await check('the price of less memory is told in words', () => {

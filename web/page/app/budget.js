@@ -85,7 +85,8 @@ export async function showBudget(plan, { fixed, options: { budget, ...options } 
     el('span', { text: floor ? `smallest found: ${bytes(floor)}` : `weights alone: ${bytes(weights + state)}` }),
     el('span', { text: `no limit: ${bytes(full.plan.report.arena_size)}` }),
   );
-  $('budget-price').textContent = priceWords(price);
+  const isLeast = floor >= full.plan.report.arena_size;
+  $('budget-price').textContent = isLeast ? 'No smaller plan was found: this is the least that it takes.' : priceWords(price);
 }
 
 /** Whether a failed plan is one that the slider asked too much of: then it goes to the smallest that there is. */

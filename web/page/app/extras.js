@@ -34,9 +34,11 @@ export function extrasOpened() {
   plan = null;
 }
 
-/** `made`: with what it was planned. */
+/** After every plan, with what it was made of. */
 export async function extrasPlanned(given, { model, fixed, options }) {
   plan = given;
+  await new Promise((resolve) => setTimeout(resolve)); // the plan is painted first
+  if (page.current().handle !== model) return;
   const { name, source, language } = page.current();
   const planWith = (budget) => page.client.call('plan', { model, fixed, options: { ...options, budget } });
   showPlanPlay(given, name);

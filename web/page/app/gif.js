@@ -38,31 +38,55 @@ class Bits {
   }
 }
 
+const SLOTS = 1 << 13; // twice as many as there are codes
+
+/** Codes by their prefix and the index after it: open addressing, since a Map of numbers is slow. */
+class Codes {
+  #keys = new Int32Array(SLOTS).fill(-1);
+  #codes = new Int16Array(SLOTS);
+
+  clear() {
+    this.#keys.fill(-1);
+  }
+
+  /** The code of a key, or -1: then it gets `code` if that is not -1. */
+  find(key, code) {
+    let slot = (key * 0x9e3779b1) >>> 19;
+    while (this.#keys[slot] !== -1) {
+      if (this.#keys[slot] === key) return this.#codes[slot];
+      slot = (slot + 1) & (SLOTS - 1);
+    }
+    if (code >= 0) {
+      this.#keys[slot] = key;
+      this.#codes[slot] = code;
+    }
+    return -1;
+  }
+}
+
 /** LZW as GIF has it, for indices below 2^depth. */
 export function lzw(indices, depth) {
   const clear = 1 << depth,
     end = clear + 1;
-  const out = new Bits();
-  let table = new Map(),
-    next = end + 1,
+  const out = new Bits(),
+    codes = new Codes();
+  let next = end + 1,
     width = depth + 1;
   out.put(clear, width);
   let prefix = indices[0];
   for (let i = 1; i < indices.length; i++) {
-    const key = (prefix << 8) | indices[i];
-    const known = table.get(key);
-    if (known !== undefined) {
+    const known = codes.find((prefix << 8) | indices[i], next < MOST_CODES ? next : -1);
+    if (known >= 0) {
       prefix = known;
       continue;
     }
     out.put(prefix, width);
     if (next < MOST_CODES) {
-      table.set(key, next);
       if (next === 1 << width) width++;
       next++;
     } else {
       out.put(clear, width);
-      table = new Map();
+      codes.clear();
       next = end + 1;
       width = depth + 1;
     }
@@ -114,38 +138,47 @@ export class Gif {
   }
 }
 
-/** The colours that stand for most pixels of some pictures (RGBA), and a function from a picture to their indices. */
-export function quantise(pictures, most = 255) {
-  const counts = new Map();
-  const key = (r, g, b) => ((r >> 3) << 10) | ((g >> 3) << 5) | (b >> 3);
-  for (const data of pictures) {
+const SHADES = 1 << 15; // five bits of each channel
+const shade = (data, i) => ((data[i] >> 3) << 10) | ((data[i + 1] >> 3) << 5) | (data[i + 2] >> 3);
+
+/** Gathers the colours of pictures (RGBA), and then stands for each of them by one of the most frequent. */
+export class Palette {
+  #counts = new Uint32Array(SHADES);
+  #colours = new Map(); // the first colour of each shade
+  #nearest = new Int16Array(SHADES).fill(-1);
+  list = [];
+
+  see(data) {
     for (let i = 0; i < data.length; i += 4) {
-      const k = key(data[i], data[i + 1], data[i + 2]);
-      const entry = counts.get(k);
-      if (!entry) counts.set(k, [1, data[i], data[i + 1], data[i + 2]]);
-      else entry[0]++;
+      const at = shade(data, i);
+      if (this.#counts[at]++ === 0) this.#colours.set(at, [data[i], data[i + 1], data[i + 2]]);
     }
   }
-  const palette = [...counts.values()].sort((a, b) => b[0] - a[0]).slice(0, most).map(([, ...rgb]) => rgb);
-  const nearest = new Map();
-  const find = (r, g, b) => {
+
+  /** At most `most` colours: 255, since one index of a GIF is for what does not change. */
+  settle(most = 255) {
+    const order = [...this.#colours.keys()].sort((a, b) => this.#counts[b] - this.#counts[a]);
+    this.list = order.slice(0, most).map((at) => this.#colours.get(at));
+  }
+
+  #find(data, i) {
     let best = 0,
       least = Infinity;
-    palette.forEach(([x, y, z], i) => {
-      const gap = (x - r) ** 2 + (y - g) ** 2 + (z - b) ** 2;
-      if (gap < least) [best, least] = [i, gap];
+    this.list.forEach(([r, g, b], k) => {
+      const gap = (r - data[i]) ** 2 + (g - data[i + 1]) ** 2 + (b - data[i + 2]) ** 2;
+      if (gap < least) [best, least] = [k, gap];
     });
     return best;
-  };
-  const indices = (data) => {
+  }
+
+  /** A picture as indices of the list. */
+  indices(data) {
     const out = new Uint8Array(data.length / 4);
     for (let i = 0; i < out.length; i++) {
-      const [r, g, b] = [data[4 * i], data[4 * i + 1], data[4 * i + 2]];
-      const k = key(r, g, b);
-      if (!nearest.has(k)) nearest.set(k, find(r, g, b));
-      out[i] = nearest.get(k);
+      const at = shade(data, 4 * i);
+      if (this.#nearest[at] < 0) this.#nearest[at] = this.#find(data, 4 * i);
+      out[i] = this.#nearest[at];
     }
     return out;
-  };
-  return { palette, indices };
+  }
 }

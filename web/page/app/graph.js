@@ -2,7 +2,7 @@
 import { $, el, later, sharpen } from './dom.js';
 import { bytes, count, typeOf } from './format.js';
 import { choosePicture } from './picture.js';
-import { paintGraph } from './graph_draw.js';
+import { paintGraph, stripeOf } from './graph_draw.js';
 
 const NEAREST = 2,
   FARTHEST = 0.02;
@@ -210,6 +210,7 @@ async function load() {
   graph = { key, handle, nodes, values: new Map(values.map((value) => [value.name, value])), layout };
   for (const node of layout.nodes) {
     const value = graph.values.get(node.out[0] ?? node.in[0]);
+    node.stripe = stripeOf(node);
     node.shape = value ? `[${value.shape.join(', ')}]` : '';
   }
   if (isOther) chosen = -1;

@@ -1,7 +1,8 @@
 /** Paints a graph that was laid out: what is in sight, and no more than can be read. */
 import { colour } from './dom.js';
 
-const READABLE = 0.45; // below this scale there are no words
+const READABLE = 0.45; // below this scale there are no words,
+const FAR = 0.2; // and below this one, no outlines and no bends
 
 const kinds = [
   [/conv|matmul|product|gemm|attention|lstm|gru|rnn/, '--kind-value'],
@@ -9,36 +10,61 @@ const kinds = [
   [/reshape|transpose|slice|concat|split|gather|expand|squeeze|pad|cast|identity|flatten/, '--kind-unshared'],
 ];
 
-const stripeOf = ({ kind, op }) => {
+/** The colour that a node of this kind has, by its variable. */
+export const stripeOf = ({ kind, op }) => {
   if (kind === 'input') return '--kind-input';
   if (kind === 'output') return '--kind-output';
   return kinds.find(([pattern]) => pattern.test(op))?.[1] ?? '--kind-weight';
 };
 
+function pathOf(context, points, half) {
+  let [x, y] = [points[0][0], points[0][1] + half];
+  context.moveTo(x, y);
+  for (let i = 1; i < points.length; i++) {
+    const [nextX, nextY] = points[i];
+    const end = i === points.length - 1 ? nextY - half : nextY;
+    const bend = (end - y) / 2;
+    context.bezierCurveTo(x, y + bend, nextX, end - bend, nextX, end);
+    [x, y] = [nextX, end];
+  }
+}
+
+/** From afar: straight lines, all in one stroke. */
+function paintFarEdges(context, edges, view, colours) {
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1 / view.scale;
+  context.beginPath();
+  for (const { points } of edges) {
+    if (points.at(-1)[1] < view.top || points[0][1] > view.bottom) continue;
+    context.moveTo(...points[0]);
+    for (let i = 1; i < points.length; i++) context.lineTo(...points[i]);
+  }
+  context.stroke();
+}
+
 function paintEdges(context, { nodes, edges }, view, colours, chosen) {
-  context.lineWidth = 1.2 / Math.max(0.4, view.scale);
+  if (view.scale < FAR) {
+    paintFarEdges(context, edges, view, colours);
+    return;
+  }
   for (const { from, to, points } of edges) {
-    const [top, bottom] = [points[0][1], points.at(-1)[1]];
-    if (bottom < view.top || top > view.bottom) continue;
+    if (points.at(-1)[1] < view.top || points[0][1] > view.bottom) continue;
     const isNear = chosen === from || chosen === to;
     context.strokeStyle = isNear ? colours.mark : colours.line;
     context.lineWidth = (isNear ? 2.4 : 1.3) / Math.max(0.5, view.scale);
     context.beginPath();
-    const half = nodes[from].height / 2;
-    let [x, y] = [points[0][0], points[0][1] + half];
-    context.moveTo(x, y);
-    points.slice(1).forEach(([nextX, nextY], i) => {
-      const end = i === points.length - 2 ? nextY - half : nextY;
-      const bend = (end - y) / 2;
-      context.bezierCurveTo(x, y + bend, nextX, end - bend, nextX, end);
-      [x, y] = [nextX, end];
-    });
+    pathOf(context, points, nodes[from].height / 2);
     context.stroke();
   }
 }
 
 function paintNode(context, node, i, view, colours, chosen, isFound) {
   const [left, top] = [node.x - node.width / 2, node.y - node.height / 2];
+  if (view.scale < FAR) {
+    context.fillStyle = i === chosen || isFound ? colours.mark : colour(node.stripe);
+    context.fillRect(left, top, node.width, Math.max(node.height, 1 / view.scale));
+    return;
+  }
   context.fillStyle = i === chosen ? colours.soft : colours.card;
   context.strokeStyle = i === chosen ? colours.mark : isFound ? colours.accent : colours.field;
   context.lineWidth = i === chosen || isFound ? 2.5 : 1;
@@ -46,7 +72,7 @@ function paintNode(context, node, i, view, colours, chosen, isFound) {
   context.roundRect(left, top, node.width, node.height, 7);
   context.fill();
   context.stroke();
-  context.fillStyle = colour(stripeOf(node));
+  context.fillStyle = colour(node.stripe);
   context.beginPath();
   context.roundRect(left, top, 7, node.height, [7, 0, 0, 7]);
   context.fill();

@@ -1,7 +1,7 @@
 /** The harbour as a GIF: painted frame by frame beside the page, which stays responsive. */
 import { save } from './dom.js';
 import { fileName } from './format.js';
-import { Gif, quantise } from './gif.js';
+import { Gif, Palette } from './gif.js';
 import { harbourColours, paintHarbour } from './play_draw.js';
 
 const WIDTH = 720,
@@ -45,15 +45,15 @@ function painter(title, scene) {
 export async function saveMovie(name, title, scene, onProgress) {
   const paint = painter(title, { ...scene, chosen: null });
   const times = timesOf(scene.frames.length);
-  const samples = [];
+  const palette = new Palette();
   for (let i = 0; i < SAMPLES; i++) {
-    samples.push(paint(times[Math.floor((i * (times.length - 1)) / (SAMPLES - 1))]));
+    palette.see(paint(times[Math.floor((i * (times.length - 1)) / (SAMPLES - 1))]));
     await pause();
   }
-  const { palette, indices } = quantise(samples);
-  const gif = new Gif(WIDTH, HEIGHT, palette);
+  palette.settle();
+  const gif = new Gif(WIDTH, HEIGHT, palette.list);
   for (let i = 0; i < times.length; i++) {
-    gif.add(indices(paint(times[i])), i === times.length - 1 ? 1500 : 80);
+    gif.add(palette.indices(paint(times[i])), i === times.length - 1 ? 1500 : 80);
     onProgress((i + 1) / times.length);
     await pause();
   }
