@@ -100,6 +100,14 @@ static berth_status pack_scratch_around(berth_plan *plan, packing *p, uint64_t e
   return status;
 }
 
+#define LITTLE 400 /* a part of the arena that is not worth a long search: those who load a model wait for it */
+#define LITTLE_EFFORT 20000
+
+/* What a caller asks for is done; the default is for what could be saved at most. */
+static uint64_t plan_placement_worth(uint64_t effort, uint64_t most_saved, uint64_t arena) {
+  return effort == 0 && most_saved < arena / LITTLE ? LITTLE_EFFORT : effort;
+}
+
 static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t base, uint64_t effort,
                                          berth_error *err) {
   berth_plan_info *info = &plan->info;
@@ -123,7 +131,7 @@ static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t 
   uint64_t size = p->result.size;
   info->optimal = size == bound || (info->optimal && size == activations);
   if (info->optimal || size == activations) return BERTH_OK;
-  BERTH__TRY(plan_placement_pack(plan, p, p->n, effort, err));
+  BERTH__TRY(plan_placement_pack(plan, p, p->n, plan_placement_worth(effort, size - bound, base + size), err));
   info->pack_nodes += p->result.nodes;
   const uint64_t worth = p->as_they_are ? plan->align : 1; /* bytes that scratch below activations should save */
   info->optimal = p->result.optimal && (p->result.size == size || p->result.size + worth <= size);
