@@ -4,6 +4,7 @@
 #include "../../tools/berth/elements.c"
 #include "../../tools/berth/format.c"
 #include "../../tools/berth/json.c"
+#include "../../tools/berth/pages.c"
 #include "../../tools/berth/progress.c"
 #include "../../tools/berth/utf8.c"
 

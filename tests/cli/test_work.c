@@ -1,6 +1,7 @@
 /* What nodes have to do, counted from their shapes, and the least time that a machine's peak leaves for it. */
 #include "../../tools/berth/cli.c"
 #include "../../tools/berth/elements.c"
+#include "../../tools/berth/pages.c"
 #include "../../tools/berth/peak.c"
 #include "../../tools/berth/progress.c"
 #include "../../tools/berth/work.c"

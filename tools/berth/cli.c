@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "pages.h"
 #include "progress.h"
 
 #include <stdarg.h>
@@ -90,6 +91,7 @@ static void show_stage(void *user, const char *stage, uint64_t done, uint64_t to
   if (bar.what == NULL || strcmp(bar.what, stage) != 0) {
     progress_end(&bar);
     progress_begin(&bar, stage);
+    pages_let_go(); /* each stage has code of its own */
   }
   progress_update(&bar, done, total);
   if (done == total) progress_end(&bar);

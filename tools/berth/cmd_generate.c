@@ -10,6 +10,7 @@
 #include "generate.h"
 #include "json.h"
 #include "out.h"
+#include "pages.h"
 
 static const arg_option options[] = {
     {"prompt", 'p', ARG_TEXT, "TEXT", "the text to continue; with --chat, the system's message",
@@ -127,6 +128,7 @@ static int generate_open(const generate_options *wanted, generate *g) {
   if (berth_generator_create(g->ctx, wanted->path, &desc, &g->generator, &err) != BERTH_OK)
     return berth_cancel_is_requested(g->cancel) ? CLI_INTERRUPTED : cli_report(&err);
   g->load_ms = cli_now_ms() - start;
+  pages_let_go();
   return CLI_OK;
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pages.h"
+
 void generate_reading(generate *g, const char *what) {
   progress_begin(&g->bar, what);
   g->started_ms = cli_now_ms();
@@ -13,6 +15,7 @@ void generate_has_read(generate *g) {
   berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
   progress_end(&g->bar);
   g->prompt_ms = cli_now_ms() - g->started_ms;
+  pages_let_go(); /* reading many tokens and generating one are different kernels */
   if (berth_generator_get_info(g->generator, &info, NULL) == BERTH_OK) g->prompt_tokens = info.n_tokens;
 }
 
