@@ -44,12 +44,13 @@ static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction previous;
 static uintptr_t page_size;
 
-/* Zeros from the page on: the file ends before it. */
+/* Zeros from the page on: the file ends before it. They can be written, as an arena whose pages are a file's can. */
 static bool sigbus_replace(struct berth__watch *watch, uintptr_t base, size_t size, uintptr_t address) {
   const uintptr_t page = address & ~(page_size - 1);
   const size_t rest = size - (size_t)(page - base);
   void *there = (unsigned char *)base + (page - base); /* NOLINT(performance-no-int-to-ptr): of a table of atomics */
-  if (mmap(there, rest, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return false;
+  if (mmap(there, rest, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    return false;
   atomic_store(&watch->is_lost, true);
   return true;
 }

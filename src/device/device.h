@@ -3,6 +3,7 @@
 #ifndef BERTH_DEVICE_DEVICE_H
 #define BERTH_DEVICE_DEVICE_H
 
+#include "base/file_bytes.h"
 #include "base/thread.h"
 #include "plan/plan.h"
 
@@ -50,6 +51,11 @@ typedef struct berth__device {
   /* Optional: writes weights, by all threads of the engine, which does nothing else meanwhile. src is elsewhere. */
   berth_status (*place)(berth__engine *engine, berth__block *block, uint64_t offset, const void *src, uint64_t size,
                         berth_error *err);
+  /* Optional: lets bytes of a file be bytes of the block, without a copy. They can be written all the same, and the
+   * file stays as it is. Whole pages can be had so: *count bytes, 0 where none can, from *begin bytes behind offset
+   * on. The others are as they were. Where it fails, those bytes of the block are lost. */
+  berth_status (*map)(berth__block *block, uint64_t offset, const berth__file_bytes *file, uint64_t *begin,
+                      uint64_t *count, berth_error *err);
   berth_status (*read)(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
   /* The ranges may overlap when the blocks are the same. */
   berth_status (*copy)(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,

@@ -65,6 +65,10 @@ static berth_status create_sizes(berth_generator *g, berth_error *err) {
 
 /* ---- The session ---- */
 
+static bool create_find_file(const void *model, const void *data, uint64_t size, berth__file_bytes *out) {
+  return berth__gguf_file_of(model, data, size, out);
+}
+
 static berth_status create_session(berth_generator *g, berth_error *err) {
   berth_dim dims[BERTH_GENERATOR_DIMS];
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
@@ -77,7 +81,8 @@ static berth_status create_session(berth_generator *g, berth_error *err) {
   desc.n_threads = g->desc.n_threads;
   desc.threads = g->desc.threads;
   desc.cancel = g->desc.cancel;
-  BERTH__TRY(berth_session_create(g->graph, &desc, &g->session, err));
+  const berth__weight_files files = {create_find_file, g->model};
+  BERTH__TRY(berth__session_create_mapped(g->graph, &desc, &files, &g->session, err));
   return berth_session_bind(g->session, dims, berth_generator_dims(g->graph, g->capacity, g->chunk, 1, dims), err);
 }
 
@@ -130,7 +135,6 @@ static berth_status create_all(berth_generator *g, const char *path, berth__mapp
     return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " tokens, and the model %" PRIu32,
                        berth__tokenizer_count(g->tokenizer), g->vocabulary);
   BERTH__TRY(berth__generator_arrays(g, err));
-  BERTH__TRY(berth__generator_fingerprint(g, err));
   BERTH__TRY(berth__sampler_set(g->ctx, &g->sampler, g->desc.sampling, err));
   BERTH__TRY(create_session(g, err));
   berth__gguf_rest_header(g->model); /* all of it was read for the tokenizer's index; texts need a few pages */

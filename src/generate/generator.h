@@ -34,7 +34,7 @@ struct berth_generator {
   uint32_t capacity, chunk, vocabulary;
   uint32_t window, near;    /* that a ring's layer sees, and rows of a ring; 0: there are none */
   uint32_t written, intact; /* of rings: positions before the one were written, those before the other are gone */
-  uint64_t fingerprint;     /* of the model, for saved conversations */
+  uint64_t fingerprint;     /* of the model, for saved conversations; 0: nobody has asked for it yet */
   int32_t *tokens;          /* room for capacity */
   uint32_t n_tokens, n_evaluated;
   int32_t *rows;     /* the tokens of a chunk, filled up */
@@ -71,8 +71,6 @@ berth_status berth__generator_make_room(berth_generator *generator, uint64_t cou
 /* generator.c: the conversation ends after n_tokens of the tokens that it has. Without the logits of the last of them,
  * another must follow. */
 void berth__generator_cut(berth_generator *generator, uint32_t n_tokens, const float *logits);
-/* save.c: computed once, while the model's file is known to be there. */
-berth_status berth__generator_fingerprint(berth_generator *generator, berth_error *err);
 /* create.c: fresh arrays and a sampler for a generator whose session is there. */
 berth_status berth__generator_arrays(berth_generator *generator, berth_error *err);
 

@@ -46,9 +46,11 @@ static uint64_t save_mix_data(uint64_t hash, const berth__gguf_tensor *tensor) {
 }
 
 /* Names, types and widths of the states, the model's name, and of its tensors their sizes and some of their bytes, in
- * which a model and what it was tuned to differ: enough to tell models apart by mistake, not by malice. */
-berth_status berth__generator_fingerprint(berth_generator *g, berth_error *err) {
+ * which a model and what it was tuned to differ: enough to tell models apart by mistake, not by malice. It is not
+ * computed before somebody saves: pages all over the file are read for it. */
+static berth_status save_fingerprint(berth_generator *g, berth_error *err) {
   uint64_t hash = 1469598103934665603u;
+  if (g->fingerprint != 0) return BERTH_OK;
   const berth__gguf_key *name = berth__gguf_find(g->model, "general.name");
   BERTH__TRY(berth__gguf_check(g->model, err));
   if (name != NULL && name->kind == BERTH__GGUF_STRING) hash = save_mix(hash, name->text.data, (size_t)name->text.size);
@@ -64,8 +66,10 @@ berth_status berth__generator_fingerprint(berth_generator *g, berth_error *err) 
     hash = save_mix(hash, &tensor->size, sizeof tensor->size);
     hash = save_mix(hash, &tensor->ggml_type, sizeof tensor->ggml_type);
     hash = save_mix_data(hash, tensor);
+    berth__gguf_rest(g->model, tensor->data, (size_t)tensor->size);
   }
-  g->fingerprint = hash;
+  BERTH__TRY(berth__gguf_check(g->model, err));
+  g->fingerprint = hash != 0 ? hash : 1;
   return BERTH_OK;
 }
 
@@ -120,6 +124,7 @@ berth_status berth_generator_save(berth_generator *g, void *dst, size_t size, be
   if (size != berth_generator_save_size(g))
     return berth__fail(err, BERTH_INVALID, "the conversation is %" PRIu64 " bytes, but %zu were given",
                        berth_generator_save_size(g), size);
+  BERTH__TRY(save_fingerprint(g, err));
   save_header head = {.fingerprint = g->fingerprint,
                       .random = g->sampler.state,
                       .n_tokens = g->n_tokens,
@@ -173,6 +178,7 @@ berth_status berth_generator_load(berth_generator *g, const void *src, size_t si
   const uint8_t *from = src;
   if (g == NULL || src == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_generator_load needs a generator and a conversation");
+  BERTH__TRY(save_fingerprint(g, err));
   BERTH__TRY(load_check(g, from, size, &head, err));
   from += sizeof head;
   berth_generator_reset(g); /* a device that fails while it writes leaves an empty conversation */

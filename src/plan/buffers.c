@@ -2,6 +2,8 @@
  * each step that needs it. */
 #include "plan/buffers.h"
 
+#include "plan/file_runs.h"
+
 #include "base/math.h"
 #include "graph/rewrite.h"
 
@@ -17,6 +19,7 @@ uint64_t berth__buffer_room(const berth_plan *plan, const berth__buffer *buffer)
 
 uint64_t berth__buffer_align(const berth_plan *plan, const berth__buffer *buffer) {
   uint64_t align = plan->align;
+  if (plan->is_tight && buffer->kind == BERTH__BUFFER_PARAM && align > BERTH__FILE_ALIGN) return BERTH__FILE_ALIGN;
   if (!plan->is_tight || !berth__buffer_is_packed(buffer) || buffer->kind == BERTH__BUFFER_SCRATCH) return align;
   while (align > 1 && align / 2 >= buffer->size) align /= 2;
   return align;

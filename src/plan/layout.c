@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/math.h"
+#include "plan/file_runs.h"
 
 typedef struct entry {
   uint64_t offset, size;
@@ -201,7 +202,7 @@ berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, u
                                  berth_error *err) {
   *end = 0;
   if (layout == NULL) {
-    BERTH__TRY(plan_layout_line_up(plan, BERTH__BUFFER_PARAM, end, err));
+    BERTH__TRY(berth__file_runs_place(plan, end, err));
     BERTH__TRY(plan_layout_line_up_made(plan, end, err));
     BERTH__TRY(plan_layout_line_up(plan, BERTH__BUFFER_STATE, end, err));
     *shared = *end;

@@ -195,6 +195,7 @@ static berth_status stage(berth_session *session, const berth_dim *dims, size_t 
 static void take_over(berth_session *session, staged *next) {
   if (next->layout != NULL) session->layout = next->layout;
   if (next->arena != NULL) {
+    berth__session_forget_mapped(session);
     berth_arena_destroy(session->arena); /* programs that are bound to it are bound anew before they run */
     session->arena = next->arena;
     session->arena_number++;

@@ -28,6 +28,11 @@ static berth_status session_run_check_ready(const berth_session *session, berth_
   return BERTH_OK;
 }
 
+static berth_status session_run_check_files(const berth_session *session, berth_error *err) {
+  if (berth__session_current(session)->reads_files) BERTH__TRY(berth__graph_check_files(session->graph, err));
+  return berth__session_check_mapped(session, err);
+}
+
 berth_status berth_session_submit(berth_session *session, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
@@ -35,7 +40,7 @@ berth_status berth_session_submit(berth_session *session, berth_error *err) {
   BERTH__TRY(berth__check_cancel(session->cancel, "the run", err));
   BERTH__TRY(berth__session_settle(session, err));
   BERTH__TRY(berth__session_prepare(session, err));
-  if (berth__session_current(session)->reads_files) BERTH__TRY(berth__graph_check_files(session->graph, err));
+  BERTH__TRY(session_run_check_files(session, err));
   berth__observer observer = session->observer;
   observer.cancel = session->cancel;
   BERTH__TRY(session->device->submit(berth__session_current(session)->program, &observer, err));
@@ -49,7 +54,7 @@ berth_status berth_session_wait(berth_session *session, berth_error *err) {
     return berth__fail(err, BERTH_INVALID, "there is no run to wait for; call berth_session_submit first");
   session->is_submitted = false;
   BERTH__TRY(session->device->wait(berth__session_current(session)->program, err));
-  return berth__session_current(session)->reads_files ? berth__graph_check_files(session->graph, err) : BERTH_OK;
+  return session_run_check_files(session, err);
 }
 
 berth_status berth_session_run(berth_session *session, berth_error *err) {

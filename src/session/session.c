@@ -112,15 +112,16 @@ static berth_status session_build(berth_session *session, const berth_graph *gra
   session->plan_desc.layout = NULL; /* from here on the session's own */
   session->plan_desc.gpu_profile = NULL;
   if (like != NULL) return BERTH_OK; /* its weights are copied */
-  BERTH__TRY(berth__session_place_states(session, err));
+  BERTH__TRY(berth__session_begin_states(session, err));
   BERTH__TRY(berth__session_place_weights(session, err));
   BERTH__TRY(berth__session_settle(session, err));
   return berth__session_has_weights(session) ? berth__session_prepare(session, err) : BERTH_OK;
 }
 
-/* on, like: NULL where there is none. */
+/* on, like, files: NULL where there is none. */
 static berth_status session_create(const berth_graph *graph, const berth__device *on, const berth_session *like,
-                                   const berth_session_desc *desc, berth_session **out, berth_error *err) {
+                                   const berth__weight_files *files, const berth_session_desc *desc,
+                                   berth_session **out, berth_error *err) {
   berth_session_desc full = BERTH_SESSION_DESC_INIT;
   if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_create needs a place for the session");
   *out = NULL;
@@ -129,6 +130,7 @@ static berth_status session_create(const berth_graph *graph, const berth__device
   berth_session *session = berth__alloc_zero(graph->ctx, sizeof *session);
   if (session == NULL) return berth__fail_nomem(err, "a session");
   session->ctx = graph->ctx;
+  if (files != NULL) session->files = *files;
   berth_status status = session_build(session, graph, on, like, &full, err);
   if (status != BERTH_OK) {
     berth_session_destroy(session);
@@ -140,12 +142,17 @@ static berth_status session_create(const berth_graph *graph, const berth__device
 
 berth_status berth__session_create_on(const berth_graph *graph, const berth__device *on, const berth_session_desc *desc,
                                       berth_session **out, berth_error *err) {
-  return session_create(graph, on, NULL, desc, out, err);
+  return session_create(graph, on, NULL, NULL, desc, out, err);
+}
+
+berth_status berth__session_create_mapped(const berth_graph *graph, const berth_session_desc *desc,
+                                          const berth__weight_files *files, berth_session **out, berth_error *err) {
+  return session_create(graph, NULL, NULL, files, desc, out, err);
 }
 
 berth_status berth_session_create(const berth_graph *graph, const berth_session_desc *desc, berth_session **out,
                                   berth_error *err) {
-  return session_create(graph, NULL, NULL, desc, out, err);
+  return session_create(graph, NULL, NULL, NULL, desc, out, err);
 }
 
 void berth_session_destroy(berth_session *session) {
@@ -154,6 +161,7 @@ void berth_session_destroy(berth_session *session) {
   berth_context *ctx = session->ctx;
   for (size_t i = 0; i < session->n_bindings; i++) berth__session_free_binding(session, &session->bindings[i]);
   for (size_t i = 0; session->owned != NULL && i < session->graph->n_values; i++) berth__free(ctx, session->owned[i]);
+  berth__session_forget_mapped(session);
   berth_arena_destroy(session->arena);
   if (session->engine != NULL) session->device->close(session->engine);
   berth_layout_destroy(session->layout);
@@ -201,6 +209,7 @@ static berth_status copy_state(berth_session *to, const berth_session *from, ber
   uint64_t a = berth_arena_size(to->arena), b = berth_arena_size(from->arena);
   BERTH__TRY(
       to->device->copy(berth__arena_block(to->arena), 0, berth__arena_block(from->arena), 0, a < b ? a : b, err));
+  BERTH__TRY(berth__session_check_mapped(from, err));
   for (size_t i = 0; i < from->n_bindings; i++) {
     to->bindings[i].is_prepared = from->bindings[i].is_prepared;
     to->bindings[i].last_used = from->bindings[i].last_used;
@@ -231,7 +240,7 @@ berth_status berth_session_clone(const berth_session *session, berth_session **o
   if (session->threads.parallel_for != NULL) desc.threads = &session->threads;
   desc.max_bindings = (uint32_t)session->max_bindings;
   desc.flags = session->checked ? BERTH_SESSION_CHECKED : 0;
-  berth_status status = session_create(session->graph, session->device, session, &desc, &clone, err);
+  berth_status status = session_create(session->graph, session->device, session, NULL, &desc, &clone, err);
   if (status == BERTH_OK) status = copy_state(clone, session, dims, err);
   berth__free(session->ctx, dims);
   if (status != BERTH_OK) {

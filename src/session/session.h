@@ -8,7 +8,14 @@
 #ifndef BERTH_SESSION_SESSION_H
 #define BERTH_SESSION_SESSION_H
 
+#include "base/sigbus.h"
 #include "device/arena.h"
+
+/* Who knows of the files that weights lie in. */
+typedef struct berth__weight_files {
+  bool (*find)(const void *user, const void *data, uint64_t size, berth__file_bytes *out); /* false: in none */
+  const void *user;
+} berth__weight_files;
 
 /* One binding: its extents (one a named dimension of the graph), plan and program. */
 typedef struct berth__binding {
@@ -48,9 +55,12 @@ struct berth_session {
   uint64_t arena_number; /* counts arenas */
   void *memory;          /* the caller's own */
   uint64_t memory_size;
-  const void **outside; /* one per value: inputs and params outside the arena; every binding adds its constants */
-  void **owned;         /* one per value: copies of params outside the arena that the session made */
-  bool *is_set;         /* one per value: params that have their weights */
+  const void **outside;      /* one per value: inputs and params outside the arena; every binding adds its constants */
+  void **owned;              /* one per value: copies of params outside the arena that the session made */
+  bool *is_set;              /* one per value: params that have their weights */
+  berth__weight_files files; /* find NULL: weights are copied into the arena */
+  uint64_t mapped_begin, mapped_end; /* of the arena: in between weights may be pages of files; equal: none are */
+  berth__watch *watch;               /* over these bytes */
   berth__observer observer;
   berth_thread_pool threads; /* the caller's; without parallel_for: none */
   const berth_cancel *cancel;
@@ -68,6 +78,10 @@ void berth__session_finish(berth_session *session);
 /* session.c: a session on a device that need not be in the registry; NULL: the one that the descriptor names. */
 berth_status berth__session_create_on(const berth_graph *graph, const berth__device *on, const berth_session_desc *desc,
                                       berth_session **out, berth_error *err);
+/* session.c: a session that takes pages of files for its weights, where its device can do that. The files stay open
+ * while the graph lives. */
+berth_status berth__session_create_mapped(const berth_graph *graph, const berth_session_desc *desc,
+                                          const berth__weight_files *files, berth_session **out, berth_error *err);
 /* compile.c: a binding that is compiled for these dims and made current. When it fails, nothing has changed. */
 berth_status berth__session_compile(berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err);
 void berth__session_free_binding(berth_session *session, berth__binding *binding);
@@ -85,8 +99,8 @@ void berth__session_list_dims(const berth_session *session, const berth__binding
 void berth__session_trim(berth_session *session);
 /* io.c: the constants of the current binding, which folding may have made for it alone; it must be addressed. */
 berth_status berth__session_place_constants(berth_session *session, berth_error *err);
-/* state.c: gives every state its initial value. */
-berth_status berth__session_place_states(berth_session *session, berth_error *err);
+/* state.c: gives every state its initial value, in an arena that was just made. */
+berth_status berth__session_begin_states(berth_session *session, berth_error *err);
 /* weights.c: sets one param, whose size is right. When the device fails while it writes, the param is not set. */
 berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
                                       berth_error *err);
@@ -102,6 +116,9 @@ void berth__session_release_copies(berth_session *session);
 /* weights.c: the weights that the graph already has. */
 berth_status berth__session_place_weights(berth_session *session, berth_error *err);
 bool berth__session_has_weights(const berth_session *session); /* every param is set */
+/* weights.c: fails where files that the arena has pages of have shrunk. */
+berth_status berth__session_check_mapped(const berth_session *session, berth_error *err);
+void berth__session_forget_mapped(berth_session *session); /* weights.c: before that arena goes */
 /* weights.c: before a run: what the current binding alone has in the arena, unless it is there. */
 berth_status berth__session_settle(berth_session *session, berth_error *err);
 /* weights.c: runs the prelude of the current binding unless it has run on these weights. */

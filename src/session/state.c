@@ -29,8 +29,10 @@ static berth_status place_initial(berth_session *session, size_t index, berth_er
   return berth__arena_put(session->arena, id, 0, berth__blob_data(value->initial), session_state_size_of(value), err);
 }
 
-berth_status berth__session_place_states(berth_session *session, berth_error *err) {
-  for (size_t i = 0; i < session->graph->n_states; i++) BERTH__TRY(place_initial(session, i, err));
+/* A new arena is zeros, which cost nothing until they are touched: a cache takes memory as it fills. */
+berth_status berth__session_begin_states(berth_session *session, berth_error *err) {
+  for (size_t i = 0; i < session->graph->n_states; i++)
+    if (session->checked || session_state_at(session, i)->initial != NULL) BERTH__TRY(place_initial(session, i, err));
   return BERTH_OK;
 }
 
@@ -73,7 +75,8 @@ berth_status berth_session_state_reset(berth_session *session, const char *state
   size_t index;
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
-  if (state == NULL) return berth__session_place_states(session, err);
+  for (size_t i = 0; state == NULL && i < session->graph->n_states; i++) BERTH__TRY(place_initial(session, i, err));
+  if (state == NULL) return BERTH_OK;
   BERTH__TRY(find_state(session, state, &index, err));
   return place_initial(session, index, err);
 }

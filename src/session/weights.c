@@ -156,6 +156,7 @@ static void let_rest(const berth_graph *graph, const void *data, size_t size) {
 
 static berth_status place_piece(const berth_session *session, berth_value param, uint64_t at, const void *data,
                                 uint64_t size, berth_error *err) {
+  if (size == 0) return BERTH_OK;
   if (session->device->place == NULL) return berth__arena_put(session->arena, param, at, data, size, err);
   return session->device->place(session->engine, berth__arena_block(session->arena),
                                 berth__slots_offset(session->home, param) + at, data, size, err);
@@ -175,6 +176,61 @@ static berth_status move_weight(berth_session *session, berth_value param, const
   }
   session->is_set[param] = true;
   return BERTH_OK;
+}
+
+/* ---- Weights that are pages of a file ---- */
+
+/* What lies around the whole pages is copied. *is_placed: false where it cannot be done. */
+static berth_status map_weight(berth_session *session, berth_value param, const void *data, uint64_t size,
+                               bool *is_placed, berth_error *err) {
+  const uint64_t offset = berth__slots_offset(session->home, param);
+  berth__file_bytes file;
+  uint64_t begin = 0, count = 0;
+  *is_placed = false;
+  if (session->files.find == NULL || session->device->map == NULL || session->checked ||
+      !session->files.find(session->files.user, data, size, &file))
+    return BERTH_OK;
+  BERTH__TRY(session->device->map(berth__arena_block(session->arena), offset, &file, &begin, &count, err));
+  if (count == 0) return BERTH_OK;
+  if (session->mapped_begin == session->mapped_end) session->mapped_begin = offset + begin;
+  if (offset + begin < session->mapped_begin) session->mapped_begin = offset + begin;
+  if (offset + begin + count > session->mapped_end) session->mapped_end = offset + begin + count;
+  const uint64_t end = begin + count;
+  BERTH__TRY(place_piece(session, param, 0, data, begin, err));
+  BERTH__TRY(place_piece(session, param, end, (const uint8_t *)data + end, size - end, err));
+  let_rest(session->graph, data, (size_t)size);
+  *is_placed = session->is_set[param] = true;
+  return BERTH_OK;
+}
+
+static berth_status place_weight(berth_session *session, berth_value param, const void *data, uint64_t size,
+                                 berth_error *err) {
+  bool is_placed;
+  BERTH__TRY(berth__graph_check_files(session->graph, err));
+  BERTH__TRY(map_weight(session, param, data, size, &is_placed, err));
+  return is_placed ? berth__graph_check_files(session->graph, err) : move_weight(session, param, data, size, err);
+}
+
+static void watch_mapped(berth_session *session) {
+  const unsigned char *base = berth_arena_data(session->arena);
+  if (session->mapped_begin == session->mapped_end || base == NULL) return;
+  session->watch =
+      berth__sigbus_watch(base + session->mapped_begin, (size_t)(session->mapped_end - session->mapped_begin));
+}
+
+berth_status berth__session_check_mapped(const berth_session *session, berth_error *err) {
+  if (session->mapped_begin == session->mapped_end) return BERTH_OK;
+  BERTH__TRY(berth__graph_check_files(session->graph, err));
+  if (!berth__sigbus_is_lost(session->watch)) return BERTH_OK;
+  return berth__fail(err, BERTH_IO,
+                     "a file of weights was shorter for a while, or its disk fails: some weights are lost; make the "
+                     "session again");
+}
+
+void berth__session_forget_mapped(berth_session *session) {
+  berth__sigbus_unwatch(session->watch);
+  session->watch = NULL;
+  session->mapped_begin = session->mapped_end = 0;
 }
 
 /* Whether every kernel that reads the param takes it as it lies in the file. */
@@ -211,7 +267,7 @@ berth_status berth__session_place_weights(berth_session *session, berth_error *e
     done += size;
     bool is_aligned = (uintptr_t)value->data % berth__type_align(value->type) == 0 || may_be_unaligned(session, param);
     if (has_home(session, param)) {
-      BERTH__TRY(move_weight(session, param, value->data, size, err));
+      BERTH__TRY(place_weight(session, param, value->data, size, err));
     } else if (!is_aligned) {
       BERTH__TRY(berth__graph_check_files(session->graph, err));
       BERTH__TRY(berth__session_set_param(session, param, value->data, (size_t)size, err));
@@ -221,6 +277,7 @@ berth_status berth__session_place_weights(berth_session *session, berth_error *e
       session->is_set[param] = true;
     }
   }
+  watch_mapped(session);
   if (total != 0) berth__progress(session->ctx, "writing weights", total, total);
   return berth__session_rebind(session, err);
 }

@@ -20,7 +20,7 @@ typedef struct tensor {
 
 typedef struct toy {
   const char *arch;
-  int64_t layers, head_size;
+  int64_t layers, head_size, hidden;
   bool has_tokens;
   uint8_t keys[MOST_KEYS];
   size_t keys_size;
@@ -151,7 +151,7 @@ static void begin(toy *t, int64_t layers, int64_t head_size) {
   key_whole(t, ".context_length", 512);
   key_whole(t, ".block_count", (uint32_t)layers);
   key_whole(t, ".embedding_length", TOY_WIDTH);
-  key_whole(t, ".feed_forward_length", TOY_HIDDEN);
+  key_whole(t, ".feed_forward_length", (uint32_t)t->hidden);
   key_whole(t, ".attention.head_count", TOY_HEADS);
   key_whole(t, ".attention.head_count_kv", TOY_KV_HEADS);
   key_whole(t, ".attention.key_length", (uint32_t)head_size);
@@ -172,9 +172,9 @@ static void attention(toy *t) {
 
 static void feed(toy *t) {
   norm(t, "ffn_norm.weight", TOY_WIDTH);
-  matrix(t, "ffn_gate.weight", TOY_HIDDEN, TOY_WIDTH);
-  matrix(t, "ffn_up.weight", TOY_HIDDEN, TOY_WIDTH);
-  matrix(t, "ffn_down.weight", TOY_WIDTH, TOY_HIDDEN);
+  matrix(t, "ffn_gate.weight", t->hidden, TOY_WIDTH);
+  matrix(t, "ffn_up.weight", t->hidden, TOY_WIDTH);
+  matrix(t, "ffn_down.weight", TOY_WIDTH, t->hidden);
 }
 
 /* ---- Architectures ---- */
@@ -197,6 +197,19 @@ static void make_llama_text(toy *t) {
   key_text(t, "tokenizer.chat_template",
            "{% for message in messages %}[{{ message.role }}:{{ message.content }}]{% endfor %}"
            "{% if add_generation_prompt %}[assistant:{% endif %}");
+}
+
+/* With 1.6 MB of blocks that follow each other in each layer, of which one can be mapped (plan/file_runs.h). */
+static void make_llama_blocks(toy *t) {
+  t->hidden = 8192;
+  make_llama_text(t);
+  for (uint64_t i = 0; i < t->n_tensors; i++) {
+    tensor *x = &t->tensors[i];
+    if (x->rank != 2 || strstr(x->name, ".ffn_") == NULL) continue;
+    x->type = BERTH_Q8_0;
+    x->ggml_type = 8;
+    x->scale = 0.02f;
+  }
 }
 
 /* Frequencies by factors, and tied embeddings: Llama 3.2. */
@@ -493,6 +506,7 @@ static const struct {
 } toys[] = {
     {"llama", make_llama},
     {"llama/text", make_llama_text},
+    {"llama/blocks", make_llama_blocks},
     {"llama/freqs", make_llama_freqs},
     {"llama/linear", make_llama_linear},
     {"llama/yarn", make_llama_yarn},
@@ -608,6 +622,7 @@ void toy_write(const char *path, const char *name) {
     snprintf(arch, sizeof arch, "%.*s", (int)strcspn(name, "/"), name);
     memset(&t, 0, sizeof t);
     t.arch = arch;
+    t.hidden = TOY_HIDDEN;
     toys[i].make(&t);
     toy_save(&t, path);
     return;

@@ -5,6 +5,7 @@
  * Behind them addresses are reserved, without memory, so that a block can grow where it lies. */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/math.h"
 #include "base/memory.h"
@@ -166,6 +167,44 @@ berth_status berth__cpu_place(berth__engine *engine, berth__block *block, uint64
                         BERTH__SPLIT_PARTS, cpu_place_some, &p);
   return BERTH_OK;
 }
+
+#ifdef MADV_HUGEPAGE
+#define MAP_LEAST ((uint64_t)64 << 10) /* less is copied as fast */
+
+/* The bytes between the first and the last page that are all of this piece. A block that is mapped begins with a page.
+ */
+static uint64_t cpu_map_pages(const berth__block *block, uint64_t offset, const berth__file_bytes *file,
+                              uint64_t *begin) {
+  const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+  *begin = (page - offset % page) % page;
+  if (block->mapped == NULL || offset % page != file->offset % page || file->size < *begin + MAP_LEAST) return 0;
+  return (file->size - *begin) / page * page;
+}
+
+berth_status berth__cpu_map(berth__block *block, uint64_t offset, const berth__file_bytes *file, uint64_t *begin,
+                            uint64_t *count, berth_error *err) {
+  *count = cpu_map_pages(block, offset, file, begin);
+  if (*count == 0) return BERTH_OK;
+  const size_t size = (size_t)*count;
+  void *to = block->data + offset + *begin;
+  const void *at =
+      mmap(to, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file->fd, (off_t)(file->offset + *begin));
+  if (at != MAP_FAILED) {
+    (void)madvise(to, size, MADV_WILLNEED); /* what is on the disk alone is read while the rest is made ready */
+    return BERTH_OK;
+  }
+  *count = 0; /* what was there may be gone by now */
+  at = mmap(to, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  return at != MAP_FAILED ? BERTH_OK : fail_no_room(block->size, err);
+}
+#else
+berth_status berth__cpu_map(berth__block *block, uint64_t offset, const berth__file_bytes *file, uint64_t *begin,
+                            uint64_t *count, berth_error *err) {
+  (void)block, (void)offset, (void)file, (void)err;
+  *begin = *count = 0;
+  return BERTH_OK;
+}
+#endif
 
 berth_status berth__cpu_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err) {
   (void)err;

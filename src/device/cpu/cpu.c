@@ -94,6 +94,7 @@ const berth__device berth__cpu_device = {
     .block_grow = berth__cpu_block_grow,
     .write = berth__cpu_write,
     .place = berth__cpu_place,
+    .map = berth__cpu_map,
     .read = berth__cpu_read,
     .copy = berth__cpu_copy,
     .fill = berth__cpu_fill,

@@ -24,6 +24,8 @@ berth_status berth__cpu_write(berth__block *block, uint64_t offset, const void *
 /* The same by all threads: most of the time goes into pages that are touched for the first time. */
 berth_status berth__cpu_place(berth__engine *engine, berth__block *block, uint64_t offset, const void *src,
                               uint64_t size, berth_error *err);
+berth_status berth__cpu_map(berth__block *block, uint64_t offset, const berth__file_bytes *file, uint64_t *begin,
+                            uint64_t *count, berth_error *err);
 berth_status berth__cpu_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size, berth_error *err);
 berth_status berth__cpu_copy(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
                              uint64_t size, berth_error *err);

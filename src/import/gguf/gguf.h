@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/file.h"
+#include "base/file_bytes.h"
 #include "base/map.h"
 
 typedef enum berth__gguf_kind { /* the numbers of the format */
@@ -95,6 +96,8 @@ void berth__gguf_destroy(berth__gguf *g);        /* NULL is fine */
 void berth__gguf_rest(const berth__gguf *g, const void *data, size_t size);
 void berth__gguf_rest_header(const berth__gguf *g); /* keys, and the texts of tokens: what is read again comes back */
 berth_status berth__gguf_check(const berth__gguf *g, berth_error *err);
+/* Where these bytes lie in a file that is open; false: in none. */
+bool berth__gguf_file_of(const berth__gguf *g, const void *data, uint64_t size, berth__file_bytes *out);
 
 /* ---- Keys. A key that begins with a dot is below the architecture: ".block_count" is "llama.block_count". ---- */
 

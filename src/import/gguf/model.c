@@ -81,6 +81,17 @@ void berth__gguf_rest(const berth__gguf *g, const void *data, size_t size) {
   }
 }
 
+bool berth__gguf_file_of(const berth__gguf *g, const void *data, uint64_t size, berth__file_bytes *out) {
+  for (uint32_t i = 0; i < g->n_files; i++) {
+    const berth__mapping *file = &g->files[i];
+    const uintptr_t at = (uintptr_t)data, start = (uintptr_t)file->data;
+    if (file->base == NULL || file->fd < 0 || at < start || at - start >= file->size) continue;
+    *out = (berth__file_bytes){file->fd, at - start, size};
+    return size <= file->size - (at - start);
+  }
+  return false;
+}
+
 void berth__gguf_rest_header(const berth__gguf *g) {
   uint64_t end = g->files[0].size;
   for (size_t i = 0; i < g->n_tensors; i++)
