@@ -15,7 +15,9 @@ typedef struct berth__kernel_limits {
   uint32_t shared_bytes; /* of a workgroup's shared arrays, at most */
   bool shares_well;      /* tiles in shared memory pay; not so where a CPU plays the GPU */
   uint32_t multiplies;   /* bit c: berth_compute c has matrix units, for which kernels are rendered */
-  uint32_t tile_bytes;   /* of shared arrays for those, at most */
+  uint32_t tile_bytes;   /* of shared arrays for those, so that two workgroups share a core */
+  uint32_t large_bytes;  /* of one that has a core for itself; 0: there are none such */
+  bool has_warpgroups;   /* four warps multiply at once, from tiles of 16 bits in shared memory (wgmma) */
   berth_compute compute; /* how the plan's products may be computed */
 } berth__kernel_limits;
 

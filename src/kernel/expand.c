@@ -9,7 +9,10 @@ typedef struct expansion {
   berth__x *map;                                                /* of each instruction: what stands for it now */
   berth__x sums[BERTH__KERNEL_SUMS][BERTH__THREAD_SUMS];        /* variables */
   berth__x row[BERTH__KERNEL_SUMS], column[BERTH__KERNEL_SUMS]; /* of the thread's first sum */
+  berth__x part[BERTH__KERNEL_SUMS];                            /* that the thread is of */
+  uint32_t joins;                                               /* shared: sums of all parts */
   uint32_t cell;                                                /* of the `each` that is gone through */
+  uint32_t folds;                                               /* shared: what threads have of their rows */
 } expansion;
 
 /* ---- Where a thread's sums are ---- */
@@ -22,7 +25,9 @@ static void open_sums(expansion *e) {
   berth__kernel *k = e->k;
   for (uint32_t n = 0; n < k->n_sums; n++) {
     const berth__sums_spread s = berth__sums_spread_of(k, &k->sums[n]);
-    const berth__x thread = berth__x_thread(k), across = berth__x_i32(k, s.group_columns);
+    const berth__x across = berth__x_i32(k, s.group_columns), threads = berth__x_i32(k, s.threads);
+    const berth__x thread = berth__x_rem(k, berth__x_thread(k), threads);
+    e->part[n] = berth__x_div(k, berth__x_thread(k), threads);
     e->row[n] = berth__x_div(k, thread, across);
     e->column[n] = berth__x_affine(k, berth__x_rem(k, thread, across), k->sums[n].together, 0);
     for (uint32_t i = 0; i < s.thread_rows * s.thread_columns; i++)
@@ -104,7 +109,9 @@ static void expand_multiply(expansion *e, const berth__inst *inst) {
   const berth__sums_spread s = berth__sums_spread_of(k, sums);
   const berth__x slot = e->map[inst->in[0]];
   factor left[BERTH__THREAD_SUMS], right[BERTH__THREAD_SUMS];
-  const berth__x depth = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, sums->left.depth), 1);
+  const uint32_t deep = sums->left.depth / s.parts;
+  const berth__x own = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, deep), 1);
+  const berth__x depth = berth__x_add(k, berth__x_affine(k, e->part[inst->bits], deep, 0), own);
   for (uint32_t i = 0; i < s.thread_rows; i++)
     left[i] = load_factor(e, sums, &sums->left, slot,
                           berth__x_affine(k, e->row[inst->bits], 1, (int64_t)i * s.group_rows), depth);
@@ -117,12 +124,27 @@ static void expand_multiply(expansion *e, const berth__inst *inst) {
   berth__x_end(k);
 }
 
+/* Of a part: its share of the cells begins later. */
+static berth__x place_of_part(const expansion *e, const berth__inst *inst, const berth__sums_spread *s) {
+  berth__kernel *k = e->k;
+  const uint32_t n = inst->bits, together = k->sums[n].together;
+  const berth__x columns = berth__x_i32(k, s->thread_columns), beside = berth__x_i32(k, together);
+  const berth__x cell =
+      berth__x_affine(k, e->part[n], s->thread_rows * s->thread_columns / s->parts, (int64_t)e->cell * together);
+  if (inst->code == BERTH__INST_sum_row)
+    return berth__x_add(k, e->row[n], berth__x_affine(k, berth__x_div(k, cell, columns), s->group_rows, 0));
+  const berth__x word = berth__x_div(k, berth__x_rem(k, cell, columns), beside);
+  return berth__x_add(k, e->column[n], berth__x_affine(k, word, (int64_t)together * s->group_columns, 0));
+}
+
 /* Cell c of an `each` is that of row c / columns. */
 static berth__x expand_place(const expansion *e, const berth__inst *inst) {
   berth__kernel *k = e->k;
   const berth__kernel_sums *sums = &k->sums[inst->bits];
   const berth__sums_spread s = berth__sums_spread_of(k, sums);
   const uint32_t first = e->cell * sums->together;
+  if (s.parts > 1) return place_of_part(e, inst, &s);
+  if (inst->code == BERTH__INST_sum_line) return berth__x_i32(k, first / s.thread_columns);
   if (inst->code == BERTH__INST_sum_row)
     return berth__x_affine(k, e->row[inst->bits], 1, (int64_t)(first / s.thread_columns) * s.group_rows);
   return berth__x_affine(k, e->column[inst->bits], 1, column_offset(sums, &s, first % s.thread_columns));
@@ -131,6 +153,89 @@ static berth__x expand_place(const expansion *e, const berth__inst *inst) {
 static berth__x expand_sum(const expansion *e, const berth__inst *inst) {
   const uint32_t which = e->from->insts[inst->in[1]].bits;
   return berth__x_get(e->k, e->sums[inst->bits][e->cell * e->k->sums[inst->bits].together + which]);
+}
+
+static void expand_sum_set(const expansion *e, const berth__inst *inst) {
+  const uint32_t which = e->from->insts[inst->in[1]].bits;
+  berth__x_set(e->k, e->sums[inst->bits][e->cell * e->k->sums[inst->bits].together + which], e->map[inst->in[2]]);
+}
+
+/* Sums of all parts lie in shared memory as [cell][part][thread of the part]; each part takes its share. */
+static void expand_join(expansion *e, const berth__inst *inst) {
+  berth__kernel *k = e->k;
+  const uint32_t n = inst->bits;
+  const berth__sums_spread s = berth__sums_spread_of(k, &k->sums[n]);
+  const uint32_t cells = s.thread_rows * s.thread_columns, of_part = cells / s.parts;
+  const berth__x thread = berth__x_thread(k), own = berth__x_rem(k, thread, berth__x_i32(k, s.threads));
+  for (uint32_t i = 0; i < cells; i++)
+    berth__x_shared_store(k, e->joins, berth__x_affine(k, thread, 1, (int64_t)i * k->group_size),
+                          berth__x_get(k, e->sums[n][i]));
+  berth__x_barrier(k);
+  for (uint32_t i = 0; i < of_part; i++) {
+    const berth__x cell = berth__x_affine(k, e->part[n], of_part, i);
+    const berth__x first = berth__x_add(k, berth__x_affine(k, cell, k->group_size, 0), own);
+    berth__x total = berth__x_shared_load(k, e->joins, first);
+    for (uint32_t part = 1; part < s.parts; part++)
+      total = berth__x_add(k, total,
+                           berth__x_shared_load(k, e->joins, berth__x_affine(k, first, 1, (int64_t)part * s.threads)));
+    berth__x_set(k, e->sums[n][i], total);
+  }
+  berth__x_barrier(k);
+}
+
+static void open_joins(expansion *e) {
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < e->from->n_sums; i++) {
+    const berth__kernel_sums *sums = &e->from->sums[i];
+    const uint32_t count = sums->parts > 1 ? sums->left.lines * sums->right.lines * sums->parts : 0;
+    if (count > most) most = count;
+  }
+  if (most > 0) e->joins = berth__kernel_shared(e->k, e->from->sums[0].type, most);
+}
+
+/* ---- Rows ---- */
+
+static berth__x fold_two(berth__kernel *k, bool is_total, berth__x a, berth__x b) {
+  if (is_total) return berth__x_add(k, a, b);
+  return berth__x_select(k, berth__x_or(k, berth__x_lt(k, a, b), berth__x_is_nan(k, b)), b, a);
+}
+
+/* The threads of a row say in shared memory what they have of it, and each takes what all four said. */
+static void expand_fold(expansion *e, const berth__inst *inst) {
+  berth__kernel *k = e->k;
+  const uint32_t n = inst->bits & 255u, lines = k->local[inst->bits >> 8].count;
+  const uint32_t columns = berth__sums_spread_of(k, &k->sums[n]).thread_columns;
+  const bool is_total = inst->code == BERTH__INST_row_total;
+  const berth__x thread = berth__x_thread(k);
+  const berth__x four =
+      berth__x_affine(k, berth__x_div(k, thread, berth__x_i32(k, BERTH__ROW_THREADS)), BERTH__ROW_THREADS, 0);
+  for (uint32_t line = 0; line < lines; line++) {
+    berth__x own = berth__x_get(k, e->sums[n][line * columns]);
+    for (uint32_t j = 1; j < columns; j++)
+      own = fold_two(k, is_total, own, berth__x_get(k, e->sums[n][line * columns + j]));
+    berth__x_shared_store(k, e->folds, berth__x_affine(k, thread, 1, (int64_t)line * k->group_size), own);
+  }
+  berth__x_barrier(k);
+  for (uint32_t line = 0; line < lines; line++) {
+    berth__x own[BERTH__ROW_THREADS];
+    for (uint32_t i = 0; i < BERTH__ROW_THREADS; i++)
+      own[i] = berth__x_shared_load(k, e->folds, berth__x_affine(k, four, 1, (int64_t)line * k->group_size + i));
+    berth__x_local_store(
+        k, inst->bits >> 8, berth__x_i32(k, line),
+        fold_two(k, is_total, fold_two(k, is_total, own[0], own[1]), fold_two(k, is_total, own[2], own[3])));
+  }
+  berth__x_barrier(k);
+}
+
+static void open_folds(expansion *e) {
+  uint32_t most = 0;
+  for (size_t i = 0; i < e->from->n_insts; i++) {
+    const berth__inst *inst = &e->from->insts[i];
+    if (inst->code != BERTH__INST_row_largest && inst->code != BERTH__INST_row_total) continue;
+    const uint32_t lines = e->from->local[inst->bits >> 8].count;
+    if (lines > most) most = lines;
+  }
+  if (most > 0) e->folds = berth__kernel_shared(e->k, BERTH__NUM_F32, most * e->k->group_size);
 }
 
 /* What is as it was. Ranges of what memory holds are those of its type. */
@@ -168,8 +273,13 @@ static void expand_one(expansion *e, berth__x x) {
     case BERTH__INST_shared_copy: expand_copy(e, inst); return;
     case BERTH__INST_multiply: expand_multiply(e, inst); return;
     case BERTH__INST_sum_row:
+    case BERTH__INST_sum_line:
     case BERTH__INST_sum_column: e->map[x] = expand_place(e, inst); return;
     case BERTH__INST_sum: e->map[x] = expand_sum(e, inst); return;
+    case BERTH__INST_sum_set: expand_sum_set(e, inst); return;
+    case BERTH__INST_join: expand_join(e, inst); return;
+    case BERTH__INST_row_largest:
+    case BERTH__INST_row_total: expand_fold(e, inst); return;
     case BERTH__INST_shared_store:
       berth__x_shared_store(k, inst->bits, e->map[inst->in[0]],
                             near(k, e->from->shared[inst->bits].storage, e->map[inst->in[1]]));
@@ -195,7 +305,7 @@ static void expand_range(expansion *e, berth__x from, berth__x to) {
     const berth__kernel_sums *sums = &e->k->sums[inst->bits];
     const berth__sums_spread s = berth__sums_spread_of(e->k, sums);
     const berth__x end = end_of(e->from, x);
-    for (e->cell = 0; e->cell < s.thread_rows * s.thread_columns / sums->together; e->cell++)
+    for (e->cell = 0; e->cell < s.thread_rows * s.thread_columns / s.parts / sums->together; e->cell++)
       for (berth__x y = x + 1; y < end; y++) expand_one(e, y);
     x = end;
   }
@@ -220,6 +330,8 @@ static berth_status make_expanded(expansion *e, berth_error *err) {
   k->flops = from->flops;
   k->bytes = from->bytes;
   for (uint32_t i = 0; i < k->n_shared; i++) k->shared[i].storage = BERTH_F32;
+  open_folds(e);
+  open_joins(e);
   open_sums(e);
   expand_range(e, 0, (berth__x)from->n_insts);
   k->n_sums = 0;

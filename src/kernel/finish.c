@@ -65,7 +65,8 @@ static bool is_root(berth__inst_code code) {
   return code == BERTH__INST_store || code == BERTH__INST_store_max || code == BERTH__INST_shared_store ||
          code == BERTH__INST_local_store || code == BERTH__INST_barrier || code == BERTH__INST_shared_copy ||
          code == BERTH__INST_commit || code == BERTH__INST_wait || code == BERTH__INST_multiply ||
-         code == BERTH__INST_ahead;
+         code == BERTH__INST_ahead || code == BERTH__INST_sum_set || code == BERTH__INST_row_largest ||
+         code == BERTH__INST_row_total || code == BERTH__INST_join;
 }
 
 /* The loop that a break leaves. */

@@ -289,8 +289,13 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_ahead:
     case BERTH__INST_multiply: return berth__machine_multiply(m, x);
     case BERTH__INST_sum: berth__machine_sum(m, x); return BERTH_OK;
+    case BERTH__INST_sum_set: berth__machine_sum_set(m, x); return BERTH_OK;
     case BERTH__INST_sum_row:
+    case BERTH__INST_sum_line:
     case BERTH__INST_sum_column: berth__machine_sum_place(m, x); return BERTH_OK;
+    case BERTH__INST_join: return berth__machine_join(m, x);
+    case BERTH__INST_row_largest:
+    case BERTH__INST_row_total: return berth__machine_fold(m, x);
     default: break;
   }
   const berth__lane *in[3];

@@ -100,14 +100,15 @@ static bool buffers_equal(const berth__kernel *a, const berth__kernel *b) {
 
 static bool tiles_equal(const berth__kernel_tile *a, const berth__kernel_tile *b) {
   return a->array == b->array && a->lines == b->lines && a->depth == b->depth && a->slots == b->slots &&
-         a->is_deep == b->is_deep && a->pitch == b->pitch;
+         a->is_deep == b->is_deep && a->pitch == b->pitch && a->row == b->row;
 }
 
 static bool sums_equal(const berth__kernel *a, const berth__kernel *b) {
   for (uint32_t i = 0; i < a->n_sums; ++i) {
     const berth__kernel_sums *x = &a->sums[i], *y = &b->sums[i];
     if (x->type != y->type || !tiles_equal(&x->left, &y->left) || !tiles_equal(&x->right, &y->right) ||
-        x->kind != y->kind || x->together != y->together || x->group_rows != y->group_rows)
+        x->kind != y->kind || x->together != y->together || x->group_rows != y->group_rows ||
+        x->has_rows != y->has_rows || x->parts != y->parts || x->is_late != y->is_late)
       return false;
   }
   return true;

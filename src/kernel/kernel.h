@@ -83,16 +83,21 @@ typedef struct berth__kernel_array {
 #define BERTH__KERNEL_ARRAYS 8u
 
 /* A piece of a matrix in a shared array, in each of several slots: so many lines (rows of the left side, columns of the
- * right one) of so much depth. */
+ * right one) of so much depth. Where there is one slot, it is every slot. */
 typedef struct berth__kernel_tile {
   uint32_t array;
   uint32_t lines, depth, slots;
   bool is_deep;   /* neighbours along the depth lie beside each other; otherwise lines do */
   uint32_t pitch; /* from one line, or step of the depth, to the next */
+  /* Not 0, as warpgroups take it: so many neighbours, 128 bytes, are a row, and rows of further ones follow after all
+   * of these. The eight pieces of 16 bytes of row r are exchanged: number p lies where p xor r % 8 would. */
+  uint32_t row;
 } berth__kernel_tile;
 static inline uint32_t berth__tile_slot(const berth__kernel_tile *tile) {
   return (tile->is_deep ? tile->lines : tile->depth) * tile->pitch;
 }
+#define BERTH__ROW_BYTES 128u
+#define BERTH__ROW_PIECES 8u
 
 /* Sums of products, which are 0 at first: one for each line of the left tile and each of the right one. */
 typedef struct berth__kernel_sums {
@@ -101,10 +106,20 @@ typedef struct berth__kernel_sums {
   berth_compute kind;  /* of f32: what is multiplied is rounded to it */
   uint32_t together;   /* columns beside each other that one thread has, 1, 2 or 4 */
   uint32_t group_rows; /* where each thread computes its own: threads along the rows */
+  /* 0 or 1, or as many parts of the workgroup's threads, one after the other: each multiplies its share of the depth
+   * and has sums of its own. After a `join`, and before an `each`, every part has its share of the sums. */
+  uint32_t parts;
+  /* A warpgroup multiplies: a slot that was multiplied is done with only when the next one has been, or an `each`
+   * begins. */
+  bool is_late;
+  bool has_rows; /* a row belongs to BERTH__ROW_THREADS beside each other, which can fold it */
 } berth__kernel_sums;
+
+static inline uint32_t berth__sums_parts(const berth__kernel_sums *sums) { return sums->parts > 1 ? sums->parts : 1; }
 
 #define BERTH__KERNEL_SUMS 2u
 #define BERTH__THREAD_SUMS 128u /* that a thread has at most */
+#define BERTH__ROW_THREADS 4u
 
 /* A word of a narrow result that each thread puts together from the elements that it makes (lower/words.c). */
 typedef struct berth__kernel_word {
@@ -161,6 +176,7 @@ typedef struct berth__tile_desc {
   berth__storage storage;
   uint32_t lines, depth, slots;
   bool is_deep;
+  bool is_for_warpgroup; /* numbers of 16 bits; what lies beside each other is whole rows of 128 bytes */
 } berth__tile_desc;
 berth__kernel_tile berth__kernel_tile_of(berth__kernel *k, const berth__tile_desc *desc);
 uint32_t berth__tile_slot_bytes(const berth__tile_desc *desc);
@@ -169,11 +185,18 @@ berth__storage berth__compute_storage(berth_compute kind);
 uint32_t berth__kernel_sums_of(berth__kernel *k, const berth__kernel_sums *sums); /* its number */
 uint64_t berth__kernel_shared_bytes(const berth__kernel *kernel);
 
-/* Rows and columns that a thread has where each computes its own, and threads along them. */
+/* Rows and columns that a thread has where each computes its own, and threads along them; of a part. */
 typedef struct berth__sums_spread {
+  uint32_t parts, threads; /* threads: of a part */
   uint32_t thread_rows, thread_columns, group_rows, group_columns;
 } berth__sums_spread;
 berth__sums_spread berth__sums_spread_of(const berth__kernel *k, const berth__kernel_sums *sums);
+/* The array whose room a `join` may use. */
+uint32_t berth__sums_room(const berth__kernel *k, const berth__kernel_sums *sums);
+/* Rows that a thread has of sums that have rows, however they are spread. */
+static inline uint32_t berth__sums_lines(const berth__kernel *k, const berth__kernel_sums *sums) {
+  return sums->left.lines * BERTH__ROW_THREADS / k->group_size;
+}
 
 /* ---- Making instructions. Each gives the number of a result, which may be an older one, or a constant. ---- */
 
@@ -249,6 +272,11 @@ berth__x berth__x_each(berth__kernel *k, uint32_t sums); /* a block */
 berth__x berth__x_sum_row(berth__kernel *k, berth__x each);
 berth__x berth__x_sum_column(berth__kernel *k, berth__x each);
 berth__x berth__x_sum(berth__kernel *k, berth__x each, uint32_t which);
+void berth__x_sum_set(berth__kernel *k, berth__x each, uint32_t which, berth__x value);
+void berth__x_join(berth__kernel *k, uint32_t sums);
+berth__x berth__x_sum_line(berth__kernel *k, berth__x each);
+void berth__x_row_largest(berth__kernel *k, uint32_t sums, uint32_t local);
+void berth__x_row_total(berth__kernel *k, uint32_t sums, uint32_t local);
 /* expand.c: the kernel without tiles, in the place of one with them (finished, both). */
 berth_status berth__kernel_expand(berth__kernel **kernel, berth_error *err);
 

@@ -57,7 +57,8 @@ static inline uint64_t berth__machine_elements(const berth__kernel_array *arrays
 /* Elements of the first n sums of a thread. */
 static inline uint32_t berth__machine_sums(const berth__kernel *k, uint32_t n) {
   uint32_t total = 0;
-  for (uint32_t i = 0; i < n; ++i) total += k->sums[i].left.lines * k->sums[i].right.lines / k->group_size;
+  for (uint32_t i = 0; i < n; ++i)
+    total += k->sums[i].left.lines * k->sums[i].right.lines / k->group_size * berth__sums_parts(&k->sums[i]);
   return total;
 }
 
@@ -70,7 +71,10 @@ berth_status berth__machine_fail_race(const berth__machine *m, berth__x x, uint3
 berth_status berth__machine_copy(berth__machine *m, berth__x x);
 berth_status berth__machine_multiply(berth__machine *m, berth__x x);
 void berth__machine_sum(berth__machine *m, berth__x x);
+void berth__machine_sum_set(berth__machine *m, berth__x x);
 void berth__machine_sum_place(berth__machine *m, berth__x x);
+berth_status berth__machine_join(berth__machine *m, berth__x x);
+berth_status berth__machine_fold(berth__machine *m, berth__x x);
 float berth__machine_near(berth__storage storage, float x);
 float berth__machine_element(const berth__machine *m, uint32_t buffer, uint64_t index);
 

@@ -53,7 +53,12 @@ berth_status berth__machine_copy(berth__machine *m, berth__x x) {
 /* ---- Products ---- */
 
 static uint32_t element_of(const berth__kernel_tile *tile, uint32_t slot, uint32_t line, uint32_t depth) {
-  return slot * berth__tile_slot(tile) + (tile->is_deep ? line * tile->pitch + depth : depth * tile->pitch + line);
+  const uint32_t first = (tile->slots == 1 ? 0 : slot) * berth__tile_slot(tile);
+  const uint32_t across = tile->is_deep ? line : depth, along = tile->is_deep ? depth : line;
+  if (tile->row == 0) return first + across * tile->pitch + along;
+  const uint32_t rows = tile->is_deep ? tile->lines : tile->depth, wide = tile->row / BERTH__ROW_PIECES;
+  const uint32_t in_row = along % tile->row, piece = in_row / wide ^ across % BERTH__ROW_PIECES;
+  return first + (along / tile->row * rows + across) * tile->row + piece * wide + in_row % wide;
 }
 
 /* What a tile holds must have been there before the last barrier, and is not changed before the next. */
@@ -68,6 +73,23 @@ static berth_status check_tile(berth__machine *m, berth__x x, const berth__kerne
       use->read_time = m->time;
       use->reader = UINT32_MAX;
     }
+  return BERTH_OK;
+}
+
+/* The slot before is read until now: nobody may write there before the next barrier. Slots go round. */
+static berth_status note_late(berth__machine *m, berth__x x, uint32_t slot, uint32_t lane) {
+  const berth__kernel_sums *sums = &m->k->sums[m->k->insts[x].bits];
+  for (int i = 0; i < 2; ++i) {
+    const berth__kernel_tile *tile = i == 0 ? &sums->left : &sums->right;
+    const uint64_t first = berth__machine_elements(m->k->shared, tile->array) + m->n_shared * (lane / m->threads);
+    const uint32_t size = berth__tile_slot(tile), before = (slot + tile->slots - 1) % tile->slots;
+    for (uint32_t e = before * size; e < (before + 1) * size; ++e) {
+      berth__machine_use *use = &m->uses[first + e];
+      if (use->write_time == m->time) return berth__machine_fail_race(m, x, lane, use->writer);
+      use->read_time = m->time;
+      use->reader = UINT32_MAX;
+    }
+  }
   return BERTH_OK;
 }
 
@@ -89,10 +111,11 @@ static float add_product(berth_compute kind, float a, float b, float sum) {
   return fmaf(large_a, large_b, sum);
 }
 
-/* Row and column of a thread's sum number `cell`. */
+/* Row and column of sum number `cell` of a thread of a part. */
 static void find_cell(const berth__machine *m, const berth__kernel_sums *sums, uint32_t thread, uint32_t cell,
                       uint32_t *row, uint32_t *column) {
   const berth__sums_spread s = berth__sums_spread_of(m->k, sums);
+  thread %= s.threads;
   const uint32_t i = cell / s.thread_columns, j = cell % s.thread_columns, together = sums->together;
   *row = thread / s.group_columns + i * s.group_rows;
   *column = thread % s.group_columns * together + (j - j % together) * s.group_columns + j % together;
@@ -103,12 +126,13 @@ static void multiply_lane(berth__machine *m, const berth__kernel_sums *sums, ber
   const berth__lane *shared = m->shared + m->n_shared * (lane / m->threads);
   const berth__lane *left = shared + berth__machine_elements(m->k->shared, sums->left.array);
   const berth__lane *right = shared + berth__machine_elements(m->k->shared, sums->right.array);
-  const uint32_t n = sums->left.lines * sums->right.lines / m->threads;
+  const uint32_t parts = berth__sums_parts(sums), n = sums->left.lines * sums->right.lines / m->threads * parts;
+  const uint32_t deep = sums->left.depth / parts, from = lane % m->threads / (m->threads / parts) * deep;
   for (uint32_t cell = 0; cell < n; ++cell) {
     uint32_t row, column;
     find_cell(m, sums, lane % m->threads, cell, &row, &column);
     berth__lane sum = of_lane[(size_t)cell * m->n];
-    for (uint32_t depth = 0; depth < sums->left.depth; ++depth) {
+    for (uint32_t depth = from; depth < from + deep; ++depth) {
       const berth__lane a = left[element_of(&sums->left, slot, row, depth)],
                         b = right[element_of(&sums->right, slot, column, depth)];
       if (sums->type == BERTH__NUM_F32)
@@ -131,10 +155,12 @@ berth_status berth__machine_multiply(berth__machine *m, berth__x x) {
     if (mask[lane] != mask[first] || (mask[lane] != 0 && slot[lane].u != slot[first].u))
       return fail_copy(m, x, lane, "multiplies without all of its workgroup");
     if (mask[lane] == 0) continue;
-    if (slot[lane].u >= sums->left.slots) return fail_copy(m, x, lane, "multiplies a slot that is none");
+    const uint32_t slots = sums->left.slots > sums->right.slots ? sums->left.slots : sums->right.slots;
+    if (slot[lane].u >= slots) return fail_copy(m, x, lane, "multiplies a slot that is none");
     if (lane == first) {
       BERTH__TRY(check_tile(m, x, &sums->left, slot[lane].u, lane));
       BERTH__TRY(check_tile(m, x, &sums->right, slot[lane].u, lane));
+      if (inst->code == BERTH__INST_multiply && sums->is_late) BERTH__TRY(note_late(m, x, slot[lane].u, lane));
     }
     if (inst->code == BERTH__INST_multiply) multiply_lane(m, sums, all + lane, slot[lane].u, lane);
   }
@@ -150,14 +176,102 @@ void berth__machine_sum(berth__machine *m, berth__x x) {
   memcpy(berth__machine_values(m, x), m->sums + sum * m->n, m->n * sizeof(berth__lane));
 }
 
+void berth__machine_sum_set(berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  const uint32_t each = berth__machine_values(m, inst->in[0])[0].u, which = m->k->insts[inst->in[1]].bits;
+  const size_t sum = berth__machine_sums(m->k, inst->bits) + each * m->k->sums[inst->bits].together + which;
+  const berth__lane *value = berth__machine_values(m, inst->in[2]);
+  const uint32_t *mask = berth__machine_mask(m, inst->depth);
+  for (uint32_t lane = 0; lane < m->n; ++lane)
+    if (mask[lane] != 0) m->sums[sum * m->n + lane] = value[lane];
+}
+
 void berth__machine_sum_place(berth__machine *m, berth__x x) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__kernel_sums *sums = &m->k->sums[inst->bits];
+  const berth__sums_spread s = berth__sums_spread_of(m->k, sums);
   const uint32_t each = berth__machine_values(m, inst->in[0])[0].u;
   berth__lane *out = berth__machine_values(m, x);
   for (uint32_t lane = 0; lane < m->n; ++lane) {
     uint32_t row, column;
-    find_cell(m, sums, lane % m->threads, each * sums->together, &row, &column);
-    out[lane].u = inst->code == BERTH__INST_sum_row ? row : column;
+    const uint32_t part = lane % m->threads / s.threads, of_part = s.thread_rows * s.thread_columns / s.parts;
+    find_cell(m, sums, lane % m->threads, part * of_part + each * sums->together, &row, &column);
+    out[lane].u = inst->code == BERTH__INST_sum_row    ? row
+                  : inst->code == BERTH__INST_sum_line ? each * sums->together / s.thread_columns
+                                                       : column;
   }
+}
+
+/* Sums of all parts, in their order; the first of a thread become those that it keeps. */
+static void join_group(berth__machine *m, const berth__sums_spread *s, berth__lane *all, bool is_float) {
+  const uint32_t n = s->thread_rows * s->thread_columns, of_part = n / s->parts;
+  for (uint32_t thread = 0; thread < s->threads; ++thread)
+    for (uint32_t cell = 0; cell < n; ++cell) {
+      berth__lane *sum = all + (size_t)cell * m->n + thread, total = sum[0];
+      for (uint32_t part = 1; part < s->parts; ++part) {
+        const berth__lane more = sum[(size_t)part * s->threads];
+        if (is_float)
+          total.f += more.f;
+        else
+          total.u += more.u;
+      }
+      sum[0] = total;
+    }
+  for (uint32_t part = 1; part < s->parts; ++part)
+    for (uint32_t thread = 0; thread < s->threads; ++thread)
+      for (uint32_t cell = 0; cell < of_part; ++cell)
+        all[(size_t)cell * m->n + part * s->threads + thread] = all[(size_t)(part * of_part + cell) * m->n + thread];
+}
+
+berth_status berth__machine_join(berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  const berth__kernel_sums *sums = &m->k->sums[inst->bits];
+  const uint32_t *mask = berth__machine_mask(m, inst->depth);
+  const berth__sums_spread s = berth__sums_spread_of(m->k, sums);
+  berth__lane *all = m->sums + (size_t)berth__machine_sums(m->k, inst->bits) * m->n;
+  for (uint32_t lane = 0; lane < m->n; ++lane) {
+    if (mask[lane] != mask[lane - lane % m->threads])
+      return fail_copy(m, x, lane, "joins sums without all of its workgroup");
+    if (lane % m->threads == 0 && mask[lane] != 0) join_group(m, &s, all + lane, sums->type == BERTH__NUM_F32);
+  }
+  return BERTH_OK;
+}
+
+/* ---- Rows ---- */
+
+static float fold_two(bool is_total, float a, float b) {
+  if (is_total) return a + b;
+  return a < b || isnan(b) ? b : a;
+}
+
+/* What one thread has of its row number `line`. */
+static float fold_own(const berth__machine *m, berth__x x, uint32_t lane, uint32_t line) {
+  const berth__inst *inst = &m->k->insts[x];
+  const uint32_t n = inst->bits & 255u;
+  const uint32_t columns = berth__sums_spread_of(m->k, &m->k->sums[n]).thread_columns;
+  const berth__lane *sum = m->sums + ((size_t)berth__machine_sums(m->k, n) + line * columns) * m->n + lane;
+  float all = sum->f;
+  for (uint32_t j = 1; j < columns; ++j)
+    all = fold_two(inst->code == BERTH__INST_row_total, all, sum[(size_t)j * m->n].f);
+  return all;
+}
+
+/* Of the four threads that have a row, always in the same order. */
+berth_status berth__machine_fold(berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  const uint32_t *mask = berth__machine_mask(m, inst->depth), lines = m->k->local[inst->bits >> 8].count;
+  const bool is_total = inst->code == BERTH__INST_row_total;
+  berth__lane *out = m->local + berth__machine_elements(m->k->local, inst->bits >> 8) * m->n;
+  for (uint32_t first = 0; first < m->n; first += BERTH__ROW_THREADS) {
+    for (uint32_t i = 0; i < BERTH__ROW_THREADS; ++i)
+      if (mask[first + i] != mask[first - first % m->threads])
+        return fail_copy(m, x, first + i, "folds rows without all of its workgroup");
+    for (uint32_t line = 0; mask[first] != 0 && line < lines; ++line) {
+      float own[BERTH__ROW_THREADS];
+      for (uint32_t i = 0; i < BERTH__ROW_THREADS; ++i) own[i] = fold_own(m, x, first + i, line);
+      const float all = fold_two(is_total, fold_two(is_total, own[0], own[1]), fold_two(is_total, own[2], own[3]));
+      for (uint32_t i = 0; i < BERTH__ROW_THREADS; ++i) out[(size_t)line * m->n + first + i].f = all;
+    }
+  }
+  return BERTH_OK;
 }

@@ -185,6 +185,7 @@ static void print_expression(printer *p, berth__x x) {
     case BERTH__INST_shared_load: print_element(p, 's', inst); return;
     case BERTH__INST_sum:
     case BERTH__INST_sum_row:
+    case BERTH__INST_sum_line:
     case BERTH__INST_sum_column: print_call(p, berth__inst_name((berth__inst_code)inst->code), inst); return;
     case BERTH__INST_local_load: print_element(p, 'l', inst); return;
     case BERTH__INST_get: berth__text_printf(&p->text, "v%u", (unsigned)p->notes[inst->in[0]].name); return;
@@ -265,6 +266,15 @@ static void print_loop(printer *p, berth__x x) {
   berth__text_printf(&p->text, inst->bits != 0 ? " unrolled {" : " {");
 }
 
+static void print_sum_set(printer *p, const berth__inst *inst) {
+  berth__text_printf(&p->text, "sum(");
+  kernel_print_value(p, inst->in[0]);
+  berth__text_printf(&p->text, ", ");
+  kernel_print_value(p, inst->in[1]);
+  berth__text_printf(&p->text, ") = ");
+  kernel_print_value(p, inst->in[2]);
+}
+
 static void print_copy(printer *p, const berth__inst *inst) {
   berth__text_printf(&p->text, "s%u[", (unsigned)(inst->bits & 255u));
   kernel_print_value(p, inst->in[0]);
@@ -298,6 +308,12 @@ static void print_statement(printer *p, berth__x x) {
     case BERTH__INST_local_store: print_store(p, 'l', inst); break;
     case BERTH__INST_set: print_set(p, inst); break;
     case BERTH__INST_shared_copy: print_copy(p, inst); break;
+    case BERTH__INST_sum_set: print_sum_set(p, inst); break;
+    case BERTH__INST_row_largest:
+    case BERTH__INST_row_total:
+      berth__text_printf(&p->text, "l%u = %s of sums %u", (unsigned)(inst->bits >> 8),
+                         berth__inst_name((berth__inst_code)inst->code), (unsigned)(inst->bits & 255u));
+      break;
     case BERTH__INST_wait: berth__text_printf(&p->text, "wait %u", (unsigned)inst->bits); break;
     case BERTH__INST_ahead:
     case BERTH__INST_multiply:
@@ -305,6 +321,7 @@ static void print_statement(printer *p, berth__x x) {
                          (unsigned)inst->bits);
       kernel_print_value(p, inst->in[0]);
       break;
+    case BERTH__INST_join: berth__text_printf(&p->text, "join sums %u", (unsigned)inst->bits); break;
     case BERTH__INST_commit:
     case BERTH__INST_break:
     case BERTH__INST_barrier: berth__text_printf(&p->text, "%s", berth__inst_name((berth__inst_code)inst->code)); break;
@@ -338,10 +355,13 @@ static void kernel_print_head(printer *p) {
   for (uint32_t i = 0; i < k->n_sums; ++i) {
     static const char *const kinds[] = {"f32", "tf32x3", "tf32", "bf16", "f16"};
     const berth__kernel_sums *sums = &k->sums[i];
-    berth__text_printf(&p->text, "  sums %u: %u x %u of s%u and s%u, %s, %u slots of %u\n", (unsigned)i,
+    berth__text_printf(&p->text, "  sums %u: %u x %u of s%u and s%u, %s, %u slots of %u", (unsigned)i,
                        (unsigned)sums->left.lines, (unsigned)sums->right.lines, (unsigned)sums->left.array,
                        (unsigned)sums->right.array, kinds[sums->kind], (unsigned)sums->left.slots,
                        (unsigned)sums->left.depth);
+    if (sums->is_late) berth__text_printf(&p->text, " for a warpgroup");
+    if (sums->parts > 1) berth__text_printf(&p->text, " in %u parts", (unsigned)sums->parts);
+    berth__text_printf(&p->text, "\n");
   }
   for (uint32_t i = 0; i < k->n_local; ++i) {
     berth__text_printf(&p->text, "  l%u: %s[%u] of a thread\n", (unsigned)i, type_names[k->local[i].type],

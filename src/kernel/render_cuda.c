@@ -65,7 +65,7 @@ static const char prelude[] =
 static void kernel_render_cuda_head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   (void)desc;
   berth__text_add(out, prelude, sizeof prelude - 1);
-  if (kernel->n_sums != 0) berth__cuda_tiles_prelude(out);
+  if (kernel->n_sums != 0) berth__cuda_tiles_prelude(kernel, out);
   berth__dialect_name(out, kernel);
 }
 
@@ -90,6 +90,12 @@ uint32_t berth__cuda_dynamic_shared(const berth__kernel *kernel) {
   return bytes > BERTH__CUDA_STATIC_SHARED ? (uint32_t)bytes : 0;
 }
 
+static const char *shared_alignment(const berth__kernel *kernel) {
+  for (uint32_t i = 0; i < kernel->n_sums; i++)
+    if (kernel->sums[i].left.row != 0) return "__align__(1024) ";
+  return kernel->n_sums != 0 ? "__align__(16) " : "";
+}
+
 /* Arrays that are more than a kernel may declare lie in room that a launch asks for. */
 static void declare_shared(const berth__kernel *kernel, berth__text *out) {
   uint64_t at = 0;
@@ -101,8 +107,7 @@ static void declare_shared(const berth__kernel *kernel, berth__text *out) {
     if (is_dynamic)
       berth__text_printf(out, "  %s *const s%u = (%s *)(berth_shared + %u);\n", type, i, type, (unsigned)at);
     else
-      berth__text_printf(out, "  __shared__ %s%s s%u[%u];\n", kernel->n_sums != 0 ? "__align__(16) " : "", type, i,
-                         array->count);
+      berth__text_printf(out, "  __shared__ %s%s s%u[%u];\n", shared_alignment(kernel), type, i, array->count);
     at += (uint64_t)array->count * berth_type_storage(array->storage).bytes;
   }
 }
@@ -126,8 +131,9 @@ static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__re
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
   for (uint32_t i = 0; i < kernel->n_sums; i++)
     berth__text_printf(out, "  float c%u[%u] = {0};\n  unsigned f%u[%u] = {0};\n", i,
-                       kernel->sums[i].left.lines * kernel->sums[i].right.lines / kernel->group_size, i,
-                       berth__cuda_tiles_factors(kernel, i));
+                       kernel->sums[i].left.lines * kernel->sums[i].right.lines / kernel->group_size *
+                           berth__sums_parts(&kernel->sums[i]),
+                       i, berth__cuda_tiles_factors(kernel, i));
 }
 
 /* ---- The rules ---- */
@@ -173,13 +179,18 @@ static const berth__dialect cuda = {
             [BERTH__INST_barrier] = BERTH__RULE_ALL("__syncthreads();"),
             [BERTH__INST_shared_copy] = BERTH__RULE_ALL("berth_copy16(&s$l[#a], &b$h[#b], #c);"),
             [BERTH__INST_commit] = BERTH__RULE_ALL("berth_commit();"),
-            [BERTH__INST_wait] = BERTH__RULE_ALL("berth_wait($n);"),
+            [BERTH__INST_wait] = BERTH__RULE_ALL("berth_wait($n); BERTH_ARRIVED"),
             [BERTH__INST_multiply] = BERTH__RULE_ALL("BERTH_MULTIPLY_$n(#a);"),
             [BERTH__INST_ahead] = BERTH__RULE_ALL("BERTH_AHEAD_$n(#a);"),
             [BERTH__INST_each] = BERTH__RULE_ALL("BERTH_SETTLE_$n; BERTH_EACH_$n($v) {"),
             [BERTH__INST_sum_row] = BERTH__RULE_ALL("BERTH_ROW_$n(#a)"),
             [BERTH__INST_sum_column] = BERTH__RULE_ALL("BERTH_COLUMN_$n(#a)"),
+            [BERTH__INST_sum_line] = BERTH__RULE_ALL("BERTH_LINE_$n(#a)"),
             [BERTH__INST_sum] = BERTH__RULE_ALL("BERTH_SUM_$n(#a, #b)"),
+            [BERTH__INST_sum_set] = BERTH__RULE_ALL("BERTH_SUM_$n(#a, #b) = #c;"),
+            [BERTH__INST_join] = BERTH__RULE_ALL("BERTH_SETTLE_$n; BERTH_JOIN_$n;"),
+            [BERTH__INST_row_largest] = BERTH__RULE_ALL("BERTH_SETTLE_$l; berth_largest_$l(c$l, l$h);"),
+            [BERTH__INST_row_total] = BERTH__RULE_ALL("BERTH_SETTLE_$l; berth_total_$l(c$l, l$h);"),
         },
     .wrap = {[BERTH__INST_add] = "(int)((unsigned)$a + (unsigned)$b)",
              [BERTH__INST_sub] = "(int)((unsigned)$a - (unsigned)$b)",

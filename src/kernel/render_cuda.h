@@ -7,9 +7,14 @@
 
 /* render_cuda_tiles.c: functions that kernels with tiles need; and those of this kernel, with the words that its
  * instructions are rendered as. Whether it has tiles that can be rendered. */
-void berth__cuda_tiles_prelude(berth__text *out);
+void berth__cuda_tiles_prelude(const berth__kernel *kernel, berth__text *out);
 void berth__cuda_tiles_open(const berth__kernel *kernel, berth__text *out);
 uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums); /* words of factors that a thread has */
 bool berth__cuda_tiles_fit(const berth__kernel *kernel);
+
+/* render_cuda_warpgroup.c: the same for sums that are late, which are for compute capability 9.0 alone. */
+void berth__cuda_warpgroup_prelude(const berth__kernel *kernel, berth__text *out);
+void berth__cuda_warpgroup_open(const berth__kernel *kernel, uint32_t sums, berth__text *out);
+bool berth__cuda_warpgroup_fits(const berth__kernel *kernel, const berth__kernel_sums *sums);
 
 #endif

@@ -55,24 +55,36 @@ static const char prelude[] =
     "  asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(second), \"f\"(first));\n"
     "  return bits;\n"
     "}\n"
-    "#define BERTH_ROOM extern __shared__ __align__(16) unsigned char berth_shared[];\n";
+    "BERTH_FUNCTION float berth_other(float x, int by) {\n"
+    "  float y;\n"
+    "  asm volatile(\"shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;\" : \"=f\"(y) : \"f\"(x), \"r\"(by));\n"
+    "  return y;\n"
+    "}\n"
+    "BERTH_FUNCTION float berth_larger(float a, float b) { return a < b || b != b ? b : a; }\n"
+    "BERTH_FUNCTION float berth_plus(float a, float b) { return a + b; }\n"
+    "#define BERTH_ROOM extern __shared__ __align__(1024) unsigned char berth_shared[];\n";
 
-void berth__cuda_tiles_prelude(berth__text *out) { berth__text_add(out, prelude, sizeof prelude - 1); }
+void berth__cuda_tiles_prelude(const berth__kernel *kernel, berth__text *out) {
+  berth__text_add(out, prelude, sizeof prelude - 1);
+  berth__cuda_warpgroup_prelude(kernel, out);
+}
 
 /* ---- What a warp has ---- */
 
 typedef struct warps {
-  uint32_t across;        /* warps along the columns */
+  uint32_t n;             /* of a part, one after the other; parts are likewise */
+  uint32_t across;        /* of these, along the columns */
   uint32_t rows, columns; /* of a warp */
 } warps;
 
-/* Rectangles that are as square as can be, of whole pieces of 16 x 16. */
+/* Rectangles that are as square as can be, of whole pieces of 16 x 16. Where there are rows, a warp has all of its
+ * own: four threads beside each other have each of them. */
 static warps warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
-  const uint32_t n = k->group_size / 32;
+  const uint32_t n = k->group_size / 32 / berth__sums_parts(sums);
   warps best = {0};
   for (uint32_t down = 1; down <= n; down *= 2) {
-    const warps w = {n / down, sums->left.lines / down, sums->right.lines / (n / down)};
-    if (w.rows % 16 != 0 || w.columns % 16 != 0) continue;
+    const warps w = {n, n / down, sums->left.lines / down, sums->right.lines / (n / down)};
+    if (w.rows % 16 != 0 || w.columns % 16 != 0 || ((sums->has_rows || sums->is_late) && w.across != 1)) continue;
     if (best.across == 0 || w.rows + w.columns < best.rows + best.columns) best = w;
   }
   return best;
@@ -81,9 +93,12 @@ static warps warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
 bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
   for (uint32_t i = 0; i < kernel->n_sums; i++) {
     const berth__kernel_sums *sums = &kernel->sums[i];
+    if (sums->is_late && berth__cuda_warpgroup_fits(kernel, sums)) continue;
+    if (sums->is_late || sums->left.row != 0 || sums->right.row != 0) return false;
     const uint32_t step = berth__compute_storage(sums->kind) == BERTH_F32 ? 8 : 16; /* what mma takes */
     if (sums->type != BERTH__NUM_F32 || sums->kind == BERTH_COMPUTE_F32 || sums->together > 2 ||
-        sums->left.depth % step != 0 || kernel->group_size % 32 != 0 || warps_of(kernel, sums).across == 0)
+        sums->left.depth / berth__sums_parts(sums) % step != 0 ||
+        kernel->group_size / berth__sums_parts(sums) % 32 != 0 || warps_of(kernel, sums).across == 0)
       return false;
   }
   return true;
@@ -94,6 +109,7 @@ bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
 /* Elements from one line, or step of the depth, to the next. */
 static uint32_t line_step(const berth__kernel_tile *tile) { return tile->is_deep ? tile->pitch : 1; }
 static uint32_t depth_step(const berth__kernel_tile *tile) { return tile->is_deep ? 1 : tile->pitch; }
+static uint32_t slot_step(const berth__kernel_tile *tile) { return tile->slots == 1 ? 0 : berth__tile_slot(tile); }
 
 static bool is_wide(const berth__kernel *k, const berth__kernel_tile *tile) {
   return k->shared[tile->array].storage == BERTH_F32;
@@ -115,11 +131,12 @@ static bool is_pipelined(const berth__kernel *k, uint32_t n) {
   bool is_used = false;
   for (size_t i = 0; i < k->n_insts; i++)
     is_used = is_used || (k->insts[i].code == BERTH__INST_ahead && k->insts[i].bits == n);
-  return is_used && !is_split(sums) && sums->left.depth / mma_depth(sums) % 2 == 0;
+  return is_used && !is_split(sums) && sums->parts <= 1 && sums->left.depth / mma_depth(sums) % 2 == 0;
 }
 
 uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums) {
   const warps w = warps_of(kernel, &kernel->sums[sums]);
+  if (kernel->sums[sums].is_late) return 1;
   return count_factors(&kernel->sums[sums], &w) * (is_pipelined(kernel, sums) ? 2 : 1);
 }
 
@@ -182,7 +199,9 @@ static void add_load(berth__text *out, const berth__kernel *k, uint32_t n) {
   berth__text_printf(out, "BERTH_FUNCTION void berth_load_%u(unsigned *f, const %s *left, const %s *right, int k) {\n",
                      n, is_wide(k, &sums->left) ? "float" : "unsigned short",
                      is_wide(k, &sums->right) ? "float" : "unsigned short");
-  berth__text_printf(out, "  const int lane = (int)threadIdx.x %% 32, warp = (int)threadIdx.x / 32;\n");
+  berth__text_printf(out, "  const int lane = (int)threadIdx.x %% 32, warp = (int)threadIdx.x / 32 %% %u;\n", w.n);
+  if (sums->parts > 1)
+    berth__text_printf(out, "  k += (int)threadIdx.x / %u * %u;\n", 32 * w.n, sums->left.depth / sums->parts);
   for (int i = 0; i < 2; i++) {
     const berth__kernel_tile *tile = i == 0 ? &sums->left : &sums->right;
     add_start(out, k, sums, &w, i == 0);
@@ -237,7 +256,7 @@ static void add_multiply(berth__text *out, const berth__kernel *k, uint32_t n) {
                      "BERTH_FUNCTION void berth_multiply_%u(float *c, unsigned *f, const %s *left, const %s *right) {\n"
                      "#pragma unroll\n"
                      "  for (int i = %u; i < %u; i++) {\n",
-                     n, left, right, ahead ? 1u : 0u, sums->left.depth / step);
+                     n, left, right, ahead ? 1u : 0u, sums->left.depth / berth__sums_parts(sums) / step);
   if (ahead)
     berth__text_printf(out,
                        "    berth_load_%u(f + i %% 2 * %u, left, right, i * %u);\n"
@@ -246,6 +265,31 @@ static void add_multiply(berth__text *out, const berth__kernel *k, uint32_t n) {
   else
     berth__text_printf(out, "    berth_load_%u(f, left, right, i * %u);\n    berth_add_%u(c, f);\n", n, step, n);
   berth__text_printf(out, "  }\n}\n");
+}
+
+/* ---- Rows ---- */
+
+/* Row r of a thread: two of every four sums, from those of its piece and half on. */
+static void add_fold(berth__text *out, const berth__kernel *k, uint32_t n, const char *name, const char *fold) {
+  const warps w = warps_of(k, &k->sums[n]);
+  berth__text_printf(out,
+                     "BERTH_FUNCTION void berth_%s_%u(const float *c, float *rows) {\n"
+                     "#pragma unroll\n"
+                     "  for (int r = 0; r < %u; r++) {\n"
+                     "    const float *const own = c + r / 2 * %u + r %% 2 * 2;\n"
+                     "    float x = %s(own[0], own[1]);\n"
+                     "#pragma unroll\n"
+                     "    for (int j = 1; j < %u; j++) x = %s(x, %s(own[4 * j], own[4 * j + 1]));\n"
+                     "    x = %s(x, berth_other(x, 1));\n"
+                     "    rows[r] = %s(x, berth_other(x, 2));\n"
+                     "  }\n}\n",
+                     name, n, w.rows / 8, w.columns / 2, fold, w.columns / 8, fold, fold, fold, fold);
+}
+
+static void add_folds(berth__text *out, const berth__kernel *k, uint32_t n) {
+  if (!k->sums[n].has_rows) return;
+  add_fold(out, k, n, "largest", "berth_larger");
+  add_fold(out, k, n, "total", "berth_plus");
 }
 
 /* ---- A kernel's own ---- */
@@ -263,41 +307,95 @@ static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
   berth__text_printf(out,
                      "#define BERTH_AHEAD_%u(slot) berth_load_%u(f%u, s%u + (slot) * %u, s%u + (slot) * %u, 0), "
                      "berth_add_%u(c%u, f%u + %u)\n",
-                     n, n, n, sums->left.array, berth__tile_slot(&sums->left), sums->right.array,
-                     berth__tile_slot(&sums->right), n, n, n, last);
+                     n, n, n, sums->left.array, slot_step(&sums->left), sums->right.array, slot_step(&sums->right), n,
+                     n, n, last);
   berth__text_printf(out, "#define BERTH_SETTLE_%u berth_add_%u(c%u, f%u + %u)\n", n, n, n, n, last);
 }
 
-/* Sum number 4 * (i * columns / 8 + j) + q of a thread: row q / 2 * 8 and column q % 2 of its share of a piece. */
+/* Sum number 4 * (i * columns / 8 + j) + q of a thread: row q / 2 * 8 and column q % 2 of its share of a piece. Of sums
+ * with parts, a part has its share of the numbers. */
+static void add_places(berth__text *out, const berth__kernel *kernel, uint32_t n) {
+  const berth__kernel_sums *sums = &kernel->sums[n];
+  const warps w = warps_of(kernel, sums);
+  const uint32_t across = w.columns / 8, t = sums->together,
+                 of_part = w.rows * w.columns / 32 / t / berth__sums_parts(sums);
+  berth__text_printf(out, "#undef BERTH_ROW_%u\n#undef BERTH_COLUMN_%u\n#undef BERTH_NUMBER_%u\n", n, n, n);
+  if (sums->parts > 1)
+    berth__text_printf(out, "#define BERTH_NUMBER_%u(e) (((e) + (int)threadIdx.x / %u * %u) * %u)\n", n, 32 * w.n,
+                       of_part, t);
+  else
+    berth__text_printf(out, "#define BERTH_NUMBER_%u(e) ((e) * %u)\n", n, t);
+  berth__text_printf(out,
+                     "#define BERTH_ROW_%u(e) ((int)threadIdx.x / 32 %% %u / %u * %u + BERTH_NUMBER_%u(e) / %u * 16 + "
+                     "BERTH_NUMBER_%u(e) %% 4 / 2 * 8 + (int)threadIdx.x %% 32 / 4)\n",
+                     n, w.n, w.across, w.rows, n, 4 * across, n);
+  berth__text_printf(
+      out,
+      "#define BERTH_COLUMN_%u(e) ((int)threadIdx.x / 32 %% %u * %u + BERTH_NUMBER_%u(e) / 4 %% %u * 8 + "
+      "BERTH_NUMBER_%u(e) %% 2 + (int)threadIdx.x %% 4 * 2)\n",
+      n, w.across, w.columns, n, across, n);
+  if (sums->has_rows)
+    berth__text_printf(out, "#undef BERTH_LINE_%u\n#define BERTH_LINE_%u(e) ((e) * %u / %u * 2 + (e) * %u %% 4 / 2)\n",
+                       n, n, t, 4 * across, t);
+}
+
 static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   const berth__kernel_sums *sums = &kernel->sums[n];
   const warps w = warps_of(kernel, sums);
-  const uint32_t across = w.columns / 8, t = sums->together;
+  const uint32_t t = sums->together;
   berth__text_printf(out, "#undef BERTH_MULTIPLY_%u\n#undef BERTH_EACH_%u\n#undef BERTH_SUM_%u\n", n, n, n);
-  berth__text_printf(out, "#undef BERTH_ROW_%u\n#undef BERTH_COLUMN_%u\n", n, n);
   berth__text_printf(
       out, "#define BERTH_MULTIPLY_%u(slot) berth_multiply_%u(c%u, f%u, s%u + (slot) * %u, s%u + (slot) * %u)\n", n, n,
-      n, n, sums->left.array, berth__tile_slot(&sums->left), sums->right.array, berth__tile_slot(&sums->right));
+      n, n, sums->left.array, slot_step(&sums->left), sums->right.array, slot_step(&sums->right));
   berth__text_printf(out, "#define BERTH_EACH_%u(e) _Pragma(\"unroll\") for (int e = 0; e < %u; e++)\n", n,
-                     w.rows * w.columns / 32 / t);
+                     w.rows * w.columns / 32 / t / berth__sums_parts(sums));
   berth__text_printf(out, "#define BERTH_SUM_%u(e, which) c%u[(e) * %u + (which)]\n", n, n, t);
-  berth__text_printf(
-      out,
-      "#define BERTH_ROW_%u(e) ((int)threadIdx.x / 32 / %u * %u + (e) * %u / %u * 16 + (e) * %u %% 4 / 2 "
-      "* 8 + (int)threadIdx.x %% 32 / 4)\n",
-      n, w.across, w.rows, t, 4 * across, t);
+}
+
+/* Sums of all parts go where a tile was, as [number][part][thread of the part]. */
+static void add_join(berth__text *out, const berth__kernel *kernel, uint32_t n) {
+  const berth__kernel_sums *sums = &kernel->sums[n];
+  const warps w = warps_of(kernel, sums);
+  if (sums->parts <= 1) return;
+  const uint32_t count = w.rows * w.columns / 32, of_part = count / sums->parts, threads = kernel->group_size;
   berth__text_printf(out,
-                     "#define BERTH_COLUMN_%u(e) ((int)threadIdx.x / 32 %% %u * %u + (e) * %u / 4 %% %u * 8 + (e) * %u "
-                     "%% 2 + (int)threadIdx.x %% 4 * 2)\n",
-                     n, w.across, w.columns, t, across, t);
+                     "#undef BERTH_JOIN_%u\n#define BERTH_JOIN_%u berth_join_%u(c%u, (float *)s%u)\n"
+                     "BERTH_FUNCTION void berth_join_%u(float *c, float *room) {\n"
+                     "  const int thread = (int)threadIdx.x, part = thread / %u, own = thread %% %u;\n"
+                     "  __syncthreads();\n"
+                     "#pragma unroll\n"
+                     "  for (int i = 0; i < %u; i++) room[i * %u + thread] = c[i];\n"
+                     "  __syncthreads();\n",
+                     n, n, n, n, berth__sums_room(kernel, sums), n, 32 * w.n, 32 * w.n, count, threads);
+  berth__text_printf(out,
+                     "#pragma unroll\n"
+                     "  for (int i = 0; i < %u; i++) {\n"
+                     "    const float *const from = room + (part * %u + i) * %u + own;\n"
+                     "    c[i] = from[0];\n"
+                     "#pragma unroll\n"
+                     "    for (int p = 1; p < %u; p++) c[i] += from[p * %u];\n"
+                     "  }\n}\n",
+                     of_part, of_part, threads, sums->parts, 32 * w.n);
+}
+
+static void add_multiplying(berth__text *out, const berth__kernel *kernel, uint32_t n) {
+  if (kernel->sums[n].is_late) {
+    berth__cuda_warpgroup_open(kernel, n, out);
+    return;
+  }
+  add_load(out, kernel, n);
+  add_products(out, kernel, n);
+  add_multiply(out, kernel, n);
+  add_ahead(out, kernel, n);
 }
 
 void berth__cuda_tiles_open(const berth__kernel *kernel, berth__text *out) {
+  if (kernel->n_sums != 0) berth__text_printf(out, "#undef BERTH_ARRIVED\n#define BERTH_ARRIVED\n");
   for (uint32_t n = 0; n < kernel->n_sums; n++) {
-    add_load(out, kernel, n);
-    add_products(out, kernel, n);
-    add_multiply(out, kernel, n);
+    add_multiplying(out, kernel, n);
     add_words(out, kernel, n);
-    add_ahead(out, kernel, n);
+    add_places(out, kernel, n);
+    add_join(out, kernel, n);
+    add_folds(out, kernel, n);
   }
 }

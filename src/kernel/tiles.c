@@ -17,6 +17,7 @@ uint32_t berth__kernel_shared_as(berth__kernel *k, berth__storage storage, uint3
  * element where each thread loads for itself. Matrix units take eight rows of 16 bytes at once; of tf32, four
  * neighbours of eight lines; of f32 that becomes narrow, eight of four lines at a time. */
 static uint32_t padding_of(const berth__tile_desc *desc) {
+  if (desc->is_for_warpgroup) return 0;
   if (desc->kind == BERTH_COMPUTE_F32) return 1;
   if (desc->storage != BERTH_F32) return 8;
   const bool is_tf32 = berth__compute_storage(desc->kind) == BERTH_F32;
@@ -36,18 +37,36 @@ berth__kernel_tile berth__kernel_tile_of(berth__kernel *k, const berth__tile_des
                              .depth = desc->depth,
                              .slots = desc->slots,
                              .is_deep = desc->is_deep,
-                             .pitch = pitch_of(desc)};
+                             .pitch = pitch_of(desc),
+                             .row = desc->is_for_warpgroup ? BERTH__ROW_BYTES / 2 : 0};
   const uint32_t count = desc->slots * berth__tile_slot(&tile);
   tile.array = desc->type == BERTH__NUM_F32 ? berth__kernel_shared_as(k, desc->storage, count)
                                             : berth__kernel_shared(k, desc->type, count);
   return tile;
 }
 
+static uint64_t tiles_array_bytes(const berth__kernel_array *array) {
+  return ((uint64_t)array->count * berth_type_storage(array->storage).bytes + 3) & ~(uint64_t)3;
+}
+
+uint32_t berth__sums_room(const berth__kernel *k, const berth__kernel_sums *sums) {
+  const uint32_t left = sums->left.array, right = sums->right.array;
+  return tiles_array_bytes(&k->shared[left]) < tiles_array_bytes(&k->shared[right]) ? right : left;
+}
+
 static bool sums_fit(const berth__kernel *k, const berth__kernel_sums *sums) {
   const berth__kernel_tile *left = &sums->left, *right = &sums->right;
-  if (sums->group_rows == 0 || k->group_size % sums->group_rows != 0) return false;
+  const uint32_t parts = berth__sums_parts(sums);
+  if (k->group_size % parts != 0 || left->depth % parts != 0) return false;
+  if (sums->group_rows == 0 || k->group_size / parts % sums->group_rows != 0) return false;
   const berth__sums_spread s = berth__sums_spread_of(k, sums);
-  return left->depth == right->depth && left->slots == right->slots && k->shared[left->array].type == sums->type &&
+  if (parts > 1 &&
+      (sums->has_rows || s.thread_rows * s.thread_columns % (parts * sums->together) != 0 ||
+       tiles_array_bytes(&k->shared[berth__sums_room(k, sums)]) < 4 * (uint64_t)left->lines * right->lines * parts))
+    return false;
+  if (left->slots != right->slots && left->slots != 1 && right->slots != 1) return false;
+  if (sums->has_rows && (s.group_columns != BERTH__ROW_THREADS || sums->type != BERTH__NUM_F32)) return false;
+  return left->depth == right->depth && k->shared[left->array].type == sums->type &&
          k->shared[right->array].type == sums->type && s.thread_rows * s.group_rows == left->lines &&
          s.thread_columns * s.group_columns == right->lines && s.thread_columns % sums->together == 0 &&
          s.thread_rows * s.thread_columns <= BERTH__THREAD_SUMS;
@@ -64,8 +83,11 @@ uint32_t berth__kernel_sums_of(berth__kernel *k, const berth__kernel_sums *sums)
 }
 
 berth__sums_spread berth__sums_spread_of(const berth__kernel *k, const berth__kernel_sums *sums) {
-  const uint32_t rows = sums->group_rows, columns = k->group_size / rows;
-  return (berth__sums_spread){.thread_rows = sums->left.lines / rows,
+  const uint32_t parts = berth__sums_parts(sums), threads = k->group_size / parts;
+  const uint32_t rows = sums->group_rows, columns = threads / rows;
+  return (berth__sums_spread){.parts = parts,
+                              .threads = threads,
+                              .thread_rows = sums->left.lines / rows,
                               .thread_columns = sums->right.lines / columns,
                               .group_rows = rows,
                               .group_columns = columns};
@@ -73,9 +95,7 @@ berth__sums_spread berth__sums_spread_of(const berth__kernel *k, const berth__ke
 
 uint64_t berth__kernel_shared_bytes(const berth__kernel *kernel) {
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < kernel->n_shared; i++)
-    bytes +=
-        ((uint64_t)kernel->shared[i].count * berth_type_storage(kernel->shared[i].storage).bytes + 3) & ~(uint64_t)3;
+  for (uint32_t i = 0; i < kernel->n_shared; i++) bytes += tiles_array_bytes(&kernel->shared[i]);
   return bytes;
 }
 
@@ -90,10 +110,23 @@ static berth__x kernel_tiles_put(berth__kernel *k, berth__inst_code code, berth_
   return berth__maker_put(k, &inst);
 }
 
+/* Element `along` of row `across` of a tile for a warpgroup. */
+static berth__x at_row(berth__kernel *k, const berth__kernel_tile *tile, berth__x across, berth__x along) {
+  const uint32_t wide = tile->row / BERTH__ROW_PIECES, rows = tile->is_deep ? tile->lines : tile->depth;
+  const berth__x row = berth__x_i32(k, tile->row), eight = berth__x_i32(k, BERTH__ROW_PIECES);
+  const berth__x in_row = berth__x_rem(k, along, row), piece = berth__x_div(k, in_row, berth__x_i32(k, wide));
+  const berth__x exchanged = berth__x2(k, BERTH__INST_xor, piece, berth__x_rem(k, across, eight));
+  const berth__x panel = berth__x_affine(k, berth__x_div(k, along, row), (int64_t)rows * tile->row, 0);
+  const berth__x at = berth__x_add(k, panel, berth__x_affine(k, across, tile->row, 0));
+  return berth__x_add(k, berth__x_add(k, at, berth__x_affine(k, exchanged, wide, 0)),
+                      berth__x_rem(k, in_row, berth__x_i32(k, wide)));
+}
+
 berth__x berth__x_tile_at(berth__kernel *k, const berth__kernel_tile *tile, berth__x slot, berth__x line,
                           berth__x depth) {
   const berth__x across = tile->is_deep ? line : depth, along = tile->is_deep ? depth : line;
-  const berth__x first = berth__x_affine(k, slot, berth__tile_slot(tile), 0);
+  const berth__x first = tile->slots == 1 ? berth__x_i32(k, 0) : berth__x_affine(k, slot, berth__tile_slot(tile), 0);
+  if (tile->row != 0) return berth__x_add(k, first, at_row(k, tile, across, along));
   return berth__x_add(k, berth__x_add(k, first, berth__x_affine(k, across, tile->pitch, 0)), along);
 }
 
@@ -134,16 +167,21 @@ void berth__x_multiply(berth__kernel *k, uint32_t sums, berth__x slot) {
 
 void berth__x_ahead(berth__kernel *k, uint32_t sums, berth__x slot) { put_of_slot(k, BERTH__INST_ahead, sums, slot); }
 
+static uint32_t last_place(const berth__kernel *k, berth__inst_code code, const berth__kernel_sums *sums) {
+  if (code == BERTH__INST_sum_row) return sums->left.lines - 1;
+  return code == BERTH__INST_sum_line ? berth__sums_lines(k, sums) - 1 : sums->right.lines - sums->together;
+}
+
 static berth__x put_place(berth__kernel *k, berth__inst_code code, berth__x each) {
   if (!berth__maker_accepts(k, code, 1, &each)) return BERTH__X_NONE;
   if (k->insts[each].code != BERTH__INST_each) return berth__maker_mistake(k, code, "it is of an `each`");
   const berth__kernel_sums *sums = &k->sums[k->insts[each].bits];
-  const uint32_t last = code == BERTH__INST_sum_row ? sums->left.lines - 1 : sums->right.lines - sums->together;
+  if (code == BERTH__INST_sum_line && !sums->has_rows) return berth__maker_mistake(k, code, "these have no rows");
   const berth__inst inst = {.code = (uint8_t)code,
                             .type = BERTH__NUM_I32,
                             .bits = k->insts[each].bits,
                             .in = {each, BERTH__X_NONE, BERTH__X_NONE},
-                            .high = last};
+                            .high = last_place(k, code, sums)};
   return berth__maker_put(k, &inst);
 }
 
@@ -157,4 +195,42 @@ berth__x berth__x_sum(berth__kernel *k, berth__x each, uint32_t which) {
   if (k->insts[each].code != BERTH__INST_each || which >= k->sums[k->insts[each].bits].together)
     return berth__maker_mistake(k, BERTH__INST_sum, "it is one of those of an `each`");
   return kernel_tiles_put(k, BERTH__INST_sum, k->sums[k->insts[each].bits].type, k->insts[each].bits, in, 2);
+}
+
+void berth__x_sum_set(berth__kernel *k, berth__x each, uint32_t which, berth__x value) {
+  const berth__x in[3] = {each, berth__x_i32(k, which), value};
+  if (!berth__maker_accepts(k, BERTH__INST_sum_set, 3, in)) return;
+  const berth__kernel_sums *sums =
+      k->insts[each].code == BERTH__INST_each ? &k->sums[k->insts[each].bits] : NULL; /* NULL: it is no `each` */
+  if (sums == NULL || which >= sums->together || berth__maker_type(k, value) != sums->type)
+    berth__maker_mistake(k, BERTH__INST_sum_set, "it is one of those of an `each`, and its value has their type");
+  else
+    kernel_tiles_put(k, BERTH__INST_sum_set, sums->type, k->insts[each].bits, in, 3);
+}
+
+berth__x berth__x_sum_line(berth__kernel *k, berth__x each) { return put_place(k, BERTH__INST_sum_line, each); }
+
+static void put_fold(berth__kernel *k, berth__inst_code code, uint32_t sums, uint32_t local) {
+  if (!berth__maker_accepts(k, code, 0, NULL)) return;
+  if (sums >= k->n_sums || !k->sums[sums].has_rows || local >= k->n_local || k->local[local].type != BERTH__NUM_F32 ||
+      k->local[local].count != berth__sums_lines(k, &k->sums[sums]))
+    berth__maker_mistake(k, code, "these have no rows, or the array has no room for one each");
+  else
+    kernel_tiles_put(k, code, BERTH__NUM_F32, sums | local << 8, NULL, 0);
+}
+
+void berth__x_row_largest(berth__kernel *k, uint32_t sums, uint32_t local) {
+  put_fold(k, BERTH__INST_row_largest, sums, local);
+}
+
+void berth__x_row_total(berth__kernel *k, uint32_t sums, uint32_t local) {
+  put_fold(k, BERTH__INST_row_total, sums, local);
+}
+
+void berth__x_join(berth__kernel *k, uint32_t sums) {
+  if (!berth__maker_accepts(k, BERTH__INST_join, 0, NULL)) return;
+  if (sums >= k->n_sums || berth__sums_parts(&k->sums[sums]) == 1)
+    berth__maker_mistake(k, BERTH__INST_join, "these sums have no parts");
+  else
+    kernel_tiles_put(k, BERTH__INST_join, BERTH__NUM_F32, sums, NULL, 0);
 }

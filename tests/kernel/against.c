@@ -246,7 +246,10 @@ static void check_both_forms(call *c, const char *text, const berth__kernel_limi
   run_reference(c);
   berth__lowering l = {.ctx = c->ctx, .limits = limits, .op = c->node->op, .call = &c->op, .storage = c->storage};
   TEST_OK(berth__lower_call(&l, &err));
-  run_kernels(c, &l, NULL, 0);
+  const uint64_t scratch_count = berth__lower_scratch(c->node->op, &c->op, limits) / 4;
+  uint32_t *scratch = calloc((size_t)scratch_count + 1, 4);
+  assert_non_null(scratch);
+  run_kernels(c, &l, scratch, scratch_count);
   compare(c, tolerance);
   assert_int_equal(c->op.n_out, 1);
   const size_t size = bytes_of_results(c);
@@ -261,9 +264,10 @@ static void check_both_forms(call *c, const char *text, const berth__kernel_limi
     assert_int_equal(count_of(l.kernels[i], BERTH__INST_multiply), 0);
   }
   if (!found) fail_msg("no kernel has tiles for %s", text);
-  run_kernels(c, &l, NULL, 0);
+  run_kernels(c, &l, scratch, scratch_count);
   assert_memory_equal(first, c->words[out], size);
   free(first);
+  free(scratch);
   berth__lowering_free(&l);
 }
 

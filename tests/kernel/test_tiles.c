@@ -88,6 +88,18 @@ static void matrices(void **state) {
                false, 3e-2);
 }
 
+/* Few results with long sums: parts of a workgroup share the depth. */
+static void long_matrices(void **state) {
+  (void)state;
+  check_matrix(TWO("f32[70, 700]", "f32[700, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_TF32, false, 1e-2);
+  check_matrix(TWO("f32[130, 513]", "f32[513, 33]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_TF32X3, false, 1e-5);
+  check_matrix(TWO("f32[90, 768]", "f32[768, 48]") "%o = product(%a, %b) {columns = 48}" OUT, BERTH_COMPUTE_BF16, false,
+               1e-1);
+  check_matrix(TWO("bf16[70, 512]", "bf16[512, 80]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
+  check_matrix(THREE("f32[1, 32, 7, 7]", "f32[40, 32, 3, 3]", "f32[40]") "%o = conv(%a, %b, %c) "
+            "{pads = [1, 1, 1, 1], code = [22, 0, 0, 0]}" OUT, BERTH_COMPUTE_TF32, false, 1e-2);
+}
+
 static void narrow_rows(void **state) {
   static const berth__kernel_limits *const all[] = {&limits_large, &limits_small, &limits_plain};
   (void)state;
@@ -149,6 +161,41 @@ static void attentions(void **state) {
                    "merge", 1e-5);
 }
 
+/* Queries, keys and values by matrix units: blocks that nothing fills, heads that share keys, masks, chunks of keys,
+ * rows that are copied and rows that are not. */
+static void attention_matrices(void **state) {
+  static const struct {
+    berth_compute compute;
+    double tolerance;
+  } kinds[] = {{BERTH_COMPUTE_TF32X3, 2e-6},
+               {BERTH_COMPUTE_TF32, 2e-3},
+               {BERTH_COMPUTE_F16, 2e-3},
+               {BERTH_COMPUTE_BF16, 1.5e-2}};
+  (void)state;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const berth_compute compute = kinds[i].compute;
+    const double tolerance = kinds[i].tolerance;
+    check_matrix(QKV("f32[1, 3, 37, 20]", "f32[1, 3, 37, 20]", "f32[1, 3, 37, 20]") "%o = attention(%a, %b, %c)" OUT,
+                 compute, false, tolerance);
+    check_matrix(QKV("f32[1, 4, 19, 9]", "f32[1, 2, 45, 9]",
+                     "f32[1, 2, 45, 40]") "%o = attention(%a, %b, %c) {mode = \"causal\"}" OUT,
+                 compute, false, tolerance);
+    check_matrix(QKV("f32[1, 40, 24]", "f32[1, 40, 24]", "f32[1, 40, 24]")
+                 "input %m : bool[1, 1, 40, 40] input %e : f32[3, 40, 40] %o = attention(%a, %b, %c, %m, %e) "
+                 "{heads = 3}" OUT, compute, false, tolerance);
+  }
+  check_matrix(QKV("f32[1, 20, 1, 32]", "f32[1, 2, 300, 32]", "f32[1, 2, 300, 16]") "%o = attention(%a, %b, %c)" OUT,
+               BERTH_COMPUTE_TF32, false, 2e-3);
+  check_matrix(QKV("f32[1, 6, 6, 16]", "f32[1, 2, 50, 16]",
+                   "f32[1, 2, 50, 16]") "%o = attention(%a, %b, %c) {mode = \"sliding_window\", window = 9}" OUT,
+               BERTH_COMPUTE_BF16, false, 1.5e-2);
+  check_matrix(QKV("f16[1, 4, 70, 64]", "f16[1, 2, 145, 64]", "f16[1, 2, 145, 64]") "%o = attention(%a, %b, %c)" OUT,
+               BERTH_COMPUTE_F32, true, 3e-3);
+  check_matrix(QKV("bf16[1, 2, 33, 40]", "bf16[1, 2, 33, 40]",
+                   "bf16[1, 2, 33, 24]") "%o = attention(%a, %b, %c) {mode = \"causal\"}" OUT,
+               BERTH_COMPUTE_F32, true, 2e-2);
+}
+
 static void recurrences(void **state) {
   (void)state;
 #define LAYER(gates, d) "graph \"g\" { input %a : f32[4, 3, 10] input %b : f32[" d ", " gates ", 10] "
@@ -173,10 +220,10 @@ static void empty_ones(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products),        cmocka_unit_test(long_sums),  cmocka_unit_test(epilogues),
-      cmocka_unit_test(narrow_products), cmocka_unit_test(matrices),   cmocka_unit_test(narrow_rows),
-      cmocka_unit_test(convolutions),    cmocka_unit_test(attentions), cmocka_unit_test(recurrences),
-      cmocka_unit_test(empty_ones),
+      cmocka_unit_test(products),        cmocka_unit_test(long_sums),          cmocka_unit_test(epilogues),
+      cmocka_unit_test(narrow_products), cmocka_unit_test(matrices),           cmocka_unit_test(narrow_rows),
+      cmocka_unit_test(convolutions),    cmocka_unit_test(attentions),         cmocka_unit_test(recurrences),
+      cmocka_unit_test(long_matrices),   cmocka_unit_test(attention_matrices), cmocka_unit_test(empty_ones),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

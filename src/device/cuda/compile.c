@@ -95,6 +95,29 @@ static berth_status list_rest(todo *t, berth_error *err) {
   return BERTH_OK;
 }
 
+/* Whether what is compiled for has the units that the kernels were made for. */
+static berth_status check_units(const todo *t, berth_error *err) {
+  const int architecture = t->compiler->architecture;
+  for (size_t i = 0; i < t->n; i++) {
+    const berth__kernel *k = t->recipe->kernels[t->kernels[i]];
+    bool is_late = false;
+    for (uint32_t s = 0; s < k->n_sums; s++) is_late = is_late || k->sums[s].is_late;
+    if (is_late && (architecture != 90 || t->compiler->is_ptx))
+      return berth__fail(
+          err, BERTH_UNSUPPORTED,
+          "the kernel '%s' multiplies by warpgroups, which code for compute capability 9.0 (sm_90) alone "
+          "can have: plan for another GPU (--gpu-profile nvidia)",
+          k->name);
+    if (k->n_sums != 0 && architecture < 80)
+      return berth__fail(
+          err, BERTH_UNSUPPORTED,
+          "the kernel '%s' multiplies by matrix units, which compute capability 8.0 is the first to have, "
+          "and it would be compiled for %d.%d: plan for another GPU (--gpu-profile cpu), or for f32",
+          k->name, architecture / 10, architecture % 10);
+  }
+  return BERTH_OK;
+}
+
 berth_status berth__cuda_compile_all(berth__cuda_compiler *compiler, const berth__recipe *recipe, uint32_t n_threads,
                                      berth__kernel_code *images, berth_error *err) {
   berth_context *ctx = recipe->ctx;
@@ -111,6 +134,7 @@ berth_status berth__cuda_compile_all(berth__cuda_compiler *compiler, const berth
     status = berth__fail_nomem(err, "a program");
   if (status == BERTH_OK) status = list_rest(&t, err);
   if (status == BERTH_OK && t.n != 0) status = berth__cuda_compiler_open(compiler, err);
+  if (status == BERTH_OK && t.n != 0) status = check_units(&t, err);
   if (status == BERTH_OK && t.n != 0) status = compile_rest(&t, n_threads, err);
   for (size_t i = 0; i < t.n; i++) berth__text_free(&t.sources[i]);
   berth__free(ctx, t.kernels);

@@ -35,10 +35,14 @@ typedef struct key_text {
   char compiler[KEY_TEXT], target[16];
 } key_text;
 
+/* Code for compute capability 9.0 may have what that alone has, warpgroups; PTX may not, others are to take it. */
+static const char *cuda_compiler_suffix(int capability, bool is_ptx) { return capability == 90 && !is_ptx ? "a" : ""; }
+
 static berth__kernel_key cuda_compiler_key(const berth__cuda_compiler *c, const berth__cuda_source *source, bool is_ptx,
                                            key_text *text) {
   snprintf(text->compiler, sizeof text->compiler, "%s " OPTIONS, c->nvrtc.version);
-  snprintf(text->target, sizeof text->target, "sm_%d", c->capability); /* PTX has another ending */
+  /* PTX has another ending */
+  snprintf(text->target, sizeof text->target, "sm_%d%s", c->capability, cuda_compiler_suffix(c->capability, is_ptx));
   return (berth__kernel_key){.compiler = text->compiler,
                              .target = text->target,
                              .source = source->text,
@@ -131,7 +135,8 @@ static berth_status cuda_compiler_run(const berth__cuda_compiler *c, const berth
   char target[40];
   const char *options[] = {target, OPTIONS, STACK_OPTION};
   berth__nvrtc_program program = NULL;
-  snprintf(target, sizeof target, "--gpu-architecture=%s_%d", is_ptx ? "compute" : "sm", c->architecture);
+  snprintf(target, sizeof target, "--gpu-architecture=%s_%d%s", is_ptx ? "compute" : "sm", c->architecture,
+           cuda_compiler_suffix(c->architecture, is_ptx));
   int result = call->CreateProgram(&program, source->text, "kernel.cu", 0, NULL, NULL);
   if (result != 0)
     return berth__fail(err, BERTH_INTERNAL, "NVRTC: %s while compiling a kernel", call->GetErrorString(result));

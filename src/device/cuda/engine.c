@@ -9,7 +9,9 @@
 
 #define GROUP_SIZE 256u /* threads: more of them seldom help */
 #define STATIC_SHARED ((int)BERTH__CUDA_STATIC_SHARED)
-#define TILE_SHARED 114688 /* of a kernel with matrix units, so that two workgroups share a core */
+#define TILE_SHARED 114688  /* of a kernel with matrix units, so that two workgroups share a core */
+#define LARGE_SHARED 229376 /* of one that has a core for itself */
+#define WARPGROUPS 90       /* the one compute capability that has wgmma */
 #define MOST_ROWS 65535u
 
 /* ---- What there is ---- */
@@ -132,7 +134,9 @@ static void cuda_engine_read_properties(berth__engine *engine) {
       .shared_bytes = declared,
       .shares_well = true,
       .multiplies = capability(cu, engine->device) >= 80 ? BERTH__MATRIX_UNITS : 0,
-      .tile_bytes = optin > TILE_SHARED ? TILE_SHARED : declared};
+      .tile_bytes = optin > TILE_SHARED ? TILE_SHARED : declared,
+      .large_bytes = optin > LARGE_SHARED ? LARGE_SHARED : 0,
+      .has_warpgroups = capability(cu, engine->device) == WARPGROUPS};
   berth__profile_set(&engine->core.profile, engine->name, &loops);
   engine->timeout = (engine->core.ctx->options.cuda_timeout > 0 ? engine->core.ctx->options.cuda_timeout : 60) * 1e3;
 }

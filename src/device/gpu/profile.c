@@ -24,6 +24,16 @@ static const berth__profile named[] = {
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
       .tile_bytes = 114688}},
+    /* NVIDIA's of compute capability 9.0, whose kernels no other has. */
+    {"hopper",
+     {.group_size = 256,
+      .lanes = 32,
+      .shared_bytes = 49152,
+      .shares_well = true,
+      .multiplies = BERTH__MATRIX_UNITS,
+      .tile_bytes = 114688,
+      .large_bytes = 229376,
+      .has_warpgroups = true}},
     /* Where a CPU plays the GPU: lavapipe, SwiftShader. */
     {"cpu", {.group_size = 256, .lanes = 8, .shared_bytes = 32768, .shares_well = false}},
     /* What the standards promise: such a plan runs everywhere, and nowhere best. */
@@ -41,7 +51,7 @@ berth_status berth__profile_find(const char *name, berth__profile *out, berth_er
   const berth__profile *found = berth__profile_named(name);
   if (found == NULL)
     return berth__fail(err, BERTH_INVALID,
-                       "there is no GPU profile '%s'; it is one of generic, nvidia, cpu and minimal", name);
+                       "there is no GPU profile '%s'; it is one of generic, nvidia, hopper, cpu and minimal", name);
   *out = *found;
   return BERTH_OK;
 }

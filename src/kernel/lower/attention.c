@@ -232,6 +232,7 @@ berth_status berth__lower_attend(berth__lowering *l, berth_error *err) {
   const berth_type cache = l->call->in[BERTH__ATTENTION_K].type;
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
   if (berth__type_is_block(cache)) BERTH__TRY(berth__l_check_blocks(cache, err));
-  if (berth__attention_form_of(&a, l->limits, &form)) return berth__attention_tiled(l, &a, &form, err);
+  if (berth__attention_form_of(&a, l->limits, &form))
+    return (form.kind != BERTH_COMPUTE_F32 ? berth__attention_matrix : berth__attention_tiled)(l, &a, &form, err);
   return lower_simple(l, &a, err);
 }

@@ -40,7 +40,7 @@ berth__x berth__attention_weight(berth__kernel *k, berth__x score, berth__x larg
 berth__x berth__attention_divisor(const berth__lowering *l, berth__kernel *k, const berth__attention *a, berth__x head,
                                   berth__x total, berth__x largest);
 
-/* attention_form.c: the form for real GPUs, where a workgroup has a block of queries. */
+/* attention_form.c: the forms for real GPUs, where a workgroup has a block of queries. */
 #define BERTH__ATTENTION_LANES 32u /* threads along the columns of the result, or the keys of a block */
 #define BERTH__ATTENTION_PARTS 8u  /* threads that share a row of scores */
 #define BERTH__ATTENTION_SPANS 8u  /* columns of the result a thread has, at most: head sizes up to 256 */
@@ -50,14 +50,50 @@ typedef struct berth__attention_form {
   bool folds_heads;             /* rows are those of all heads that share keys */
   int64_t rows, heads, blocks;  /* of queries, what they stand in, and blocks of them */
   int64_t chunks, chunk_keys;   /* workgroups that share the keys of a block of queries; keys of each */
+  berth_compute kind;           /* what matrix units multiply; f32: there are none */
 } berth__attention_form;
 /* False where the limits have no room for it, or threads do better alone. */
 bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits,
                               berth__attention_form *out);
+/* With matrix units: a head's size in whole steps of these; and the tiles that a workgroup has. */
+static inline uint32_t berth__attention_padded(int64_t size) { return ((uint32_t)size + 15) / 16 * 16; }
+typedef enum berth__attention_tile {
+  BERTH__ATTENTION_QUERIES,
+  BERTH__ATTENTION_KEYS,
+  BERTH__ATTENTION_VALUES,
+  BERTH__ATTENTION_WEIGHTS,
+  BERTH__ATTENTION_TILES
+} berth__attention_tile;
+berth__tile_desc berth__attention_tile_desc(const berth__attention *a, const berth__attention_form *f,
+                                            berth__attention_tile which, berth__storage storage, uint32_t slots);
 
-/* attention_tiled.c */
+/* attention_block.c: the workgroup's block of queries, and the keys that it goes over. */
+typedef struct berth__attention_block {
+  berth__lowering *l;
+  const berth__attention *a;
+  const berth__attention_form *f;
+  berth__kernel *k;
+  berth__x thread, batch, head, first_row, chunk;
+  berth__x keys; /* that there are in this run */
+} berth__attention_block;
+/* Opens the kernel; its k is NULL where memory ran out. */
+berth__attention_block berth__attention_begin(berth__lowering *l, const berth__attention *a,
+                                              const berth__attention_form *f, const char *what);
+/* The query of a row of the block; rows past the last one stand for that. And whether it is no such. */
+berth__attention_row berth__attention_block_row(const berth__attention_block *b, berth__x in_block);
+berth__x berth__attention_block_has(const berth__attention_block *b, berth__x in_block);
+berth__x berth__attention_block_kv_head(const berth__attention_block *b);
+/* The keys of the chunk that any query of the block sees, from a multiple of f->keys on: of the workgroup's number and
+ * the run's length alone, so that all its threads agree. */
+void berth__attention_block_range(const berth__attention_block *b, berth__x *first, berth__x *last);
+/* The score of a key of a query of the block, -infinity where there is no such key. */
+berth__x berth__attention_block_score(const berth__attention_block *b, berth__x in_block, berth__x key, berth__x sum);
+
+/* attention_tiled.c, attention_matrix.c */
 berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
                                     berth_error *err);
+berth_status berth__attention_matrix(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
+                                     berth_error *err);
 /* attention_merge.c: one result from those of the chunks. Each has a record in scratch: its largest score, the total of
  * its weights, and the sums that these gave. */
 #define BERTH__ATTENTION_LARGEST 0

@@ -22,6 +22,78 @@ static void choose_chunks(const berth__attention *a, berth__attention_form *f) {
   f->chunks = (length + f->chunk_keys - 1) / f->chunk_keys;
 }
 
+/* ---- Matrix units ---- */
+
+#define ROWS_A_WARP 16u /* what mma takes */
+#define MOST_WARPS 4u
+#define MOST_KEYS 64u
+#define LEAST_ROWS 9      /* fewer leave most of the units idle */
+#define MOST_COLUMNS 128  /* of the result, that there are registers for */
+#define MATRIX_GROUPS 128 /* of blocks of so many rows that larger ones pay */
+
+/* Queries, keys and values that are all bf16, or f16, are multiplied as such, and f32 as the plan allows. */
+static berth_compute find_kind(const berth__attention *a, const berth__kernel_limits *limits) {
+  const berth_tensor *in = a->call->in;
+  const berth_type q = in[BERTH__ATTENTION_Q].type, k = in[BERTH__ATTENTION_K].type, v = in[BERTH__ATTENTION_V].type;
+  berth_compute kind = limits->compute;
+  if (q == BERTH_BF16 && k == BERTH_BF16 && v == BERTH_BF16) kind = BERTH_COMPUTE_BF16;
+  if (q == BERTH_F16 && k == BERTH_F16 && v == BERTH_F16) kind = BERTH_COMPUTE_F16;
+  return (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
+}
+
+berth__tile_desc berth__attention_tile_desc(const berth__attention *a, const berth__attention_form *f,
+                                            berth__attention_tile which, berth__storage storage, uint32_t slots) {
+  berth__tile_desc desc = {.type = BERTH__NUM_F32, .kind = f->kind, .storage = storage, .slots = slots};
+  const uint32_t size = berth__attention_padded(a->q.size), columns = berth__attention_padded(a->v.size);
+  const bool is_values = which == BERTH__ATTENTION_VALUES;
+  desc.lines = is_values ? columns : which == BERTH__ATTENTION_KEYS ? f->keys : f->queries;
+  desc.depth = is_values || which == BERTH__ATTENTION_WEIGHTS ? f->keys : size;
+  desc.is_deep = !is_values;
+  return desc;
+}
+
+/* At most: what is f32 may be held as such. */
+static uint32_t tile_bytes(const berth__attention *a, const berth__attention_form *f) {
+  uint32_t bytes = 0;
+  for (uint32_t i = 0; i < BERTH__ATTENTION_TILES; i++) {
+    const bool is_wide = i < BERTH__ATTENTION_WEIGHTS && a->call->in[BERTH__ATTENTION_Q + i].type == BERTH_F32;
+    const uint32_t slots = i == BERTH__ATTENTION_KEYS || i == BERTH__ATTENTION_VALUES ? 2 : 1;
+    const berth__storage storage = is_wide ? BERTH_F32 : berth__compute_storage(f->kind);
+    const berth__tile_desc desc = berth__attention_tile_desc(a, f, (berth__attention_tile)i, storage, slots);
+    bytes += slots * berth__tile_slot_bytes(&desc);
+  }
+  return bytes;
+}
+
+static void count_rows(const berth__attention *a, berth__attention_form *f, uint32_t most) {
+  const int64_t sharing = a->q.heads / a->k.heads;
+  f->folds_heads = a->q.length < most && sharing > 1;
+  f->rows = a->q.length * (f->folds_heads ? sharing : 1);
+  f->heads = f->folds_heads ? a->k.heads : a->q.heads;
+}
+
+/* A warp has 16 rows. As many of them share keys and values as leave workgroups enough. */
+static bool choose_matrix(const berth__attention *a, const berth__kernel_limits *limits, berth__attention_form *out) {
+  berth__attention_form f = {.keys = MOST_KEYS, .kind = find_kind(a, limits)};
+  if (f.kind == BERTH_COMPUTE_F32 || a->v.size > MOST_COLUMNS) return false;
+  count_rows(a, &f, ROWS_A_WARP);
+  if (f.rows < LEAST_ROWS) return false;
+  uint32_t warps = MOST_WARPS;
+  while (warps > 1 && (f.rows <= (int64_t)ROWS_A_WARP * warps / 2 ||
+                       a->q.batch * f.heads * f.rows < (int64_t)MATRIX_GROUPS * ROWS_A_WARP * warps))
+    warps /= 2;
+  f.queries = ROWS_A_WARP * warps;
+  f.threads = 32 * warps;
+  f.row_groups = f.threads / BERTH__ROW_THREADS;
+  while (f.keys > ROWS_A_WARP && (f.keys / 2 >= a->k.length || tile_bytes(a, &f) > limits->tile_bytes)) f.keys /= 2;
+  f.blocks = (f.rows + f.queries - 1) / f.queries;
+  choose_chunks(a, &f);
+  *out = f;
+  return f.threads <= limits->group_size && tile_bytes(a, &f) <= limits->tile_bytes;
+}
+
+/* ---- Without ---- */
+
 /* 32 keys are a block: each thread of a row of 32 has one. As many queries as there are registers for, fewer where
  * there are no more or shared memory ends. */
 bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits,
@@ -30,11 +102,9 @@ bool berth__attention_form_of(const berth__attention *a, const berth__kernel_lim
   if (!limits->shares_well || a->k.length == 0 || a->k.heads == 0 || a->q.batch * a->q.heads * a->q.length == 0 ||
       a->q.size == 0 || a->q.size > most || a->v.size == 0 || a->v.size > most)
     return false;
-  const int64_t sharing = a->q.heads / a->k.heads;
+  if (choose_matrix(a, limits, out)) return true;
   berth__attention_form f = {.queries = MOST_QUERIES, .keys = BERTH__ATTENTION_LANES};
-  f.folds_heads = a->q.length < f.queries && sharing > 1;
-  f.rows = a->q.length * (f.folds_heads ? sharing : 1);
-  f.heads = f.folds_heads ? a->k.heads : a->q.heads;
+  count_rows(a, &f, f.queries);
   while (f.queries > 1 && (int64_t)f.queries / 2 >= f.rows) f.queries /= 2;
   while (f.queries > 4 && shared_of(&f, a) > limits->shared_bytes) f.queries /= 2;
   f.row_groups = f.queries < ROW_GROUPS ? f.queries : ROW_GROUPS;

@@ -19,61 +19,18 @@
 #define VALUES_AT_ONCE 8
 
 typedef struct work {
+  berth__attention_block b;
   berth__lowering *l;
   const berth__attention *a;
   berth__kernel *k;
-  berth__attention_form f;
+  const berth__attention_form *f;
   uint32_t query_array, key_array, score_array, part_array, fade_array; /* shared */
-  berth__x thread, lane, line;                                          /* thread = line * LANES' worth + lane */
-  berth__x batch, head, first_row, chunk;
-  berth__x keys;                        /* that there are in this run */
+  berth__x lane, line;                                                  /* thread = line * LANES' worth + lane */
   berth__x largest, total;              /* variables of a thread that has a part of a row of scores */
   berth__x sums[MOST_ROWS][MOST_SPANS]; /* variables */
   uint32_t rows, spans;                 /* of the result, a thread */
   uint32_t together;                    /* of these columns lie beside each other: those of a word of the result */
 } work;
-
-static int64_t sharing(const berth__attention *a) { return a->q.heads / a->k.heads; }
-
-/* ---- Rows ---- */
-
-/* The query of a row of the workgroup's block; rows past the last one stand for that. */
-static berth__attention_row row_of(const work *w, berth__x in_block) {
-  berth__kernel *k = w->k;
-  const berth__x last = berth__x_i32(k, w->f.rows - 1);
-  const berth__x row = berth__x_min(k, berth__x_add(k, w->first_row, in_block), last);
-  if (!w->f.folds_heads) return berth__attention_row_of(k, w->a, w->keys, w->batch, w->head, row);
-  const berth__x length = berth__x_i32(k, w->a->q.length);
-  const berth__x head = berth__x_add(k, berth__x_affine(k, w->head, sharing(w->a), 0), berth__x_div(k, row, length));
-  return berth__attention_row_of(k, w->a, w->keys, w->batch, head, berth__x_rem(k, row, length));
-}
-
-/* Without folding, w->head is that of the queries. */
-static berth__x head_of_keys(const work *w) {
-  return w->f.folds_heads ? w->head : berth__x_div(w->k, w->head, berth__x_i32(w->k, sharing(w->a)));
-}
-
-/* The keys of the chunk that any query of the block sees: of the workgroup's number and the run's length alone, so that
- * all its threads agree. */
-static void block_range(const work *w, berth__x *first, berth__x *last) {
-  berth__kernel *k = w->k;
-  berth__x unused;
-  if (w->a->ring) { /* any row may have a key that is seen */
-    *first = berth__x_i32(k, 0);
-    *last = berth__attention_held(k, w->a, w->keys);
-  } else if (w->f.folds_heads) {
-    berth__attention_range_of(k, w->a, w->keys, berth__x_i32(k, 0), first, &unused);
-    berth__attention_range_of(k, w->a, w->keys, berth__x_i32(k, w->a->q.length - 1), &unused, last);
-  } else {
-    const berth__x end = berth__x_i32(k, w->a->q.length - 1);
-    berth__attention_range_of(k, w->a, w->keys, w->first_row, first, &unused);
-    berth__attention_range_of(
-        k, w->a, w->keys, berth__x_min(k, berth__x_affine(k, w->first_row, 1, w->f.queries - 1), end), &unused, last);
-  }
-  *first = berth__x_affine(k, berth__x_div(k, *first, berth__x_i32(k, w->f.keys)), w->f.keys, 0);
-  *first = berth__x_max(k, *first, berth__x_affine(k, w->chunk, w->f.chunk_keys, 0));
-  *last = berth__x_min(k, *last, berth__x_affine(k, w->chunk, w->f.chunk_keys, w->f.chunk_keys));
-}
 
 /* ---- Into shared memory: element n, n + threads, ... of a block of so many rows of `size` ---- */
 
@@ -81,9 +38,9 @@ static void block_range(const work *w, berth__x *first, berth__x *last) {
  * for element n. */
 static berth__x open_elements(const work *w, int64_t count) {
   berth__kernel *k = w->k;
-  const int64_t threads = w->f.threads, rounds = (count + threads - 1) / threads;
+  const int64_t threads = w->f->threads, rounds = (count + threads - 1) / threads;
   const berth__x round = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, rounds), 1);
-  const berth__x n = berth__x_add(k, berth__x_affine(k, round, threads, 0), w->thread);
+  const berth__x n = berth__x_add(k, berth__x_affine(k, round, threads, 0), w->b.thread);
   berth__x_if(k, berth__x_lt(k, n, berth__x_i32(k, count)));
   return n;
 }
@@ -95,10 +52,10 @@ static void close_elements(const work *w) {
 
 static void take_queries(const work *w) {
   berth__kernel *k = w->k;
-  const int64_t size = w->a->q.size, count = size * w->f.queries;
+  const int64_t size = w->a->q.size, count = size * w->f->queries;
   const berth__x n = open_elements(w, count);
   const berth__x in_block = berth__x_div(k, n, berth__x_i32(k, size)), i = berth__x_rem(k, n, berth__x_i32(k, size));
-  const berth__attention_row row = row_of(w, in_block);
+  const berth__attention_row row = berth__attention_block_row(&w->b, in_block);
   const berth__x at = berth__attention_at(k, &w->a->q, row.batch, row.head, row.row);
   berth__x_shared_store(
       k, w->query_array, n,
@@ -108,11 +65,11 @@ static void take_queries(const work *w) {
 
 static void take_keys(const work *w, berth__x from) {
   berth__kernel *k = w->k;
-  const int64_t size = w->a->k.size, count = size * w->f.keys;
+  const int64_t size = w->a->k.size, count = size * w->f->keys;
   const berth__x n = open_elements(w, count);
   const berth__x in_block = berth__x_div(k, n, berth__x_i32(k, size)), i = berth__x_rem(k, n, berth__x_i32(k, size));
   const berth__x key = berth__x_min(k, berth__x_add(k, from, in_block), berth__x_i32(k, w->a->k.length - 1));
-  const berth__x at = berth__attention_at(k, &w->a->k, w->batch, head_of_keys(w), key);
+  const berth__x at = berth__attention_at(k, &w->a->k, w->b.batch, berth__attention_block_kv_head(&w->b), key);
   berth__x_shared_store(k, w->key_array, berth__x_add(k, berth__x_affine(k, in_block, size + 1, 0), i),
                         berth__attention_load(w->l, k, BERTH__ATTENTION_K,
                                               berth__x_add(k, at, berth__x_affine(k, i, w->a->k.stride, 0))));
@@ -122,19 +79,19 @@ static void take_keys(const work *w, berth__x from) {
 /* ---- Scores ---- */
 
 static berth__x score_at(const work *w, berth__x row, berth__x key) {
-  return berth__x_add(w->k, berth__x_affine(w->k, row, w->f.keys + 1, 0), key);
+  return berth__x_add(w->k, berth__x_affine(w->k, row, w->f->keys + 1, 0), key);
 }
 
 /* Rows that a thread has, in any of the steps: line, line + row_groups, ... Blocks of fewer rows leave threads idle. */
 static berth__x own_row(const work *w, uint32_t i) {
-  return berth__x_affine(w->k, w->line, 1, (int64_t)i * w->f.row_groups);
+  return berth__x_affine(w->k, w->line, 1, (int64_t)i * w->f->row_groups);
 }
 
 static void make_scores(const work *w, berth__x from) {
   berth__kernel *k = w->k;
   const int64_t size = w->a->q.size;
   berth__x sums[MOST_ROWS];
-  const berth__x count = berth__x_i32(k, w->f.queries), last = berth__x_i32(k, w->f.queries - 1);
+  const berth__x count = berth__x_i32(k, w->f->queries), last = berth__x_i32(k, w->f->queries - 1);
   for (uint32_t r = 0; r < w->rows; r++) sums[r] = berth__x_variable(k, berth__x_f32(k, 0));
   const berth__x i = berth__x_loop_n(k, size);
   const berth__x factor =
@@ -146,26 +103,21 @@ static void make_scores(const work *w, berth__x from) {
     berth__x_set(k, sums[r], berth__x3(k, BERTH__INST_fma, query, factor, berth__x_get(k, sums[r])));
   }
   berth__x_end(k);
-  const berth__x key = berth__x_add(k, from, w->lane), end = berth__x_i32(k, w->a->k.length);
+  const berth__x key = berth__x_add(k, from, w->lane);
   for (uint32_t r = 0; r < w->rows; r++) {
-    const berth__x value = berth__x_variable(k, berth__x_f32(k, -INFINITY));
     berth__x_if(k, berth__x_lt(k, own_row(w, r), count));
-    const berth__attention_row row = row_of(w, own_row(w, r));
-    berth__x_if(k, berth__x_lt(k, key, end));
-    const berth__x seen = berth__attention_key_at(k, w->a, w->keys, key);
-    berth__x_set(k, value, berth__attention_score(w->l, k, w->a, &row, seen, berth__x_get(k, sums[r])));
-    berth__x_end(k);
-    berth__x_shared_store(k, w->score_array, score_at(w, own_row(w, r), w->lane), berth__x_get(k, value));
+    const berth__x score = berth__attention_block_score(&w->b, own_row(w, r), key, berth__x_get(k, sums[r]));
+    berth__x_shared_store(k, w->score_array, score_at(w, own_row(w, r), w->lane), score);
     berth__x_end(k);
   }
 }
 
 /* ---- Weights: thread t of the first queries * PARTS has part t % PARTS of row t / PARTS ---- */
 
-static berth__x part_row(const work *w) { return berth__x_div(w->k, w->thread, berth__x_i32(w->k, PARTS)); }
+static berth__x part_row(const work *w) { return berth__x_div(w->k, w->b.thread, berth__x_i32(w->k, PARTS)); }
 
 static berth__x lower_attention_tiled_part_of(const work *w) {
-  return berth__x_rem(w->k, w->thread, berth__x_i32(w->k, PARTS));
+  return berth__x_rem(w->k, w->b.thread, berth__x_i32(w->k, PARTS));
 }
 
 static berth__x part_slot(const work *w, berth__x row, berth__x part) {
@@ -177,14 +129,14 @@ static berth__x part_score(const work *w, uint32_t i) {
 }
 
 static void open_parts(const work *w) {
-  berth__x_if(w->k, berth__x_lt(w->k, w->thread, berth__x_i32(w->k, (int64_t)w->f.queries * PARTS)));
+  berth__x_if(w->k, berth__x_lt(w->k, w->b.thread, berth__x_i32(w->k, (int64_t)w->f->queries * PARTS)));
 }
 
 static void find_largest(const work *w) {
   berth__kernel *k = w->k;
   berth__x largest = berth__x_f32(k, -INFINITY);
   open_parts(w);
-  for (uint32_t i = 0; i < w->f.keys / PARTS; i++)
+  for (uint32_t i = 0; i < w->f->keys / PARTS; i++)
     largest = berth__attention_larger(k, largest, berth__x_shared_load(k, w->score_array, part_score(w, i)));
   berth__x_shared_store(k, w->part_array, part_slot(w, part_row(w), lower_attention_tiled_part_of(w)), largest);
   berth__x_end(k);
@@ -199,7 +151,7 @@ static void make_weights(const work *w) {
     after = berth__attention_larger(k, after,
                                     berth__x_shared_load(k, w->part_array, part_slot(w, row, berth__x_i32(k, i))));
   const berth__x fade = berth__attention_weight(k, before, after);
-  for (uint32_t i = 0; i < w->f.keys / PARTS; i++) {
+  for (uint32_t i = 0; i < w->f->keys / PARTS; i++) {
     const berth__x weight =
         berth__attention_weight(k, berth__x_shared_load(k, w->score_array, part_score(w, i)), after);
     berth__x_shared_store(k, w->score_array, part_score(w, i), weight);
@@ -223,7 +175,7 @@ static berth__x own_column(const work *w, uint32_t s) {
 
 static void fade_sums(const work *w) {
   berth__kernel *k = w->k;
-  const berth__x last = berth__x_i32(k, w->f.queries - 1);
+  const berth__x last = berth__x_i32(k, w->f->queries - 1);
   for (uint32_t r = 0; r < w->rows; r++) {
     const berth__x fade = berth__x_shared_load(k, w->fade_array, berth__x_min(k, own_row(w, r), last));
     for (uint32_t s = 0; s < w->spans; s++)
@@ -234,16 +186,16 @@ static void fade_sums(const work *w) {
 static void lower_attention_tiled_add_values(const work *w, berth__x from, berth__x until) {
   berth__kernel *k = w->k;
   const berth__x zero = berth__x_f32(k, 0), end = berth__x_i32(k, w->a->v.size - 1);
-  const berth__x last = berth__x_i32(k, w->f.queries - 1);
+  const berth__x last = berth__x_i32(k, w->f->queries - 1);
   berth__x values[MOST_SPANS];
   fade_sums(w);
   /* Eight keys at a time, whose values are on their way at once. Those past the last one weigh nothing. */
-  const berth__x past = berth__x_min(k, berth__x_affine(k, from, 1, w->f.keys), until);
+  const berth__x past = berth__x_min(k, berth__x_affine(k, from, 1, w->f->keys), until);
   const berth__x eight = berth__x_loop(k, from, past, VALUES_AT_ONCE);
   const berth__x next = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, VALUES_AT_ONCE), 1);
   const berth__x of_block = berth__x_add(k, berth__x_sub(k, eight, from), next);
   const berth__x key = berth__x_min(k, berth__x_add(k, eight, next), berth__x_i32(k, w->a->v.length - 1));
-  const berth__x at = berth__attention_at(k, &w->a->v, w->batch, head_of_keys(w), key);
+  const berth__x at = berth__attention_at(k, &w->a->v, w->b.batch, berth__attention_block_kv_head(&w->b), key);
   for (uint32_t s = 0; s < w->spans; s++) {
     const berth__x column = berth__x_min(k, own_column(w, s), end);
     values[s] = berth__attention_load(w->l, k, BERTH__ATTENTION_V,
@@ -266,8 +218,8 @@ static void lower_attention_tiled_add_values(const work *w, berth__x from, berth
 static void lower_attention_tiled_see_keys(const work *w) {
   berth__kernel *k = w->k;
   berth__x first, last;
-  block_range(w, &first, &last);
-  const berth__x from = berth__x_loop(k, first, last, w->f.keys);
+  berth__attention_block_range(&w->b, &first, &last);
+  const berth__x from = berth__x_loop(k, first, last, w->f->keys);
   take_keys(w, from);
   berth__x_barrier(k);
   make_scores(w, from);
@@ -276,7 +228,7 @@ static void lower_attention_tiled_see_keys(const work *w) {
   berth__x_barrier(k);
   make_weights(w);
   berth__x_barrier(k);
-  lower_attention_tiled_add_values(w, from, berth__attention_held(w->k, w->a, w->keys));
+  lower_attention_tiled_add_values(w, from, berth__attention_held(w->k, w->a, w->b.keys));
   berth__x_end(k);
 }
 
@@ -297,9 +249,9 @@ static void share_totals(const work *w) {
 /* A row of the result, or of a record where others have further keys of it. */
 static void store_columns(const work *w, uint32_t r, const berth__attention_row *row, berth__x divisor) {
   berth__kernel *k = w->k;
-  const bool is_all = w->f.chunks == 1;
+  const bool is_all = w->f->chunks == 1;
   const berth__x to = is_all ? berth__attention_at(k, &w->a->out, row->batch, row->head, row->row)
-                             : berth__attention_record(k, w->a, &w->f, row->batch, row->head, row->row, w->chunk);
+                             : berth__attention_record(k, w->a, w->f, row->batch, row->head, row->row, w->b.chunk);
   for (uint32_t s = 0; s < w->spans; s += w->together) {
     const berth__x first = own_column(w, s);
     berth__x_if(k, berth__x_lt(k, first, berth__x_i32(k, w->a->v.size)));
@@ -322,7 +274,7 @@ static void store_columns(const work *w, uint32_t r, const berth__attention_row 
 static void store_head(const work *w, const berth__attention_row *row, berth__x in_block, berth__x total) {
   berth__kernel *k = w->k;
   const uint32_t scratch = berth__l_scratch(k, BERTH_F32);
-  const berth__x to = berth__attention_record(k, w->a, &w->f, row->batch, row->head, row->row, w->chunk);
+  const berth__x to = berth__attention_record(k, w->a, w->f, row->batch, row->head, row->row, w->b.chunk);
   berth__x_if(k, berth__x_eq(k, w->lane, berth__x_i32(k, 0)));
   berth__x_store(k, scratch, berth__x_affine(k, to, 1, BERTH__ATTENTION_LARGEST),
                  berth__x_shared_load(k, w->fade_array, in_block));
@@ -334,14 +286,11 @@ static void lower_attention_tiled_store_row(const work *w, uint32_t r) {
   berth__kernel *k = w->k;
   const berth__x in_block = own_row(w, r);
   berth__x total = berth__x_f32(k, 0);
-  const berth__x fits =
-      berth__x_and(k, berth__x_lt(k, in_block, berth__x_i32(k, w->f.queries)),
-                   berth__x_lt(k, berth__x_add(k, w->first_row, in_block), berth__x_i32(k, w->f.rows)));
-  berth__x_if(k, fits);
-  const berth__attention_row row = row_of(w, in_block);
+  berth__x_if(k, berth__attention_block_has(&w->b, in_block));
+  const berth__attention_row row = berth__attention_block_row(&w->b, in_block);
   for (uint32_t i = 0; i < PARTS; i++)
     total = berth__x_add(k, total, berth__x_shared_load(k, w->part_array, part_slot(w, in_block, berth__x_i32(k, i))));
-  if (w->f.chunks > 1) store_head(w, &row, in_block, total);
+  if (w->f->chunks > 1) store_head(w, &row, in_block, total);
   const berth__x largest = berth__x_shared_load(k, w->fade_array, in_block);
   store_columns(w, r, &row, berth__attention_divisor(w->l, k, w->a, row.head, total, largest));
   berth__x_end(k);
@@ -350,45 +299,29 @@ static void lower_attention_tiled_store_row(const work *w, uint32_t r) {
 /* ---- All of it ---- */
 
 static void open_arrays(work *w) {
-  const uint32_t size = (uint32_t)w->a->q.size, queries = w->f.queries;
+  const uint32_t size = (uint32_t)w->a->q.size, queries = w->f->queries;
   w->query_array = berth__kernel_shared(w->k, BERTH__NUM_F32, queries * size);
-  w->key_array = berth__kernel_shared(w->k, BERTH__NUM_F32, w->f.keys * (size + 1));
-  w->score_array = berth__kernel_shared(w->k, BERTH__NUM_F32, queries * (w->f.keys + 1));
+  w->key_array = berth__kernel_shared(w->k, BERTH__NUM_F32, w->f->keys * (size + 1));
+  w->score_array = berth__kernel_shared(w->k, BERTH__NUM_F32, queries * (w->f->keys + 1));
   w->part_array = berth__kernel_shared(w->k, BERTH__NUM_F32, queries * PARTS);
   w->fade_array = berth__kernel_shared(w->k, BERTH__NUM_F32, queries);
   w->largest = berth__x_variable(w->k, berth__x_f32(w->k, -INFINITY));
   w->total = berth__x_variable(w->k, berth__x_f32(w->k, 0));
-  w->rows = (queries + w->f.row_groups - 1) / w->f.row_groups;
+  w->rows = (queries + w->f->row_groups - 1) / w->f->row_groups;
   w->spans = ((uint32_t)w->a->v.size + LANES - 1) / LANES;
-  const uint32_t word = w->f.chunks == 1 ? berth__attention_word(w->l, w->a) : 1;
+  const uint32_t word = w->f->chunks == 1 ? berth__attention_word(w->l, w->a) : 1;
   w->together = w->spans % word == 0 ? word : 1;
   for (uint32_t r = 0; r < w->rows; r++)
     for (uint32_t s = 0; s < w->spans; s++) w->sums[r][s] = berth__x_variable(w->k, berth__x_f32(w->k, 0));
 }
 
-static void place_thread(work *w) {
-  const int64_t dims[4] = {w->a->q.batch, w->f.heads, w->f.blocks, w->f.chunks};
-  berth__kernel *k = w->k;
-  berth__x group[4];
-  k->group_size = w->f.threads;
-  k->n_groups = (uint64_t)(dims[0] * dims[1] * dims[2] * dims[3]);
-  berth__l_unravel(k, berth__x_group(k), 4, dims, group);
-  w->batch = group[0];
-  w->head = group[1];
-  w->first_row = berth__x_affine(k, group[2], w->f.queries, 0);
-  w->chunk = group[3];
-  w->keys = berth__attention_keys_of(w->l, k, w->a, w->batch);
-  w->thread = berth__x_thread(k);
-  w->lane = berth__x_rem(k, w->thread, berth__x_i32(k, LANES));
-  w->line = berth__x_div(k, w->thread, berth__x_i32(k, LANES));
-}
-
 berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
                                     berth_error *err) {
-  work w = {.l = l, .a = a, .f = *form, .k = berth__l_begin(l, "tiled")};
+  work w = {.l = l, .a = a, .f = form, .b = berth__attention_begin(l, a, form, "tiled")};
+  w.k = w.b.k;
   if (w.k == NULL) return berth__l_end(l, w.k, err);
-  berth__attention_work(l, a, w.k);
-  place_thread(&w);
+  w.lane = berth__x_rem(w.k, w.b.thread, berth__x_i32(w.k, LANES));
+  w.line = berth__x_div(w.k, w.b.thread, berth__x_i32(w.k, LANES));
   open_arrays(&w);
   take_queries(&w);
   lower_attention_tiled_see_keys(&w);

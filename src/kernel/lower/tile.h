@@ -191,6 +191,8 @@ berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form,
 berth_compute berth__tile_kind(const berth__tile *tile);
 typedef struct berth__matrix_form {
   uint32_t rows, columns, threads, depth, slots;
+  uint32_t parts; /* of the threads, that share the depth */
+  bool is_late;   /* warpgroups multiply */
 } berth__matrix_form;
 bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth__matrix_form *out);
 berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,

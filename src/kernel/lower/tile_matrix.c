@@ -59,6 +59,15 @@ static const struct choice {
                     {32, 64, 128, 32, 96, false},
                     {32, 32, 128, 64, 0, false}};
 
+/* Where there are too few of these, and sums are long: parts of a workgroup share the depth of each piece. */
+static const struct choice long_forms[] = {{32, 32, 256, 256, 96, false}, {16, 32, 256, 256, 0, false}};
+#define LONG_PARTS 8u
+#define LONG_DEPTH 256 /* sums that are worth joining */
+#define LONG_GROUPS 96 /* workgroups of 64 x 64 that keep a device busy without */
+
+/* Where warpgroups multiply; the first has a core for itself. */
+static const struct choice warpgroup_forms[] = {{128, 256, 256, 64, 120, true}, {128, 128, 256, 64, 64, true}};
+
 static bool begins_aligned(const berth__tile *tile, const berth__tile_side *side) {
   return tile->l->at == NULL || tile->l->at[side->operand] % 16 == 0;
 }
@@ -92,7 +101,8 @@ static berth__tile_desc describe_tile(const berth__tile *tile, berth_compute kin
                             .lines = is_left ? form->rows : form->columns,
                             .depth = form->depth,
                             .slots = form->slots,
-                            .is_deep = c.is_deep};
+                            .is_deep = c.is_deep,
+                            .is_for_warpgroup = form->is_late};
 }
 
 static uint32_t slot_bytes(const berth__tile *tile, berth_compute kind, const berth__matrix_form *form) {
@@ -105,32 +115,66 @@ static bool can_copy_both(const berth__tile *tile, berth_compute kind) {
          find_coming(tile, kind, &tile->right, &tile->columns).is_copied && kind != BERTH_COMPUTE_TF32X3;
 }
 
-/* Pieces of half the depth rather than fewer than three of them. */
+/* Pieces of half the depth rather than fewer than three of them, or more than a thread can fetch. */
 static void choose_slots(const berth__tile *tile, berth_compute kind, berth__matrix_form *form) {
-  const uint32_t room = tile->l->limits->tile_bytes;
-  if (room / slot_bytes(tile, kind, form) < 3 && form->depth > 16) form->depth /= 2;
+  const uint32_t room = tile->l->limits->tile_bytes, lines = form->rows > form->columns ? form->rows : form->columns;
+  if (form->parts > 1 && lines * form->depth / form->threads > MOST_ELEMENTS && !can_copy_both(tile, kind))
+    form->depth /= 2;
+  else if (room / slot_bytes(tile, kind, form) < 3 && form->depth > 16)
+    form->depth /= 2;
   form->slots = room / slot_bytes(tile, kind, form);
   if (form->slots > 4) form->slots = 4;
 }
 
-bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth__matrix_form *out) {
-  const berth__kernel_limits *limits = tile->l->limits;
-  if (berth__tile_count(&tile->depth) < LEAST_DEPTH || berth__tile_count(&tile->rows) < LEAST_LINES ||
-      berth__tile_count(&tile->columns) < LEAST_LINES)
-    return false;
+/* The first of some forms with workgroups enough, or the last that fits. */
+static bool choose_of(const berth__tile *tile, berth_compute kind, const struct choice *choices, size_t n,
+                      uint32_t parts, berth__matrix_form *out) {
   bool found = false;
-  for (size_t i = 0; i < sizeof matrix_forms / sizeof *matrix_forms; i++) {
-    const struct choice *c = &matrix_forms[i];
-    berth__matrix_form form = {.rows = c->rows, .columns = c->columns, .threads = c->threads, .depth = c->depth};
+  for (size_t i = 0; i < n; i++) {
+    const struct choice *c = &choices[i];
+    berth__matrix_form form = {
+        .rows = c->rows, .columns = c->columns, .threads = c->threads, .depth = c->depth, .parts = parts};
     if (berth__compute_storage(kind) == BERTH_F32) form.depth /= 2;
     choose_slots(tile, kind, &form);
-    if (form.threads > limits->group_size || form.slots < 2) continue;
+    if (form.threads > tile->l->limits->group_size || form.slots < 2) continue;
     if (c->is_copied && !can_copy_both(tile, kind)) continue;
     *out = form;
     found = true;
     if (berth__tile_groups(tile, form.rows, form.columns) >= c->groups) break;
   }
   return found;
+}
+
+/* Sides that lie in memory as they are multiplied, and workgroups enough. */
+static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth__matrix_form *out) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  const berth__storage wanted = berth__compute_storage(kind);
+  if (!limits->has_warpgroups || wanted == BERTH_F32 || !can_copy_both(tile, kind)) return false;
+  if (type_of(tile, &tile->left) != wanted || type_of(tile, &tile->right) != wanted) return false;
+  for (size_t i = 0; i < sizeof warpgroup_forms / sizeof *warpgroup_forms; i++) {
+    const struct choice *c = &warpgroup_forms[i];
+    const uint32_t room = i == 0 ? limits->large_bytes : limits->tile_bytes;
+    berth__matrix_form form = {
+        .rows = c->rows, .columns = c->columns, .threads = c->threads, .depth = c->depth, .parts = 1, .is_late = true};
+    form.slots = room / slot_bytes(tile, kind, &form);
+    if (form.slots > 4) form.slots = 4;
+    if (form.slots < 3 || form.threads > limits->group_size) continue;
+    if (berth__tile_groups(tile, form.rows, form.columns) < c->groups) continue;
+    *out = form;
+    return true;
+  }
+  return false;
+}
+
+bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth__matrix_form *out) {
+  if (berth__tile_count(&tile->depth) < LEAST_DEPTH || berth__tile_count(&tile->rows) < LEAST_LINES ||
+      berth__tile_count(&tile->columns) < LEAST_LINES)
+    return false;
+  if (choose_warpgroup(tile, kind, out)) return true;
+  if (berth__tile_count(&tile->depth) >= LONG_DEPTH && berth__tile_groups(tile, 64, 64) < LONG_GROUPS &&
+      choose_of(tile, kind, long_forms, sizeof long_forms / sizeof *long_forms, LONG_PARTS, out))
+    return true;
+  return choose_of(tile, kind, matrix_forms, sizeof matrix_forms / sizeof *matrix_forms, 1, out);
 }
 
 /* ---- The sides ---- */
@@ -249,12 +293,16 @@ static berth__x slot_of(const work *w, berth__x number) {
 /* Whether units begin with a piece while they end the one before, which takes registers: where they are the limit, and
  * not the memory that a small tile waits for. */
 static bool looks_ahead(const work *w) {
-  return w->sides[0].is_copied && w->sides[1].is_copied && w->form->threads == 256;
+  return w->sides[0].is_copied && w->sides[1].is_copied && w->form->threads == 256 && w->form->parts == 1 &&
+         !w->form->is_late;
 }
+
+/* Pieces that are on their way while one is multiplied. A slot that is done with late is free a piece later. */
+static uint32_t pieces_ahead(const work *w) { return w->form->slots - 1 - (w->form->is_late ? 1 : 0); }
 
 static void begin_pieces(const work *w, int64_t n_pieces) {
   berth__kernel *k = w->k;
-  for (uint32_t i = 0; i + 1 < w->form->slots && copies(w); i++) {
+  for (uint32_t i = 0; i < pieces_ahead(w) && copies(w); i++) {
     if (i < n_pieces) copy_both(w, berth__x_i32(k, i), berth__x_i32(k, (int64_t)i * w->form->depth));
     berth__x_commit(k);
   }
@@ -264,7 +312,7 @@ static void begin_pieces(const work *w, int64_t n_pieces) {
 
 /* The next piece is there, and all threads have loaded what they need of the one before. */
 static void wait_for_piece(const work *w) {
-  if (copies(w)) berth__x_wait(w->k, w->form->slots - 2);
+  if (copies(w)) berth__x_wait(w->k, pieces_ahead(w) - 1);
   berth__x_barrier(w->k);
 }
 
@@ -277,7 +325,7 @@ static void sum_pieces(const work *w) {
   wait_for_piece(w);
   if (looks_ahead(w)) berth__x_ahead(k, w->sums, berth__x_i32(k, 0));
   const berth__x number = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, n), 1), count = berth__x_i32(k, n);
-  const berth__x next = berth__x_affine(k, number, 1, 1), far = berth__x_affine(k, number, 1, w->form->slots - 1);
+  const berth__x next = berth__x_affine(k, number, 1, 1), far = berth__x_affine(k, number, 1, pieces_ahead(w));
   if (copies(w)) {
     berth__x_if(k, berth__x_lt(k, far, count));
     copy_both(w, slot_of(w, far), berth__x_affine(k, far, depth, 0));
@@ -330,8 +378,11 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
                                                           .type = BERTH__NUM_F32,
                                                           .kind = kind,
                                                           .together = together,
-                                                          .group_rows = form->threads == 256 ? 16 : 8});
+                                                          .parts = form->parts,
+                                                          .is_late = form->is_late,
+                                                          .group_rows = form->threads / form->parts == 256 ? 16 : 8});
   sum_pieces(&w);
+  if (form->parts > 1) berth__x_join(k, w.sums);
   berth__tile_store_sums(tile, k, w.sums, w.batch, w.sides[0].first, w.sides[1].first);
   return berth__l_end(tile->l, k, err);
 }

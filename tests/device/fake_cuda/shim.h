@@ -64,7 +64,7 @@ static unsigned atomicMax(unsigned *at, unsigned value) {
  * What a warp does together is played in two rounds: every thread says what it has, and after a barrier takes what it
  * gets from the others. All threads of a group come to such a place, or none. Pieces are laid out as PTX says. */
 #define BERTH_ROOM
-static unsigned char berth_shared[232448] __attribute__((aligned(16)));
+static unsigned char berth_shared[232448] __attribute__((aligned(1024)));
 static unsigned fake_said[1024][6];
 static const void *fake_at[1024];
 
@@ -130,6 +130,16 @@ static unsigned berth_tf32_bits(float x) {
   return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
 }
 
+static float berth_larger(float a, float b) { return a < b || b != b ? b : a; }
+static float berth_plus(float a, float b) { return a + b; }
+static float berth_other(float x, int by) {
+  fake_said[threadIdx.x][0] = __float_as_uint(x);
+  fake_barrier();
+  const float y = __uint_as_float(fake_said[threadIdx.x ^ (unsigned)by][0]);
+  fake_barrier();
+  return y;
+}
+
 /* Copies arrive when they are waited for, and not before. */
 static struct fake_copy {
   void *to;
@@ -157,3 +167,63 @@ static void berth_wait(unsigned n) {
   }
   fake_n_copies[me] = left;
 }
+
+/* ---- Warpgroups ----
+ *
+ * What they multiply is multiplied when it is waited for. Rows are 128 bytes, and bits 4 to 6 of an address are
+ * exchanged by bits 7 to 9, as the hardware does it. */
+typedef struct berth_matrix {
+  const char *at;
+  unsigned panel;
+} berth_matrix;
+static berth_matrix berth_matrix_of(const void *at, unsigned panel) { return (berth_matrix){at, panel}; }
+static berth_matrix berth_matrix_step(berth_matrix matrix, unsigned bytes) {
+  matrix.at += bytes;
+  return matrix;
+}
+static struct fake_product {
+  float *c;
+  berth_matrix left, right;
+  unsigned group, columns;
+  int left_deep, right_deep, is_bf16;
+} fake_products[1024][64];
+static unsigned fake_n_products[1024], fake_product_groups[1024];
+
+static float fake_element(berth_matrix m, int is_deep, unsigned line, unsigned depth, int is_bf16) {
+  const unsigned offset = is_deep ? line / 8 * 1024 + line % 8 * 128 + depth * 2
+                                  : line / 64 * m.panel + depth / 8 * 1024 + depth % 8 * 128 + line % 64 * 2;
+  const unsigned long at = (unsigned long)m.at + offset;
+  const unsigned short bits = *(const unsigned short *)(at ^ (at >> 3 & 0x70));
+  return is_bf16 ? fake_from_bf16(bits) : berth_from_half(bits);
+}
+
+static void fake_multiply(const struct fake_product *p) {
+  const unsigned lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
+  for (unsigned i = 0; i < p->columns / 2; i++)
+    for (unsigned k = 0; k < 16; k++)
+      p->c[i] = fmaf(fake_element(p->left, p->left_deep, row + i % 4 / 2 * 8, k, p->is_bf16),
+                     fake_element(p->right, p->right_deep, i / 4 * 8 + lane % 4 * 2 + i % 2, k, p->is_bf16), p->c[i]);
+}
+
+static void fake_wgmma(float *c, berth_matrix left, berth_matrix right, unsigned columns, int left_deep, int right_deep,
+                       int is_bf16) {
+  const unsigned me = threadIdx.x;
+  fake_products[me][fake_n_products[me]++] =
+      (struct fake_product){c, left, right, fake_product_groups[me], columns, left_deep, right_deep, is_bf16};
+}
+#define berth_wgmma(c, left, right) fake_wgmma(c, left, right, BERTH_WGMMA)
+static void berth_warpgroup_begin(void) {}
+static void berth_warpgroup_commit(void) { fake_product_groups[threadIdx.x]++; }
+static void berth_warpgroup_wait(unsigned n) {
+  const unsigned me = threadIdx.x;
+  unsigned left = 0;
+  for (unsigned i = 0; i < fake_n_products[me]; i++) {
+    if (fake_products[me][i].group + n < fake_product_groups[me])
+      fake_multiply(&fake_products[me][i]);
+    else
+      fake_products[me][left++] = fake_products[me][i];
+  }
+  fake_n_products[me] = left;
+}
+#define berth_arrived()
+#define berth_keep(x)

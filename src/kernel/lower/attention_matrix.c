@@ -1,0 +1,298 @@
+/* attention by matrix units, with many queries. A workgroup has a block of them and goes over the keys a block at a
+ * time, while the next keys and values are on their way:
+ *
+ *   scores are sums of queries and keys, whose rows are folded where they are, in registers;
+ *   what becomes of them, weights relative to the largest so far, is rounded into a tile;
+ *   the result is sums of these and of values, faded where a larger score came.
+ *
+ * Largest scores and totals are f32, and totals are of weights that are not rounded. A value that is no number counts
+ * where its weight is 0, too: only rows of keys that there are not are left out. */
+#include <math.h>
+
+#include "kernel/lower/attention.h"
+#include "kernel/lower/words.h"
+
+/* Queries, keys or values, and where their rows are held. */
+typedef struct matrix_side {
+  uint32_t operand;
+  const berth__heads *heads;
+  berth__kernel_tile tile;
+  berth__storage storage;
+  bool is_values; /* rows of memory are the depth there, and elements the lines */
+} matrix_side;
+
+typedef struct matrix_work {
+  berth__attention_block b;
+  berth__kernel *k;
+  matrix_side q, keys, values;
+  berth__kernel_tile weights;
+  bool is_copied;                        /* 16 bytes at a time, by the device */
+  uint32_t scores, result;               /* sums */
+  uint32_t lines;                        /* rows that a thread has of each */
+  uint32_t largest, total, fade, folded; /* local: of these rows */
+} matrix_work;
+
+/* ---- Into tiles ---- */
+
+static bool matrix_can_copy(const matrix_work *w, const matrix_side *side) {
+  const berth__lowering *l = w->b.l;
+  const berth__heads *h = side->heads;
+  const berth__storage wanted = berth__compute_storage(w->b.f->kind), storage = berth__l_storage_of(l, side->operand);
+  if (storage != wanted && (storage != BERTH_F32 || l->call->in[side->operand].type != BERTH_F32)) return false;
+  const int64_t n = 16 / berth_type_storage(storage).bytes;
+  return h->stride == 1 && h->size % n == 0 && (h->batch == 1 || h->batch_stride % n == 0) &&
+         (h->heads == 1 || h->head_stride % n == 0) && (h->length == 1 || h->row_stride % n == 0) &&
+         (l->at == NULL || l->at[side->operand] % 16 == 0);
+}
+
+static void matrix_open_side(matrix_work *w, matrix_side *side, berth__attention_tile which) {
+  const bool is_queries = which == BERTH__ATTENTION_QUERIES;
+  side->storage = w->is_copied ? berth__l_storage_of(w->b.l, side->operand) : berth__compute_storage(w->b.f->kind);
+  side->is_values = which == BERTH__ATTENTION_VALUES;
+  const berth__tile_desc desc =
+      berth__attention_tile_desc(w->b.a, w->b.f, which, side->storage, w->is_copied && !is_queries ? 2 : 1);
+  side->tile = berth__kernel_tile_of(w->k, &desc);
+}
+
+/* Element `i` of a row, or those of 16 bytes from there on. */
+static void matrix_take_some(const matrix_work *w, const matrix_side *side, berth__x slot, berth__x row, berth__x i,
+                             berth__x at, berth__x is_row) {
+  berth__kernel *k = w->k;
+  const berth__x to = berth__x_tile_at(k, &side->tile, slot, side->is_values ? i : row, side->is_values ? row : i);
+  const berth__x is_in = berth__x_lt(k, i, berth__x_i32(k, side->heads->size)), zero = berth__x_i32(k, 0);
+  const berth__x inside = berth__x_select(k, is_in, i, zero), is_there = berth__x_and(k, is_row, is_in);
+  const berth__x from = berth__x_add(k, at, berth__x_affine(k, inside, side->heads->stride, 0));
+  if (w->is_copied) {
+    berth__x_shared_copy(k, side->tile.array, to, berth__l_in(w->b.l, k, side->operand), from, is_there);
+    return;
+  }
+  const berth__x value = berth__attention_load(w->b.l, k, side->operand, from);
+  berth__x_shared_store(k, side->tile.array, to, berth__x_select(k, is_there, value, berth__x_f32(k, 0)));
+}
+
+/* Rows of a block, of queries, or of keys from `first` on: neighbouring threads take what lies beside each other. */
+static void matrix_take(const matrix_work *w, const matrix_side *side, berth__x slot, berth__x first) {
+  berth__kernel *k = w->k;
+  const uint32_t wide = w->is_copied ? 16 / berth_type_storage(side->storage).bytes : 1;
+  const uint32_t across = (side->is_values ? side->tile.lines : side->tile.depth) / wide;
+  const uint32_t count = (side->is_values ? side->tile.depth : side->tile.lines) * across, threads = k->group_size;
+  const berth__x round =
+      berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, (count + threads - 1) / threads), 1);
+  const berth__x n = berth__x_add(k, berth__x_affine(k, round, threads, 0), w->b.thread);
+  if (count % threads != 0) berth__x_if(k, berth__x_lt(k, n, berth__x_i32(k, count)));
+  const berth__x row = berth__x_div(k, n, berth__x_i32(k, across));
+  const berth__x i = berth__x_affine(k, berth__x_rem(k, n, berth__x_i32(k, across)), wide, 0);
+  if (first == BERTH__X_NONE) {
+    const berth__attention_row of = berth__attention_block_row(&w->b, row);
+    const berth__x at = berth__attention_at(k, side->heads, of.batch, of.head, of.row);
+    matrix_take_some(w, side, slot, row, i, at, berth__attention_block_has(&w->b, row));
+  } else {
+    const berth__x key = berth__x_add(k, first, row), held = berth__attention_held(k, w->b.a, w->b.keys);
+    const berth__x inside = berth__x_min(k, key, berth__x_i32(k, side->heads->length - 1));
+    const berth__x at = berth__attention_at(k, side->heads, w->b.batch, berth__attention_block_kv_head(&w->b), inside);
+    matrix_take_some(w, side, slot, row, i, at, berth__x_lt(k, key, held));
+  }
+  if (count % threads != 0) berth__x_end(k);
+  berth__x_end(k);
+}
+
+static void matrix_take_block(const matrix_work *w, berth__x slot, berth__x from) {
+  matrix_take(w, &w->keys, slot, from);
+  matrix_take(w, &w->values, slot, from);
+}
+
+/* ---- Weights ---- */
+
+static void matrix_make_scores(const matrix_work *w, berth__x slot, berth__x from) {
+  berth__kernel *k = w->k;
+  berth__x each = berth__x_each(k, w->scores);
+  for (uint32_t i = 0; i < 2; i++) berth__x_sum_set(k, each, i, berth__x_f32(k, 0));
+  berth__x_end(k);
+  berth__x_multiply(k, w->scores, slot);
+  each = berth__x_each(k, w->scores);
+  const berth__x row = berth__x_sum_row(k, each), column = berth__x_sum_column(k, each);
+  for (uint32_t i = 0; i < 2; i++) {
+    const berth__x key = berth__x_add(k, from, berth__x_affine(k, column, 1, i));
+    berth__x_sum_set(k, each, i, berth__attention_block_score(&w->b, row, key, berth__x_sum(k, each, i)));
+  }
+  berth__x_end(k);
+}
+
+/* The largest of each row so far, and what the sums before fade by. */
+static void matrix_find_largest(const matrix_work *w) {
+  berth__kernel *k = w->k;
+  berth__x_row_largest(k, w->scores, w->folded);
+  for (uint32_t i = 0; i < w->lines; i++) {
+    const berth__x line = berth__x_i32(k, i), before = berth__x_local_load(k, w->largest, line);
+    const berth__x after = berth__attention_larger(k, before, berth__x_local_load(k, w->folded, line));
+    berth__x_local_store(k, w->largest, line, after);
+    berth__x_local_store(k, w->fade, line, berth__attention_weight(k, before, after));
+  }
+}
+
+static void matrix_make_weights(const matrix_work *w) {
+  berth__kernel *k = w->k;
+  const berth__x each = berth__x_each(k, w->scores);
+  const berth__x row = berth__x_sum_row(k, each), column = berth__x_sum_column(k, each);
+  const berth__x largest = berth__x_local_load(k, w->largest, berth__x_sum_line(k, each));
+  for (uint32_t i = 0; i < 2; i++) {
+    const berth__x weight = berth__attention_weight(k, berth__x_sum(k, each, i), largest);
+    berth__x_sum_set(k, each, i, weight);
+    berth__x_shared_store(k, w->weights.array,
+                          berth__x_tile_at(k, &w->weights, berth__x_i32(k, 0), row, berth__x_affine(k, column, 1, i)),
+                          weight);
+  }
+  berth__x_end(k);
+  berth__x_row_total(k, w->scores, w->folded);
+  for (uint32_t i = 0; i < w->lines; i++) {
+    const berth__x line = berth__x_i32(k, i), fade = berth__x_local_load(k, w->fade, line);
+    const berth__x before = berth__attention_fade(k, berth__x_local_load(k, w->total, line), fade);
+    berth__x_local_store(k, w->total, line, berth__x_add(k, before, berth__x_local_load(k, w->folded, line)));
+  }
+}
+
+static void matrix_fade_result(const matrix_work *w) {
+  berth__kernel *k = w->k;
+  const uint32_t together = k->sums[w->result].together;
+  const berth__x each = berth__x_each(k, w->result);
+  const berth__x fade = berth__x_local_load(k, w->fade, berth__x_sum_line(k, each));
+  for (uint32_t i = 0; i < together; i++)
+    berth__x_sum_set(k, each, i, berth__attention_fade(k, berth__x_sum(k, each, i), fade));
+  berth__x_end(k);
+}
+
+/* What is copied has two slots: the next block goes where the one before was, which all are done with. */
+static void matrix_see_keys(const matrix_work *w) {
+  berth__kernel *k = w->k;
+  const uint32_t keys = w->b.f->keys;
+  berth__x first, last;
+  berth__attention_block_range(&w->b, &first, &last);
+  if (w->is_copied) {
+    const berth__x slot = berth__x_rem(k, berth__x_div(k, first, berth__x_i32(k, keys)), berth__x_i32(k, 2));
+    matrix_take_block(w, slot, first);
+    berth__x_commit(k);
+  }
+  const berth__x from = berth__x_loop(k, first, last, keys), next = berth__x_affine(k, from, 1, keys);
+  const berth__x two = berth__x_i32(k, 2), number = berth__x_div(k, from, berth__x_i32(k, keys));
+  const berth__x slot = w->is_copied ? berth__x_rem(k, number, two) : berth__x_i32(k, 0);
+  if (w->is_copied) {
+    berth__x_wait(k, 0);
+    berth__x_barrier(k);
+    berth__x_if(k, berth__x_lt(k, next, last));
+    matrix_take_block(w, berth__x_rem(k, berth__x_affine(k, number, 1, 1), two), next);
+    berth__x_end(k);
+    berth__x_commit(k);
+  } else {
+    berth__x_barrier(k);
+    matrix_take_block(w, slot, from);
+    berth__x_barrier(k);
+  }
+  matrix_make_scores(w, slot, from);
+  matrix_find_largest(w);
+  matrix_make_weights(w);
+  matrix_fade_result(w);
+  berth__x_barrier(k);
+  berth__x_multiply(k, w->result, slot);
+  berth__x_end(k);
+}
+
+/* ---- The result ---- */
+
+/* Of a chunk: a record, which others have further ones of. */
+static void matrix_store_record(const matrix_work *w, berth__x each, const berth__attention_row *row, berth__x line) {
+  berth__kernel *k = w->k;
+  const uint32_t scratch = berth__l_scratch(k, BERTH_F32);
+  const berth__x column = berth__x_sum_column(k, each);
+  const berth__x to = berth__attention_record(k, w->b.a, w->b.f, row->batch, row->head, row->row, w->b.chunk);
+  berth__x_if(k, berth__x_eq(k, column, berth__x_i32(k, 0)));
+  berth__x_store(k, scratch, berth__x_affine(k, to, 1, BERTH__ATTENTION_LARGEST),
+                 berth__x_local_load(k, w->largest, line));
+  berth__x_store(k, scratch, berth__x_affine(k, to, 1, BERTH__ATTENTION_TOTAL), berth__x_local_load(k, w->total, line));
+  berth__x_end(k);
+  berth__x_store(k, scratch, berth__x_add(k, to, berth__x_affine(k, column, 1, BERTH__ATTENTION_SUMS)),
+                 berth__x_sum(k, each, 0));
+}
+
+static void matrix_store_some(const matrix_work *w, berth__x each, const berth__attention_row *row, berth__x line) {
+  berth__kernel *k = w->k;
+  const uint32_t together = k->sums[w->result].together;
+  const berth__x column = berth__x_sum_column(k, each);
+  const berth__x to = berth__attention_at(k, &w->b.a->out, row->batch, row->head, row->row);
+  const berth__x divisor = berth__attention_divisor(
+      w->b.l, k, w->b.a, row->head, berth__x_local_load(k, w->total, line), berth__x_local_load(k, w->largest, line));
+  if (together > 1) berth__l_word_begin(w->b.l, k);
+  for (uint32_t i = 0; i < together; i++) {
+    const berth__x place =
+        berth__x_add(k, to, berth__x_affine(k, berth__x_affine(k, column, 1, i), w->b.a->out.stride, 0));
+    if (together > 1) berth__l_word_lane(k, i, place);
+    berth__l_store(w->b.l, k, 0, place, berth__x_div(k, berth__x_sum(k, each, i), divisor));
+  }
+  if (together > 1) berth__l_word_end(w->b.l, k, berth__x_add(k, to, column));
+}
+
+static void matrix_store(const matrix_work *w) {
+  berth__kernel *k = w->k;
+  const berth__x each = berth__x_each(k, w->result), in_block = berth__x_sum_row(k, each);
+  const berth__x is_column = berth__x_lt(k, berth__x_sum_column(k, each), berth__x_i32(k, w->b.a->v.size));
+  berth__x_if(k, berth__x_and(k, berth__attention_block_has(&w->b, in_block), is_column));
+  const berth__attention_row row = berth__attention_block_row(&w->b, in_block);
+  (w->b.f->chunks == 1 ? matrix_store_some : matrix_store_record)(w, each, &row, berth__x_sum_line(k, each));
+  berth__x_end(k);
+  berth__x_end(k);
+}
+
+/* ---- All of it ---- */
+
+static void matrix_open_sums(matrix_work *w) {
+  const berth__attention_form *f = w->b.f;
+  const uint32_t word = f->chunks == 1 ? berth__attention_word(w->b.l, w->b.a) : 1;
+  berth__kernel_sums sums = {.type = BERTH__NUM_F32, .kind = f->kind, .group_rows = f->row_groups, .has_rows = true};
+  sums.left = w->q.tile;
+  sums.right = w->keys.tile;
+  sums.together = 2;
+  w->scores = berth__kernel_sums_of(w->k, &sums);
+  sums.left = w->weights;
+  sums.right = w->values.tile;
+  sums.together = word == 2 ? 2 : 1;
+  w->result = berth__kernel_sums_of(w->k, &sums);
+}
+
+static void matrix_open_rows(matrix_work *w) {
+  berth__kernel *k = w->k;
+  uint32_t *const arrays[] = {&w->largest, &w->total, &w->fade, &w->folded};
+  w->lines = w->b.f->queries * BERTH__ROW_THREADS / w->b.f->threads;
+  for (int i = 0; i < 4; i++) *arrays[i] = berth__kernel_local(k, BERTH__NUM_F32, w->lines);
+  for (uint32_t i = 0; i < w->lines; i++) {
+    berth__x_local_store(k, w->largest, berth__x_i32(k, i), berth__x_f32(k, -INFINITY));
+    berth__x_local_store(k, w->total, berth__x_i32(k, i), berth__x_f32(k, 0));
+  }
+}
+
+static void matrix_open_tiles(matrix_work *w) {
+  const berth__attention *a = w->b.a;
+  w->q = (matrix_side){.operand = BERTH__ATTENTION_Q, .heads = &a->q};
+  w->keys = (matrix_side){.operand = BERTH__ATTENTION_K, .heads = &a->k};
+  w->values = (matrix_side){.operand = BERTH__ATTENTION_V, .heads = &a->v};
+  w->is_copied = matrix_can_copy(w, &w->q) && matrix_can_copy(w, &w->keys) && matrix_can_copy(w, &w->values);
+  matrix_open_side(w, &w->q, BERTH__ATTENTION_QUERIES);
+  matrix_open_side(w, &w->keys, BERTH__ATTENTION_KEYS);
+  matrix_open_side(w, &w->values, BERTH__ATTENTION_VALUES);
+  const berth__tile_desc desc =
+      berth__attention_tile_desc(a, w->b.f, BERTH__ATTENTION_WEIGHTS, berth__compute_storage(w->b.f->kind), 1);
+  w->weights = berth__kernel_tile_of(w->k, &desc);
+}
+
+berth_status berth__attention_matrix(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
+                                     berth_error *err) {
+  matrix_work w = {.b = berth__attention_begin(l, a, form, "matrix")};
+  w.k = w.b.k;
+  if (w.k == NULL) return berth__l_end(l, w.k, err);
+  matrix_open_tiles(&w);
+  matrix_open_sums(&w);
+  matrix_open_rows(&w);
+  matrix_take(&w, &w.q, berth__x_i32(w.k, 0), BERTH__X_NONE);
+  matrix_see_keys(&w);
+  matrix_store(&w);
+  BERTH__TRY(berth__l_end(l, w.k, err));
+  return form->chunks > 1 ? berth__attention_merge(l, a, form, err) : BERTH_OK;
+}

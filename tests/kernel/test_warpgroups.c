@@ -1,0 +1,160 @@
+/* Products by warpgroups, whose tiles lie in rows of 128 bytes and are done with late: as they are and expanded, with
+ * the right side along the depth and across it. */
+#include <math.h>
+
+#include "base/half.h"
+#include "kernel/lower/tile.h"
+#include "run.h"
+
+#define ROWS 150
+#define COLUMNS 144
+#define DEPTH 136
+
+static const berth__kernel_limits limits = {.group_size = 256,
+                                            .lanes = 32,
+                                            .shared_bytes = 49152,
+                                            .shares_well = true,
+                                            .multiplies = BERTH__MATRIX_UNITS,
+                                            .tile_bytes = 114688,
+                                            .large_bytes = 229376,
+                                            .has_warpgroups = true};
+static uint16_t left[ROWS * DEPTH], right[COLUMNS * DEPTH];
+static float result[ROWS * COLUMNS], first[ROWS * COLUMNS];
+
+static double element(const uint16_t *x, int64_t line, int64_t line_stride, int64_t depth, int64_t depth_stride) {
+  return (double)berth__bf16_to_f32(x[line * line_stride + depth * depth_stride]);
+}
+
+static void compare(const berth__tile *tile) {
+  for (int64_t i = 0; i < ROWS; i++)
+    for (int64_t j = 0; j < COLUMNS; j++) {
+      double sum = 0;
+      for (int64_t d = 0; d < DEPTH; d++)
+        sum += element(left, i, tile->left.line[0], d, tile->left.depth[0]) *
+               element(right, j, tile->right.line[0], d, tile->right.depth[0]);
+      if (!(fabs(sum - (double)result[i * COLUMNS + j]) < 1e-4))
+        fail_msg("row %lld, column %lld: %g, expected %g", (long long)i, (long long)j, (double)result[i * COLUMNS + j],
+                 sum);
+    }
+}
+
+static void run(const berth__lowering *l) {
+  const berth__kernel *k = l->kernels[0];
+  void *const data[3] = {left, right, result};
+  static const uint64_t counts[3] = {sizeof left / 2, sizeof right / 2, ROWS * COLUMNS};
+  uint32_t *words[3];
+  uint64_t sizes[3];
+  berth_error err;
+  assert_int_equal(l->n_kernels, 1);
+  for (uint32_t i = 0; i < k->n_buffers; i++) {
+    words[i] = data[k->buffers[i].operand];
+    sizes[i] = counts[k->buffers[i].operand];
+  }
+  for (size_t i = 0; i < ROWS * COLUMNS; i++) result[i] = NAN;
+  TEST_OK(run_kernel(k, words, sizes, &err));
+}
+
+static void store(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum) {
+  berth__l_store(tile->l, k, 0, place[0], sum);
+}
+
+static void check(bool right_deep, uint32_t columns, uint32_t slots) {
+  const int64_t column = right_deep ? DEPTH : 1, down = right_deep ? 1 : COLUMNS;
+  const berth_tensor tensors[3] = {{.type = BERTH_BF16, .rank = 2, .dim = {ROWS, DEPTH}, .stride = {DEPTH, 1}},
+                                   {.type = BERTH_BF16, .rank = 2, .dim = {DEPTH, COLUMNS}, .stride = {down, column}},
+                                   {.type = BERTH_F32, .rank = 2, .dim = {ROWS, COLUMNS}, .stride = {COLUMNS, 1}}};
+  const berth_op_call call = {.in = tensors, .out = tensors + 2, .n_in = 2, .n_out = 1};
+  const berth__matrix_form form = {
+      .rows = 128, .columns = columns, .threads = 256, .depth = 64, .slots = slots, .parts = 1, .is_late = true};
+  berth_context *ctx = test_context();
+  berth__lowering l = {.ctx = ctx, .limits = &limits, .op = berth__op_builtin(BERTH__OP_matmul), .call = &call};
+  berth__tile tile;
+  berth_error err;
+  berth__tile_init(&tile, &l, BERTH__NUM_F32);
+  tile.finish = store;
+  berth__tile_axis(&tile.rows, ROWS, 0, 1);
+  berth__tile_axis(&tile.columns, COLUMNS, 1, 1);
+  berth__tile_axis(&tile.depth, DEPTH, 0, 0);
+  tile.left.line[0] = DEPTH;
+  tile.left.depth[0] = 1;
+  tile.right.line[0] = column;
+  tile.right.depth[0] = down;
+  TEST_OK(berth__tile_matrix(&tile, BERTH_COMPUTE_BF16, &form, &err));
+  assert_true(l.kernels[0]->sums[0].is_late);
+  run(&l);
+  memcpy(first, result, sizeof first);
+  TEST_OK(berth__kernel_expand(&l.kernels[0], &err));
+  run(&l);
+  assert_memory_equal(first, result, sizeof first);
+  compare(&tile);
+  berth__lowering_free(&l);
+  berth_context_destroy(ctx);
+}
+
+static void both_ways(void **state) {
+  uint64_t seed = 5;
+  (void)state;
+  for (size_t i = 0; i < sizeof left / 2; i++) left[i] = berth__f32_to_bf16(test_random_f32(&seed));
+  for (size_t i = 0; i < sizeof right / 2; i++) right[i] = berth__f32_to_bf16(test_random_f32(&seed));
+  check(false, 128, 3);
+  check(true, 128, 3);
+  check(false, 256, 4);
+}
+
+/* A slot is written to while the product of it may go on: after the next one it is done with. */
+static void late_slots(void **state) {
+  (void)state;
+  for (int is_early = 0; is_early < 2; is_early++) {
+    berth_context *ctx = test_context();
+    berth__kernel *k;
+    berth_error err;
+    uint32_t out[4] = {0}, *words[1] = {out};
+    TEST_OK(berth__kernel_create(ctx, "late", &k, &err));
+    k->group_size = 128;
+    k->n_groups = 1;
+    const uint32_t buffer = berth__kernel_buffer_of(k, 0, BERTH_F32);
+    const berth__x thread = berth__x_thread(k), zero = berth__x_f32(k, 0);
+    berth__kernel_sums sums = {.kind = BERTH_COMPUTE_BF16, .together = 1, .group_rows = 8, .is_late = true};
+    for (int side = 0; side < 2; side++)
+      *(side == 0 ? &sums.left : &sums.right) = berth__kernel_tile_of(k, &(berth__tile_desc){.kind = sums.kind,
+                                                                                             .storage = BERTH_BF16,
+                                                                                             .lines = 64,
+                                                                                             .depth = 64,
+                                                                                             .slots = 3,
+                                                                                             .is_deep = true,
+                                                                                             .is_for_warpgroup = true});
+    const uint32_t number = berth__kernel_sums_of(k, &sums);
+    for (uint32_t side = 0; side < 2; side++) {
+      const berth__x i = berth__x_loop_n(k, 3 * 64 * 64 / 128);
+      berth__x_shared_store(k, side == 0 ? sums.left.array : sums.right.array,
+                            berth__x_add(k, berth__x_affine(k, i, 128, 0), thread), zero);
+      berth__x_end(k);
+    }
+    for (int64_t slot = 0; slot < 3; slot++) {
+      berth__x_barrier(k);
+      /* the slot before the last is free, the last one is not */
+      if (slot == 2)
+        berth__x_shared_store(k, sums.left.array, berth__x_affine(k, thread, 1, is_early != 0 ? 64 * 64 : 0), zero);
+      berth__x_multiply(k, number, berth__x_i32(k, slot));
+    }
+    const berth__x each = berth__x_each(k, number);
+    berth__x_if(k, berth__x_eq(k, berth__x_sum_row(k, each), berth__x_i32(k, 0)));
+    berth__x_if(k, berth__x_lt(k, berth__x_sum_column(k, each), berth__x_i32(k, 4)));
+    berth__x_store(k, buffer, berth__x_sum_column(k, each), berth__x_sum(k, each, 0));
+    berth__x_end(k);
+    berth__x_end(k);
+    berth__x_end(k);
+    TEST_OK(berth__kernel_finish(k, &err));
+    if (is_early != 0)
+      test_expect_error(run_kernel(k, words, (const uint64_t[]){4}, &err), BERTH_INTERNAL, &err, "no barrier between");
+    else
+      TEST_OK(run_kernel(k, words, (const uint64_t[]){4}, &err));
+    berth__kernel_destroy(k);
+    berth_context_destroy(ctx);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(both_ways), cmocka_unit_test(late_slots)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
