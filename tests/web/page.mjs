@@ -104,7 +104,8 @@ async function checkDigits(own) {
 }
 
 async function checkSamples(own) {
-  const dims = { encoder: { seq: 24 }, unet: { height: 32, width: 48 }, lstm: { frames: 10, batch: 2 } };
+  const dims = { encoder: { seq: 24 }, unet: { height: 32, width: 48 }, lstm: { frames: 10, batch: 2 }, mobilenet: { height: 32, width: 32 },
+    keywords: {}, resnet: {} };
   for (const [name, bound] of Object.entries(dims)) {
     const model = [join(source, `web/page/samples/${name}.berth`), '--random-weights'];
     for (const device of devices) {

@@ -170,6 +170,13 @@ async function checkLinks() {
     expectEqual(await own.test('dim-height').inputValue(), '64', 'height');
     expectEqual(await own.errors, [], 'complaints');
   });
+  await check('of a language model elsewhere the header is enough', async () => {
+    const talking = await serve(join(process.env.BERTH_SRC, 'examples/tale'), { 'Access-Control-Allow-Origin': '*' });
+    await own.replanned(() => own.page.evaluate((hash) => { location.hash = hash; }, new URL(link(`${talking.url}tale.gguf`)).hash));
+    await own.fitted();
+    expect((await own.text('model-name')).includes('tale.gguf'), await own.text('model-name'));
+    await talking.close();
+  });
   await check('a server that lets nobody read says so, and so does a link that is wrong', async () => {
     await own.page.evaluate((hash) => { location.hash = hash; }, new URL(link(`${closed.url}unet.berth`)).hash);
     await own.page.locator('#alert-network').waitFor({ state: 'visible' });
@@ -190,6 +197,12 @@ async function checkShare() {
     await own.sample('mobilenet');
     await own.page.waitForSelector('#boards:not([data-asking])');
     expectEqual(await Promise.all(['pico', 'esp32', 'tab', 'board'].map(stateOf)), ['no', 'no', 'fits', 'fits'], 'mobilenet');
+  });
+  await check('keywords fit a Pico, weights in flash', async () => {
+    await own.sample('keywords');
+    await own.page.waitForSelector('#boards:not([data-asking])');
+    expectEqual(await stateOf('pico'), 'fits', 'keywords');
+    expect((await own.test('board-pico').textContent()).includes('of flash for the weights'), await own.test('board-pico').textContent());
   });
   await check('a board that is too small is asked with a budget', async () => {
     await own.sample('unet');

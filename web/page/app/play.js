@@ -12,6 +12,14 @@ const SLOW = 420; // and no more
 
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 
+const VIEWS = /^(reshape|squeeze|unsqueeze|flatten|identity)$/;
+
+/** What is in a buffer: what its step made, or of a view that which it looks at. */
+function tensorOf(made, { name, op, shape, shares }) {
+  const whole = made.get(shares);
+  return made.get(name) ?? (VIEWS.test(op) && whole ? { ...whole, name, shape } : undefined);
+}
+
 export class Harbour {
   #root;
   #canvas;
@@ -213,9 +221,10 @@ export class Harbour {
     this.#detail.replaceChildren(facts);
     if (!this.#look || buffer.kind === 'scratch') return;
     try {
-      const tensor = (await this.#look()).get(buffer.name);
+      const tensor = tensorOf(await this.#look(), buffer);
       if (this.#scene.chosen !== buffer) return;
       if (tensor) this.#detail.replaceChildren(tensorView(tensor), facts);
+      else this.#detail.append(el('p', { class: 'hint', text: 'What is in it cannot be seen here.' }));
       this.#root.dataset.seen = tensor ? buffer.name : '';
     } catch (error) {
       if (this.#scene.chosen === buffer) this.#detail.append(el('p', { class: 'hint', text: error.message }));

@@ -22,6 +22,8 @@ export const samples = [
     what: 'MobileNetV2; drag its memory down and see the price',
     dims: { height: 224, width: 224 },
   },
+  { id: 'keywords', title: 'Keywords', what: 'words in a second of speech; it fits a Pico', dims: {} },
+  { id: 'resnet', title: 'ResNet-8', what: 'pictures of 32 by 32, also from the camera', dims: {} },
   { id: 'lstm', title: 'LSTM', what: 'two layers in both directions over open frames', dims: { frames: 64, batch: 1 } },
   {
     id: 'tale',
