@@ -54,7 +54,7 @@ export async function extrasPlanned(given, { model, fixed, options }) {
     origin,
     planWith: language ? null : planWith,
   });
-  keepModel(origin.sample ? { sample: origin.sample, name } : source, options.dims, options.budget);
+  keepModel(origin.sample ? { sample: origin.sample, name } : source, source, options.dims, options.budget);
 }
 
 function saveJson() {

@@ -3,7 +3,8 @@ import { $, el } from './dom.js';
 
 const MOST = 512 * 1024 * 1024; // bytes of files that are kept
 const STORE = 'last';
-const KEY = 'model';
+const KEY = 'model',
+  FIELDS = 'fields'; // apart, since a file is written once and fields change often
 
 function database() {
   return new Promise((resolve, reject) => {
@@ -34,7 +35,8 @@ const filesOf = (source) => Object.values(source).flat().filter((part) => part i
 /** What was kept: { source, dims, budget }; null where nothing was, or this browser keeps nothing. */
 export async function keptModel() {
   try {
-    return (await store('readonly', (all) => all.get(KEY))) ?? null;
+    const source = await store('readonly', (all) => all.get(KEY));
+    return source ? { source, ...(await store('readonly', (all) => all.get(FIELDS))) } : null;
   } catch {
     return null;
   }
@@ -54,25 +56,35 @@ function say(name, forget) {
 
 export async function forgetModel() {
   try {
-    await store('readwrite', (all) => all.delete(KEY));
+    await store('readwrite', (all) => all.clear());
   } catch {
     /* then it was not kept either */
   }
+  written = null;
   delete document.documentElement.dataset.kept;
   say('');
 }
 
 let last = Promise.resolve();
+let written = null; // the source that is kept
+let unwanted = null; // the one that was to be forgotten
 
-/** Keeps what is open, one after the other; what is too large, or comes with the page anyway, is not kept. */
-export function keepModel(source, dims, budget) {
+/** Keeps what is open, one after the other; what is too large, or comes with the page anyway, is not kept. `key` tells
+ * sources apart. */
+export function keepModel(source, key, dims, budget) {
   last = last.then(async () => {
     const size = filesOf(source).reduce((sum, file) => sum + file.size, 0);
+    if (key === unwanted) return undefined;
     if (source.builtIn || size > MOST) return forgetModel();
     try {
-      await store('readwrite', (all) => all.put({ source, dims, budget }, KEY));
+      await store('readwrite', (all) => all.put({ dims, budget }, FIELDS));
+      if (written !== key) await store('readwrite', (all) => all.put(source, KEY));
+      written = key;
       document.documentElement.dataset.kept = source.name;
-      say(source.name, forgetModel);
+      say(source.name, () => {
+        unwanted = key;
+        forgetModel();
+      });
     } catch {
       await forgetModel(); // no room, or a window that keeps nothing
     }
