@@ -46,7 +46,7 @@ const row = (first, cells, ms, total, data) =>
     el('th', { scope: 'row', class: 'mono', text: first }),
     ...cells,
     el('td', { class: 'number', text: milliseconds(ms) }),
-    el('td', { class: 'share' }, bar(ms / total), el('span', { text: percent(ms / total) })),
+    el('td', { class: 'portion' }, bar(ms / total), el('span', { text: percent(ms / total) })),
   );
 
 function show({ total, ops, slowest }, device) {
