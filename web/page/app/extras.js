@@ -32,6 +32,7 @@ function originOf(source) {
 export function extrasOpened() {
   forgetBudget();
   plan = null;
+  $('run').toggleAttribute('data-seeded', page.current().seeded);
 }
 
 /** After every plan, with what it was made of. */

@@ -26,6 +26,8 @@ function labelAt({ shape }, labels, index) {
   return labels ? labels[index % shape.at(-1)] : null;
 }
 
+const isSeeded = () => $('run').hasAttribute('data-seeded');
+
 /** The best class by its name, and where the names come from. */
 function best(output, known) {
   const [top] = output.summary.top;
@@ -34,7 +36,7 @@ function best(output, known) {
     'p',
     { class: 'best-label', 'data-test': 'best' },
     el('b', { text: labelAt(output, known.labels, top.index) }),
-    el('span', { class: 'hint', text: ` ${number(top.value)}; names of ${known.what}` }),
+    el('span', { class: 'hint', text: ` ${number(top.value)}; names of ${known.what}${isSeeded() ? '; its weights are random numbers' : ''}` }),
   );
 }
 

@@ -65,7 +65,7 @@ function show({ total, ops, slowest }, device) {
       table(
         'Slowest steps',
         [['Makes'], ['Op'], ['Time', true], ['Share']],
-        slowest.map(({ name, op, ms }) => row(name, [el('td', { text: op })], ms, whole, {})),
+        slowest.map(({ name, op, ms }) => row(name.replace(/#.*$/, ''), [el('td', { text: op })], ms, whole, {})),
       ),
     ),
   );
