@@ -170,6 +170,10 @@ async function checkLinks() {
     expectEqual(await own.test('dim-height').inputValue(), '64', 'height');
     expectEqual(await own.errors, [], 'complaints');
   });
+  await check('what is opened by hand takes the link away', async () => {
+    await own.sample('keywords');
+    expectEqual(new URL(own.page.url()).hash, '', 'the address');
+  });
   await check('of a language model elsewhere the header is enough', async () => {
     const talking = await serve(join(process.env.BERTH_SRC, 'examples/tale'), { 'Access-Control-Allow-Origin': '*' });
     await own.replanned(() => own.page.evaluate((hash) => { location.hash = hash; }, new URL(link(`${talking.url}tale.gguf`)).hash));

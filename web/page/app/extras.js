@@ -28,8 +28,20 @@ function originOf(source) {
   return source.url ? { url: source.url } : {};
 }
 
+/** An address that asks for another model than the one that is open would bring that back at a reload. */
+function dropLink() {
+  try {
+    const link = parseLink(location.hash, location.href);
+    const { url, sample } = originOf(page.current().source);
+    if (link && (link.url !== url || link.sample !== sample)) history.replaceState(null, '', location.pathname + location.search);
+  } catch {
+    /* it asks for nothing that can be opened */
+  }
+}
+
 /** A model is open, and nothing is planned yet. */
 export function extrasOpened() {
+  dropLink();
   forgetBudget();
   plan = null;
   $('run').toggleAttribute('data-seeded', page.current().seeded);
