@@ -8,6 +8,7 @@ import { framesOf } from './play_frames.js';
 import { priceOf, priceWords, smallestIn } from './price.js';
 
 const WORDS = { fits: 'fits', tight: 'fits in slices', no: 'does not fit', asking: 'asking…' };
+const MANY = 1000; // steps: a budget for more takes so long that it is left to the slider
 const WAIT = 300; // milliseconds without another plan before boards are asked
 
 let shown = null; // { key, name, plan, options, verdicts, planWith, origin }
@@ -62,14 +63,16 @@ export function showShare({ key, name, plan, arena, options, origin, planWith })
   const { budget, dims } = options;
   if (shown?.key !== key) {
     const verdicts = new Map();
+    const canAsk = planWith && plan.steps.length <= MANY;
     for (const board of boards) {
       const verdict = verdictOf(board, plan.report);
-      const state = verdict.state !== 'tight' ? verdict.state : planWith ? 'asking' : 'no';
-      verdicts.set(board.id, { ...verdict, state });
+      const state = verdict.state !== 'tight' ? verdict.state : canAsk ? 'asking' : 'no';
+      const words = state === 'no' && verdict.state === 'tight' ? `${verdict.words}; the memory slider may find less` : verdict.words;
+      verdicts.set(board.id, { ...verdict, state, words });
     }
     shown = { key, name, plan, verdicts, planWith };
     showTiles();
-    if (planWith) askAll(shown);
+    if (canAsk) askAll(shown);
   }
   Object.assign(shown, { arena, origin, dims, budget });
   const link = linkNow();
