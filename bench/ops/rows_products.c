@@ -177,6 +177,17 @@ const op_row rows_products[] = {
       ATTEND("f32", "[256, 256]", "[256, 256]", "{heads = 4, mode = \"causal\"}"),
       ATTEND("f32", "[256, 256]", "[256, 128]", "{heads = 8, kv_heads = 4}"),
       ATTEND("bf16", "[256, 256]", "[256, 256]", "{heads = 4}")}},
+#define ATTEND_BACK(type, q, k, attrs)                                                      \
+  "input %q : " type q "\ninput %k : " type k "\ninput %v : " type k "\ninput %d : " type q \
+  "\n%y, %z, %u = attention_grad(%q, %k, %v, _, _, _, _, %d) " attrs
+    {"attention_grad",
+     NULL,
+     true,
+     "16 bits are for the reference kernel",
+     {ATTEND_BACK("f32", "[256, 256]", "[256, 256]", "{heads = 4}"),
+      ATTEND_BACK("f32", "[253, 244]", "[253, 244]", "{heads = 4}"),
+      ATTEND_BACK("f32", "[256, 256]", "[256, 256]", "{heads = 4, mode = \"causal\"}"),
+      ATTEND_BACK("bf16", "[256, 256]", "[256, 256]", "{heads = 4}")}},
 #define ROPE(type, dims, attrs) X(type, dims) "input %p : i64[256]\n%y = rope(%x, %p) " attrs
     {"rope",
      NULL,

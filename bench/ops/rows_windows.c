@@ -119,6 +119,18 @@ const op_row rows_windows[] = {
       X("f32", "[64, 21, 61]") "%y = " op "(%x) {axis = 1}"
     {"softmax", NULL, false, F64_NOTE, {SOFT("softmax")}},
     {"log_softmax", NULL, false, F64_NOTE, {SOFT("log_softmax")}},
+#define LABELLED(type) X(type, "[256, 5000]") "input %l : i64[256]\n"
+    {"cross_entropy",
+     NULL,
+     false,
+     F64_NOTE,
+     {LABELLED("f32") "%y = cross_entropy(%x, %l)", LABELLED("f64") "%y = cross_entropy(%x, %l)"}},
+    {"cross_entropy_grad",
+     NULL,
+     false,
+     F64_NOTE,
+     {LABELLED("f32") "input %d : f32[256]\n%y = cross_entropy_grad(%x, %l, %d)",
+      LABELLED("f64") "input %d : f64[256]\n%y = cross_entropy_grad(%x, %l, %d)"}},
 /* ---- norms ---- */
 #define LNORM(type, dims, width) \
   X(type, dims) "input %s : " type width "\ninput %b : " type width "\n%y = layer_norm(%x, %s, %b)"

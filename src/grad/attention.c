@@ -1,5 +1,6 @@
-/* Gradients of attention and rope. Attention is written out as products and a softmax, and the walk goes through
- * those. */
+/* Gradients of attention and rope. Those of attention by q, k and v are an op of their own, so that no scores are in
+ * memory. By bias and sinks, and for second derivatives, it is written out as products and a softmax, and the walk goes
+ * through those. */
 #include <math.h>
 
 #include "grad/grad.h"
@@ -83,14 +84,26 @@ static berth_value grad_seen(berth__grad *d, const heads *h) {
   return seen;
 }
 
-static berth_value grad_scores(berth__grad *d, const heads *h, berth_value q, berth_value k) {
-  double scale = d->node.attrs[BERTH__ATTENTION_SCALE].f;
-  const double cap = d->node.attrs[BERTH__ATTENTION_CAP].f;
+static double grad_score_scale(berth__grad *d, berth_value q) {
+  const double scale = d->node.attrs[BERTH__ATTENTION_SCALE].f;
   const int64_t size = berth__grad_ok(d) ? berth__grad_shape(d, q).dim[3] : 1;
-  if (scale == 0) scale = 1 / sqrt((double)size);
-  berth_value scores = berth__grad_2(d, BERTH__OP_matmul, berth__grad_scale(d, q, scale), berth__grad_swap_last(d, k));
-  if (cap != 0)
-    scores = berth__grad_scale(d, berth__grad_1(d, BERTH__OP_tanh, berth__grad_scale(d, scores, 1 / cap)), cap);
+  return scale != 0 ? scale : 1 / sqrt((double)size);
+}
+
+static berth_value grad_products(berth__grad *d, berth_value q, berth_value k) {
+  const berth_value scaled = berth__grad_scale(d, q, grad_score_scale(d, q));
+  return berth__grad_2(d, BERTH__OP_matmul, scaled, berth__grad_swap_last(d, k));
+}
+
+/* tanh of the scores over the cap. */
+static berth_value grad_capped(berth__grad *d, berth_value products) {
+  return berth__grad_1(d, BERTH__OP_tanh, berth__grad_scale(d, products, 1 / d->node.attrs[BERTH__ATTENTION_CAP].f));
+}
+
+static berth_value grad_scores(berth__grad *d, const heads *h, berth_value q, berth_value k) {
+  const double cap = d->node.attrs[BERTH__ATTENTION_CAP].f;
+  berth_value scores = grad_products(d, q, k);
+  if (cap != 0) scores = berth__grad_scale(d, grad_capped(d, scores), cap);
   if (berth__grad_has(d, BERTH__ATTENTION_BIAS))
     scores = berth__grad_add(d, scores, berth__grad_cast(d, berth__grad_in(d, BERTH__ATTENTION_BIAS), h->type));
   return scores;
@@ -109,14 +122,13 @@ static berth_value grad_weights(berth__grad *d, const heads *h, berth_value scor
 }
 
 /* What may not be seen has a score so low that nothing is left of it, and no weight where nothing else has one. */
-static berth_value grad_attend(berth__grad *d, const heads *h, berth_value q, berth_value k, berth_value v) {
+static berth_value grad_attend(berth__grad *d, const heads *h, berth_value q, berth_value k) {
   const double lowest = h->type == BERTH_F16 ? -30000 : -1e30;
   berth_value scores = grad_scores(d, h, q, k);
   const berth_value seen = grad_seen(d, h);
   if (seen != BERTH_VALUE_NONE) scores = berth__grad_where(d, seen, scores, berth__grad_scalar(d, h->type, lowest));
-  berth_value weights = grad_weights(d, h, scores);
-  if (seen != BERTH_VALUE_NONE) weights = berth__grad_where(d, seen, weights, berth__grad_scalar(d, h->type, 0));
-  return berth__grad_2(d, BERTH__OP_matmul, weights, v);
+  const berth_value weights = grad_weights(d, h, scores);
+  return seen == BERTH_VALUE_NONE ? weights : berth__grad_where(d, seen, weights, berth__grad_scalar(d, h->type, 0));
 }
 
 static bool grad_read_heads(berth__grad *d, heads *h) {
@@ -141,21 +153,83 @@ static bool grad_read_heads(berth__grad *d, heads *h) {
   return berth__grad_ok(d);
 }
 
-void berth__grad_of_attention(berth__grad *d) {
-  const size_t first = d->graph->n_nodes;
+/* [B, H, S, D] as the value `like` has it. */
+static berth_value grad_merge_heads(berth__grad *d, berth_value a, berth_value like, bool is_packed) {
   const int64_t order[] = {0, 2, 1, 3};
+  if (is_packed) a = berth__grad_transpose(d, a, order);
+  return berth__grad_reshape_like(d, a, like);
+}
+
+static bool grad_is_packed(const berth__grad *d) {
+  return berth__grad_rank(d, berth__grad_in(d, BERTH__ATTENTION_Q)) != 4;
+}
+
+/* Its operands with heads apart, those of k and v as often as they are read. */
+static void grad_split_operands(berth__grad *d, const heads *h, berth_value *q, berth_value *k, berth_value *v) {
+  *q = grad_split_heads(d, berth__grad_in(d, BERTH__ATTENTION_Q), h, h->heads);
+  *k = grad_repeat_heads(d, grad_split_heads(d, berth__grad_in(d, BERTH__ATTENTION_K), h, h->kv_heads), h);
+  *v = grad_repeat_heads(d, grad_split_heads(d, berth__grad_in(d, BERTH__ATTENTION_V), h, h->kv_heads), h);
+}
+
+static void grad_attention_composed(berth__grad *d, const heads *h) {
+  const size_t first = d->graph->n_nodes;
+  berth_value q, k, v;
+  grad_split_operands(d, h, &q, &k, &v);
+  berth_value y = berth__grad_2(d, BERTH__OP_matmul, grad_attend(d, h, q, k), v);
+  y = grad_merge_heads(d, y, berth__grad_out(d), grad_is_packed(d) || d->node.attrs[BERTH__ATTENTION_MERGED].i != 0);
+  if (berth__grad_ok(d)) berth__grad_through(d, first, &y);
+}
+
+void berth__grad_of_attention(berth__grad *d) {
   heads h;
   if (!grad_read_heads(d, &h)) return;
-  const berth_value q = grad_split_heads(d, berth__grad_in(d, BERTH__ATTENTION_Q), &h, h.heads);
-  berth_value k = grad_split_heads(d, berth__grad_in(d, BERTH__ATTENTION_K), &h, h.kv_heads);
-  berth_value v = grad_split_heads(d, berth__grad_in(d, BERTH__ATTENTION_V), &h, h.kv_heads);
-  k = grad_repeat_heads(d, k, &h);
-  v = grad_repeat_heads(d, v, &h);
-  berth_value y = grad_attend(d, &h, q, k, v);
-  if (berth__grad_rank(d, berth__grad_in(d, BERTH__ATTENTION_Q)) != 4 || d->node.attrs[BERTH__ATTENTION_MERGED].i != 0)
-    y = berth__grad_transpose(d, y, order);
-  y = berth__grad_reshape_like(d, y, berth__grad_out(d));
-  if (berth__grad_ok(d)) berth__grad_through(d, first, &y);
+  const bool is_narrow = berth__grad_type(d, berth__grad_in(d, BERTH__ATTENTION_K)) != h.type;
+  if (is_narrow || berth__grad_wants(d, BERTH__ATTENTION_BIAS) || berth__grad_wants(d, BERTH__ATTENTION_SINKS)) {
+    grad_attention_composed(d, &h);
+    return;
+  }
+  berth_value in[BERTH__ATTENTION_DY + 1], out[3];
+  for (uint32_t i = 0; i < BERTH__ATTENTION_DY; i++)
+    in[i] = berth__grad_has(d, i) ? berth__grad_in(d, i) : BERTH_VALUE_NONE;
+  in[BERTH__ATTENTION_DY] = berth__grad_dy(d);
+  berth__grad_ops(d, BERTH__OP_attention_grad, in, BERTH__ATTENTION_DY + 1, d->node.attrs, BERTH__ATTENTION_ATTRS, out,
+                  3);
+  for (uint32_t i = BERTH__ATTENTION_Q; i <= BERTH__ATTENTION_V; i++) berth__grad_give(d, i, out[i]);
+}
+
+/* What heads of q gave to the head of k or v that they share: [B, H, T, D] to [B, kv heads, T, D]. */
+static berth_value grad_sum_heads(berth__grad *d, berth_value a, const heads *h) {
+  const berth__shape shape = berth__grad_shape(d, a);
+  const int64_t axis = 2;
+  if (!berth__grad_ok(d) || h->heads == h->kv_heads) return a;
+  const berth__shape apart = {.rank = 5,
+                              .dim = {shape.dim[0], h->kv_heads, h->heads / h->kv_heads, shape.dim[2], shape.dim[3]}};
+  return berth__grad_reduce(d, BERTH__OP_reduce_sum, berth__grad_reshape(d, a, &apart), &axis, 1, false);
+}
+
+/* What ops/family_attention_grad.c computes, in products. */
+void berth__grad_of_attention_grad(berth__grad *d) {
+  const size_t first = d->graph->n_nodes;
+  const bool is_packed = grad_is_packed(d);
+  heads h;
+  berth_value q, k, v, out[3];
+  if (!grad_read_heads(d, &h)) return;
+  grad_split_operands(d, &h, &q, &k, &v);
+  const berth_value dy = grad_split_heads(d, berth__grad_in(d, BERTH__ATTENTION_DY), &h, h.heads);
+  const berth_value p = grad_attend(d, &h, q, k);
+  const berth_value dp = berth__grad_2(d, BERTH__OP_matmul, dy, berth__grad_swap_last(d, v));
+  const berth_value sum = berth__grad_sum_last(d, berth__grad_mul(d, p, dp));
+  berth_value ds = berth__grad_mul(d, p, berth__grad_sub(d, dp, sum));
+  if (d->node.attrs[BERTH__ATTENTION_CAP].f != 0) {
+    const berth_value t = grad_capped(d, grad_products(d, q, k));
+    ds = berth__grad_mul(d, ds, berth__grad_num_first(d, BERTH__OP_sub, 1, berth__grad_mul(d, t, t)));
+  }
+  ds = berth__grad_scale(d, ds, grad_score_scale(d, q));
+  out[0] = berth__grad_2(d, BERTH__OP_matmul, ds, k);
+  out[1] = grad_sum_heads(d, berth__grad_2(d, BERTH__OP_matmul, berth__grad_swap_last(d, ds), q), &h);
+  out[2] = grad_sum_heads(d, berth__grad_2(d, BERTH__OP_matmul, berth__grad_swap_last(d, p), dy), &h);
+  for (uint32_t i = 0; i < 3 && berth__grad_ok(d); i++) out[i] = grad_merge_heads(d, out[i], d->node.out[i], is_packed);
+  if (berth__grad_ok(d)) berth__grad_through(d, first, out);
 }
 
 /* Turned back by the same angle. */

@@ -9,8 +9,17 @@ static berth_value grad_scatter_nd(berth__grad *d, berth_value x, berth_value in
   return berth__grad_op(d, BERTH__OP_scatter_nd, in, 3, &attr, 1);
 }
 
+/* The gradient of a value so far, where more can be added in it; a loop's body adds to what is its own. */
+static berth_value grad_so_far(const berth__grad *d, berth_value value) {
+  if (!berth__grad_ok(d) || value >= d->n || d->of[value] == BERTH_VALUE_NONE) return BERTH_VALUE_NONE;
+  for (size_t n = 0; n < d->graph->n_nodes; n++)
+    if (d->graph->nodes[n].op->family->is_loop) return BERTH_VALUE_NONE;
+  return d->of[value];
+}
+
 /* gather along an axis, and embedding, which is gather along the first: with that axis in front, the rows that the
- * indices name get what the slices got. */
+ * indices name get what the slices got. They are added to the gradient that there is: a table that the last product of
+ * a language model shares has one, and a second of its size need not be made. */
 void berth__grad_of_gather(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__GATHER_X), indices = berth__grad_in(d, BERTH__GATHER_INDICES);
   const uint32_t rank = berth__grad_rank(d, x), n = berth__grad_rank(d, indices);
@@ -18,7 +27,14 @@ void berth__grad_of_gather(berth__grad *d) {
   const uint32_t axis = has_axis ? berth__grad_axis(d, d->node.attrs[BERTH__GATHER_AXIS].i, rank) : 0;
   const int64_t last = -1;
   int64_t front[BERTH_MAX_RANK] = {0};
-  berth_value dy = berth__grad_dy(d), zeros = berth__grad_zeros_like(d, x);
+  berth_value dy = berth__grad_dy(d);
+  const berth_value so_far = axis == 0 && berth__grad_wants(d, BERTH__GATHER_X) ? grad_so_far(d, x) : BERTH_VALUE_NONE;
+  if (so_far != BERTH_VALUE_NONE) {
+    const berth_value all = grad_scatter_nd(d, so_far, berth__grad_unsqueeze(d, indices, &last, 1), dy, "add");
+    if (berth__grad_ok(d)) d->of[x] = all;
+    return;
+  }
+  berth_value zeros = berth__grad_zeros_like(d, x);
   if (axis != 0 && berth__grad_ok(d)) { /* the axes of the indices come first */
     for (uint32_t i = 0; i < rank - 1 + n; i++) front[i] = i < n ? axis + i : i < n + axis ? i - n : i;
     dy = berth__grad_transpose(d, dy, front);

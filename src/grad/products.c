@@ -16,7 +16,13 @@ static berth_value grad_as_rows(berth__grad *d, berth_value a) {
   return berth__grad_op(d, BERTH__OP_reshape, &a, 1, &attr, 1);
 }
 
-/* A weight that all rows share takes one product over all of them, and not one for each entry of the batch. */
+static bool grad_is_turned(const berth__grad *d, berth_value a) {
+  const berth__value *value = &d->graph->values[a];
+  return value->kind == BERTH_VALUE_NODE && d->graph->nodes[value->node].op->code == BERTH__OP_transpose;
+}
+
+/* A weight that all rows share takes one product over all of them, and not one for each entry of the batch. That of a
+ * weight which was turned around is made turned around: what it was turned from then has its gradient as it lies. */
 static berth_value grad_matmul_b(berth__grad *d, berth_value a, berth_value b, berth_value dy) {
   const berth__shape of_a = berth__grad_shape(d, a), of_dy = berth__grad_shape(d, dy);
   int64_t count;
@@ -25,6 +31,8 @@ static berth_value grad_matmul_b(berth__grad *d, berth_value a, berth_value b, b
     a = grad_as_rows(d, a);
     dy = grad_as_rows(d, dy);
   }
+  if (berth__grad_ok(d) && grad_is_turned(d, b))
+    return berth__grad_swap_last(d, berth__grad_2(d, BERTH__OP_matmul, berth__grad_swap_last(d, dy), a));
   return berth__grad_2(d, BERTH__OP_matmul, berth__grad_swap_last(d, a), dy);
 }
 

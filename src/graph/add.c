@@ -21,8 +21,8 @@ static berth_status graph_add_check_operands(const berth_graph *graph, const ber
                                              size_t n_in, berth_error *err) {
   for (size_t i = 0; i < n_in; i++) {
     if (in[i] == BERTH_VALUE_NONE) {
-      const bool may_lack = op->max_in != BERTH__ANY || (i < 32 && (op->family->may_lack >> i & 1u));
-      if (i < op->min_in || !may_lack)
+      const bool is_named = i < 32 && (op->family->may_lack >> i & 1u);
+      if (!is_named && (i < op->min_in || op->max_in == BERTH__ANY))
         return berth__fail(err, BERTH_INVALID, "operand %zu is left out but is not optional", i);
     } else if (in[i] >= graph->n_values) {
       return berth__fail(err, BERTH_INVALID, "operand %zu is value %u, which the graph does not have", i, in[i]);

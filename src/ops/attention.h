@@ -19,9 +19,28 @@ typedef struct berth__attention {
   const berth_tensor *sinks; /* one score per head that counts in the sum of the weights alone; NULL: none */
 } berth__attention;
 
+extern const berth_attr berth__attention_attrs[BERTH__ATTENTION_ATTRS];
 void berth__attention_of(const berth_op_call *call, berth__attention *out);
 /* Lengths are those of this run: each must be 0 to k.length, or any from 0 on for a ring. */
 berth_status berth__attention_check(const berth__attention *a, berth_error *err);
+
+/* Room of the reference kernels: a query, a weight for each key, a row of keys or values. */
+typedef struct berth__attention_room {
+  double *query, *weight, *one_row;
+} berth__attention_room;
+/* Loads a query and makes the scores of the keys [first, last), -infinity where the mask hides one; gives the largest,
+ * or a NaN where there is one. */
+double berth__attention_scores(const berth__attention *a, const berth__attention_room *room, int64_t batch,
+                               int64_t head, int64_t row, int64_t first, int64_t last);
+/* Products of two rows, summed four beside each other, always in the same way. */
+double berth__attention_dot(const double *a, const double *b, int64_t n);
+
+/* attention_grad: what is beside attention's operands. a.out is the gradient of q. */
+typedef struct berth__attention_grad {
+  berth__attention a;
+  berth__heads dy, dk, dv;
+} berth__attention_grad;
+void berth__attention_grad_of(const berth_op_call *call, berth__attention_grad *out);
 
 /* The keys of a batch entry that there are in this run. */
 static inline int64_t berth__attention_keys(const berth__attention *a, int64_t batch) {

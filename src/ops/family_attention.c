@@ -21,7 +21,7 @@
 #include "ops/operand.h"
 #include "ops/registry.h"
 
-static const berth_attr attrs[] = {
+const berth_attr berth__attention_attrs[BERTH__ATTENTION_ATTRS] = {
     [BERTH__ATTENTION_HEADS] = {.name = "heads", .kind = BERTH_ATTR_INT},
     [BERTH__ATTENTION_KV_HEADS] = {.name = "kv_heads", .kind = BERTH_ATTR_INT}, /* 0: as `heads` */
     [BERTH__ATTENTION_SCALE] = {.name = "scale", .kind = BERTH_ATTR_FLOAT},     /* 0: 1 / sqrt(D) */
@@ -203,15 +203,16 @@ berth_status berth__attention_check(const berth__attention *a, berth_error *err)
 
 typedef struct job {
   berth__attention a;
-  double *query, *weight, *sum, *one_row; /* in scratch */
+  berth__attention_room room;
+  double *sum;
 } job;
 
 static void attention_describe(const berth_op_call *call, job *j) {
   berth__attention_of(call, &j->a);
-  j->query = call->scratch;
-  j->weight = j->query + j->a.q.size;
-  j->sum = j->weight + j->a.k.length;
-  j->one_row = j->sum + j->a.v.size;
+  j->room.query = call->scratch;
+  j->room.weight = j->room.query + j->a.q.size;
+  j->sum = j->room.weight + j->a.k.length;
+  j->room.one_row = j->sum + j->a.v.size;
 }
 
 /* Items are queries of a head of a batch. */
@@ -228,8 +229,7 @@ static uint64_t attention_scratch(const berth_op_call *call) {
   return (uint64_t)(a.q.size + a.k.length + a.v.size + widest) * sizeof(double);
 }
 
-/* Four sums beside each other, always in the same way. */
-static double attention_dot(const double *a, const double *b, int64_t n) {
+double berth__attention_dot(const double *a, const double *b, int64_t n) {
   double sum[4] = {0, 0, 0, 0};
   int64_t i = 0;
   for (; i + 4 <= n; i += 4)
@@ -260,22 +260,22 @@ static int64_t attention_beside_at(const int64_t *stride, int64_t batch, int64_t
   return batch * stride[0] + head * stride[1] + row * stride[2];
 }
 
-/* The scores of the keys [first, last); returns the largest, or a NaN where there is one. */
-static double attention_score(const job *j, int64_t batch, int64_t head, int64_t row, int64_t first, int64_t last) {
-  const berth__attention *a = &j->a;
+double berth__attention_scores(const berth__attention *a, const berth__attention_room *room, int64_t batch,
+                               int64_t head, int64_t row, int64_t first, int64_t last) {
   const int64_t kv_head = berth__attention_kv_head(a, head);
   const int64_t mask = attention_beside_at(a->mask_stride, batch, head, row),
                 bias = attention_beside_at(a->bias_stride, batch, head, row);
   double largest = -(double)INFINITY;
   berth__line_load(&a->call->in[BERTH__ATTENTION_Q], berth__heads_at(&a->q, batch, head, row), a->q.stride, a->q.size,
-                   j->query);
+                   room->query);
   for (int64_t key = first; key < last; key++) {
-    double *weight = &j->weight[berth__attention_place(a, key)];
+    double *weight = &room->weight[berth__attention_place(a, key)];
     const int64_t at = berth__attention_place(a, key);
     *weight = -(double)INFINITY;
     if (a->mask && !berth__load_i64(a->mask, mask + key * a->mask_stride[3])) continue;
-    attention_load_row(&a->call->in[BERTH__ATTENTION_K], &a->k, berth__heads_at(&a->k, batch, kv_head, at), j->one_row);
-    double s = attention_dot(j->query, j->one_row, a->q.size) * a->scale;
+    attention_load_row(&a->call->in[BERTH__ATTENTION_K], &a->k, berth__heads_at(&a->k, batch, kv_head, at),
+                       room->one_row);
+    double s = berth__attention_dot(room->query, room->one_row, a->q.size) * a->scale;
     if (a->cap != 0) s = a->cap * tanh(s / a->cap);
     if (a->bias) s += berth__load_f64(a->bias, bias + key * a->bias_stride[3]);
     if (s > largest || isnan(s)) largest = s;
@@ -291,7 +291,7 @@ static void attention_attend(const job *j, int64_t item) {
   const int64_t kv_head = berth__attention_kv_head(a, head);
   int64_t first, last;
   berth__attention_range(a, berth__attention_keys(a, batch), row, &first, &last);
-  double largest = attention_score(j, batch, head, row, first, last), total = 0;
+  double largest = berth__attention_scores(a, &j->room, batch, head, row, first, last), total = 0;
   if (a->sinks != NULL && largest != -(double)INFINITY) {
     const double sink = berth__load_f64(a->sinks, head * a->sinks->stride[0]);
     if (sink > largest || isnan(sink)) largest = sink;
@@ -300,11 +300,12 @@ static void attention_attend(const job *j, int64_t item) {
   for (int64_t i = 0; i < a->v.size; i++) j->sum[i] = 0;
   for (int64_t key = first; key < last && largest != -(double)INFINITY; key++) {
     const int64_t at = berth__attention_place(a, key);
-    const double weight = exp(j->weight[at] - largest);
+    const double weight = exp(j->room.weight[at] - largest);
     if (weight == 0) continue; /* what may not be seen does not count, even where it is not a number */
     total += weight;
-    attention_load_row(&a->call->in[BERTH__ATTENTION_V], &a->v, berth__heads_at(&a->v, batch, kv_head, at), j->one_row);
-    for (int64_t i = 0; i < a->v.size; i++) j->sum[i] += weight * j->one_row[i];
+    attention_load_row(&a->call->in[BERTH__ATTENTION_V], &a->v, berth__heads_at(&a->v, batch, kv_head, at),
+                       j->room.one_row);
+    for (int64_t i = 0; i < a->v.size; i++) j->sum[i] += weight * j->room.one_row[i];
   }
   for (int64_t i = 0; i < a->v.size && total != 0; i++) j->sum[i] /= total;
   berth__line_store(&a->call->out[0], berth__heads_at(&a->out, batch, head, row), a->v.size, j->sum);
@@ -319,8 +320,8 @@ static berth_status attention_kernel(const berth_op_call *call, berth_error *err
 }
 
 const berth__family berth__family_attention = {
-    .attrs = attrs,
-    .n_attrs = sizeof attrs / sizeof *attrs,
+    .attrs = berth__attention_attrs,
+    .n_attrs = BERTH__ATTENTION_ATTRS,
     .infer = attention_infer,
     .items = attention_items,
     .scratch = attention_scratch,

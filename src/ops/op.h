@@ -75,7 +75,7 @@ typedef struct berth__family {
   uint8_t over_attr;
   /* Whether that may be set for operand 0 and a result of these shapes, which are fixed. */
   bool (*may_lie_over)(const berth_attr *attrs, const berth__shape *x, const berth__shape *out);
-  uint32_t may_lack;     /* bit k: operand k may be left out, in an op that takes any number */
+  uint32_t may_lack;     /* bit k: operand k may be left out, though others come after it or any number do */
   uint32_t unit_last;    /* bit k: of strided operands k, those alone whose last axis has stride 1 */
   uint32_t takes_blocks; /* bit k: operand k may have a block type; other ops never see one */
   bool takes_unaligned;  /* its kernels read operands at any address: weights as they lie in a file */

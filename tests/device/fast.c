@@ -207,11 +207,12 @@ static void check_in_place(state *s, const berth__cpu_kernel *kernel, const char
         berth_type_size(in->type) != berth_type_size(s->out[0].type))
       continue;
     void *saved = take(s->in_size[k]);
-    berth_tensor over = s->out[0];
-    over.data = in->data;
+    berth_tensor over[FAST_MAX];
+    memcpy(over, s->out, sizeof over); /* the other results lie where they did */
+    over[0].data = in->data;
     memcpy(saved, in->data, s->in_size[k]);
-    run_in_three(s, kernel, call_of(s, &over));
-    if (memcmp(over.data, s->out[0].data, s->out_size[0]) != 0)
+    run_in_three(s, kernel, call_of(s, over));
+    if (memcmp(over[0].data, s->out[0].data, s->out_size[0]) != 0)
       fail_msg("%s (%s): another result in place of operand %u", s->c->op, isa, k);
     memcpy(in->data, saved, s->in_size[k]);
     free(saved);

@@ -110,6 +110,28 @@ const grad_case grad_cases[] = {
      "input %q : f64[2, 2, 2, 3] input %k : f64[2, 1, 5, 3] input %v : f64[2, 1, 5, 3]\n"
      "const %n : i64[2] = [3, 4] %y = attention(%q, %k, %v, _, _, %n) {mode = \"causal\", merged = 1}",
      0, 0, 0},
+    {"attention", /* the bias has no gradient: an op of its own does it */
+     "input %q : f64[4, 4] input %k : f64[6, 2] input %v : f64[6, 2] const %b : f64[2, 1, 6] = [0.1, -0.2, 0.3,\n"
+     "-0.4, 0.5, -0.6, 0.6, 0.5, -0.4, 0.3, -0.2, 0.1] const %s : f64[2] = [0.5, -1]\n"
+     "%y = attention(%q, %k, %v, _, %b, _, %s) {heads = 2, kv_heads = 1, cap = 1.5,\n"
+     "mode = \"sliding_window\", window = 3}",
+     0, 0, 0},
+    {"attention_grad",
+     "input %q : f64[1, 3, 8] input %k : f64[1, 3, 4] input %v : f64[1, 3, 6] input %d : f64[1, 3, 12]\n"
+     "%y, %z, %u = attention_grad(%q, %k, %v, _, _, _, _, %d) {heads = 4, kv_heads = 2, mode = \"causal\",\n"
+     "scale = 0.7}",
+     0, 0, 1},
+    {"attention_grad",
+     "input %q : f64[2, 2, 3, 2] input %k : f64[2, 2, 4, 2] input %v : f64[2, 2, 4, 2] input %d : f64[2, 3, 4]\n"
+     "input %s : f64[2] const %m : bool[3, 4] = [1, 1, 1, 0, 0, 0, 0, 0, 1, 0, 1, 1]\n"
+     "%y, %u, %z = attention_grad(%q, %k, %v, %m, _, _, %s, %d) {cap = 1.5, merged = 1}",
+     0, 0, 1},
+    {"cross_entropy", "input %x : f64[2, 3, 5] const %l : i64[2, 3] = [0, 4, -100, 2, 2, 1] %y = cross_entropy(%x, %l)",
+     -3, 3, 0},
+    {"cross_entropy_grad",
+     "input %x : f64[4, 3] const %l : i32[4] = [2, 0, 1, 1] input %d : f64[4]\n"
+     "%y = cross_entropy_grad(%x, %l, %d) {ignore_index = 1}",
+     -2, 2, 0},
     {"rope", "input %x : f64[2, 2, 3, 4] const %p : i64[3] = [0, 3, 7] %y = rope(%x, %p)", 0, 0, 0},
     {"rope",
      "input %x : f64[3, 12] const %p : i64[3] = [0, 3, 7]\n"

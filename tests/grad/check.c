@@ -99,20 +99,23 @@ static void build(checked *k) {
   OK(berth_graph_verify(k->graph, &err));
 }
 
+static void draw_inputs(checked *k) {
+  const double low = k->c->low != 0 || k->c->high != 0 ? k->c->low : -1;
+  const double high = k->c->low != 0 || k->c->high != 0 ? k->c->high : 1;
+  for (uint32_t i = 0; i < k->n_inputs; i++)
+    for (size_t e = 0; e < k->count[i]; e++) k->x[i][e] = between(&k->seed, low, high);
+}
+
 static void start(checked *k) {
   berth_error err;
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
-  const double low = k->c->low != 0 || k->c->high != 0 ? k->c->low : -1;
-  const double high = k->c->low != 0 || k->c->high != 0 ? k->c->high : 1;
   plan.flags = BERTH_PLAN_REFERENCE;
   plan.effort = 1;
   plan.n_threads = 1;
   desc.plan = &plan;
   desc.flags = BERTH_SESSION_REFERENCE;
   OK(berth_session_create(k->graph, &desc, &k->session, &err));
-  for (uint32_t i = 0; i < k->n_inputs; i++)
-    for (size_t e = 0; e < k->count[i]; e++) k->x[i][e] = between(&k->seed, low, high);
 }
 
 static void run(checked *k) {
@@ -170,19 +173,81 @@ static void check_input(checked *k, uint32_t input) {
   if (!k->c->once) compare(k, input, "second", second, want_second);
 }
 
-int grad_check_case(const grad_case *c) {
+static checked *begin(const grad_case *c) {
   checked *k = calloc(1, sizeof *k);
   assert_non_null(k);
   k->c = c;
   k->seed = 20;
   k->ctx = test_context_counting(&k->alloc);
   build(k);
-  start(k);
-  for (uint32_t i = 0; i < k->n_inputs; i++) check_input(k, i);
+  draw_inputs(k);
+  return k;
+}
+
+static int end(checked *k) {
   berth_session_destroy(k->session);
   berth_graph_destroy(k->graph);
   test_context_done(k->ctx, &k->alloc);
   const int n_wrong = k->n_wrong;
   free(k);
   return n_wrong;
+}
+
+int grad_check_case(const grad_case *c) {
+  checked *k = begin(c);
+  start(k);
+  for (uint32_t i = 0; i < k->n_inputs; i++) check_input(k, i);
+  return end(k);
+}
+
+/* ---- On a device ---- */
+
+#define ROUNDED 1e-4 /* a device computes f64 in f32 */
+
+static void read_all(checked *k, double (*first)[MOST_ELEMENTS], double (*second)[MOST_ELEMENTS]) {
+  char name[32];
+  berth_error err;
+  for (uint32_t i = 0; i < k->n_inputs; i++) {
+    snprintf(name, sizeof name, "d%u", i);
+    OK(berth_session_read(k->session, name, first[i], k->count[i] * sizeof(double), &err));
+    snprintf(name, sizeof name, "dd%u", i);
+    if (k->second[i] != BERTH_VALUE_NONE)
+      OK(berth_session_read(k->session, name, second[i], k->count[i] * sizeof(double), &err));
+  }
+}
+
+static void compare_device(checked *k, const char *device, const char *which, uint32_t input, const double *got,
+                           const double *want) {
+  double most = 0.1;
+  for (size_t e = 0; e < k->count[input]; e++) most = fmax(most, fabs(want[e]));
+  for (size_t e = 0; e < k->count[input]; e++) {
+    if (fabs(got[e] - want[e]) <= ROUNDED * most) continue;
+    print_error("%s on %s: { %s }: the %s derivative by input %u, element %zu, is %.9g and should be %.9g\n", k->c->op,
+                device, k->c->text, which, input, e, got[e], want[e]);
+    k->n_wrong++;
+    return;
+  }
+}
+
+int grad_check_case_on(const grad_case *c, const char *device, berth_error *why) {
+  static double first[2][MOST_INPUTS][MOST_ELEMENTS], second[2][MOST_INPUTS][MOST_ELEMENTS];
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  checked *k = begin(c);
+  start(k);
+  run(k);
+  read_all(k, first[0], second[0]);
+  berth_session_destroy(k->session);
+  k->session = NULL;
+  desc.device = device;
+  if (berth_session_create(k->graph, &desc, &k->session, why) != BERTH_OK) {
+    end(k);
+    return -1;
+  }
+  run(k);
+  read_all(k, first[1], second[1]);
+  for (uint32_t i = 0; i < k->n_inputs; i++) {
+    compare_device(k, device, "first", i, first[1][i], first[0][i]);
+    if (k->second[i] != BERTH_VALUE_NONE) compare_device(k, device, "second", i, second[1][i], second[0][i]);
+  }
+  return end(k);
 }

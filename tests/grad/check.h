@@ -21,4 +21,8 @@ extern const grad_case grad_cases[];
  * which is said. */
 int grad_check_case(const grad_case *c);
 
+/* Whether a device gives those that the reference kernels give: how many inputs have others; -1 where it does not take
+ * the graph, with the reason. */
+int grad_check_case_on(const grad_case *c, const char *device, berth_error *why);
+
 #endif

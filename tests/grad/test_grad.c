@@ -272,6 +272,78 @@ static void zeros_that_gradients_are_added_to_are_no_weights(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+/* A table that embeddings and the last product share: what the embeddings give is added in the product's gradient. */
+static void a_shared_table_has_one_gradient_of_its_size(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_graph *graph = parse(ctx,
+                             "graph \"g\" { input %i : i64[5] input %l : i64[5] param %table : f32[4000, 16]\n"
+                             "%e = embedding(%table, %i) %t = transpose(%table) {perm = [1, 0]}\n"
+                             "%logits = matmul(%e, %t) %c = cross_entropy(%logits, %l)\n"
+                             "%y = reduce_mean(%c) {keepdims = 0} output \"y\" = %y }");
+  const uint64_t table = 4000 * 16 * 4, logits = 5 * 4000 * 4;
+  berth_train_desc how = BERTH_TRAIN_DESC_INIT;
+  berth_error err;
+  (void)state;
+  how.optimizer = BERTH_OPTIMIZER_SGD;
+  how.momentum = 0;
+  OK(berth_graph_train(graph, berth_graph_find(graph, "y"), &how, &err));
+  berth_session *session = session_of(graph, NULL, 0);
+  const berth_plan_info info = test_plan_info(berth_session_plan(session));
+  assert_true(info.activations_size < table + 2 * logits);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
+/* 2 x 4 heads of 256 queries and keys: their scores would take 2 MiB. */
+static void no_scores_of_attention_are_in_memory(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_graph *graph =
+      parse(ctx,
+            "graph \"g\" { input %x : f32[2, 256, 32] param %w : f32[32, 96] %p = matmul(%x, %w)\n"
+            "%q, %k, %v = split(%p) {axis = 2} %a = attention(%q, %k, %v) {heads = 4, mode = \"causal\"}\n"
+            "%s = mul(%a, %a) %y = reduce_mean(%s) {keepdims = 0} output \"y\" = %y }");
+  berth_error err;
+  (void)state;
+  OK(berth_graph_train(graph, berth_graph_find(graph, "y"), NULL, &err));
+  berth_session *session = session_of(graph, NULL, 0);
+  const berth_plan_info info = test_plan_info(berth_session_plan(session));
+  assert_true(info.activations_size + info.scratch_size < 2 * 4 * 256 * 256 * 4);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
+static void a_label_that_is_no_class_is_named(void **state) {
+  berth_context *ctx = test_context();
+  berth_graph *graph = parse(ctx,
+                             "graph \"g\" { input %x : f32[2, 4] input %l : i64[2] input %d : f32[2]\n"
+                             "%y = cross_entropy(%x, %l) %g = cross_entropy_grad(%x, %l, %d)\n"
+                             "output \"y\" = %y output \"g\" = %g }");
+  const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const int64_t wrong[2][2] = {{1, 4}, {-1, 2}}, right[2] = {-100, 3};
+  static const char *const said[] = {"label 4 of row 1 is none of 4 classes", "label -1 of row 0"};
+  berth_error err;
+  float y[2];
+  (void)state;
+  berth_session *session = session_of(graph, NULL, 0);
+  OK(berth_session_write(session, "x", x, sizeof x, &err));
+  OK(berth_session_write(session, "d", x, 2 * sizeof *x, &err));
+  for (int i = 0; i < 2; i++) {
+    OK(berth_session_write(session, "l", wrong[i], sizeof wrong[i], &err));
+    test_expect_error(berth_session_run(session, &err), BERTH_INVALID, &err, said[i]);
+  }
+  OK(berth_session_write(session, "l", right, sizeof right, &err));
+  OK(berth_session_run(session, &err));
+  OK(berth_session_read(session, "y", y, sizeof y, &err));
+  assert_true(y[0] == 0 && y[1] > 0.4401f && y[1] < 0.4403f);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 static void params_that_are_not_named_stay_as_they_are(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
@@ -305,6 +377,9 @@ int main(void) {
       cmocka_unit_test(a_small_net_learns_exclusive_or),
       cmocka_unit_test(updates_lie_over_their_states),
       cmocka_unit_test(zeros_that_gradients_are_added_to_are_no_weights),
+      cmocka_unit_test(a_shared_table_has_one_gradient_of_its_size),
+      cmocka_unit_test(no_scores_of_attention_are_in_memory),
+      cmocka_unit_test(a_label_that_is_no_class_is_named),
       cmocka_unit_test(params_that_are_not_named_stay_as_they_are),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ static void check_value(fixture *f, berth_value value, const char *spec) {
 
 typedef struct op_case {
   const char *op;
-  const char *in[6]; /* "": left out */
+  const char *in[8]; /* "": left out */
   const char *out[4];
   berth_attr attrs[3];
 } op_case;
@@ -173,6 +173,10 @@ static const op_case op_cases[] = {
      {"f32 n, 2, s, 8", "f32 n, 2, t, 8", "f32 n, 2, t, 8", "", "f32 s, t"},
      {"f32 n, 2, s, 8"},
      {STRING("mode", "causal")}},
+    {"attention_grad",
+     {"f32 n, 2, s, 8", "f32 n, 2, t, 8", "f32 n, 2, t, 8", "", "f32 s, t", "", "", "f32 n, 2, s, 8"},
+     {"f32 n, 2, s, 8", "f32 n, 2, t, 8", "f32 n, 2, t, 8"},
+     {STRING("mode", "causal")}},
     {"expert_matmul", {"f32 n, 8", "f32 4, 6, 8", "i64 n, 2"}, {"f32 n, 2, 6"}, {{0}}},
     {"rope", {"f32 n, 2, s, 8", "i64 s"}, {"f32 n, 2, s, 8"}, {{0}}},
     {"max_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 4, 4"}, {INTS("kernel", 2, 2), INTS("strides", 2, 2)}},
@@ -230,6 +234,8 @@ static const op_case op_cases[] = {
     {"bitcast", {"f32 n, 5"}, {"i32 n, 5"}, {STRING("to", "i32")}},
     UNARY("softmax"),
     UNARY("log_softmax"),
+    {"cross_entropy", {"f32 n, 5", "i64 n"}, {"f32 n"}, {{0}}},
+    {"cross_entropy_grad", {"f32 n, 5", "i64 n", "f32 n"}, {"f32 n, 5"}, {INT("ignore_index", 0)}},
     {"layer_norm", {"f32 n, 3", "", "f32 3"}, {"f32 n, 3"}, {{0}}},
     {"rms_norm", {"f32 n, 3", "f32 3"}, {"f32 n, 3"}, {{0}}},
     {"group_norm", {"f32 n, 4, 5"}, {"f32 n, 4, 5"}, {INT("groups", 2)}},
@@ -292,8 +298,8 @@ static size_t count(const char *const *texts, size_t limit) {
 
 static void build_case(const op_case *c) {
   fixture f;
-  berth_value in[6], out[4] = {0};
-  size_t n_in = count(c->in, 6), n_out = count(c->out, 4), n_attrs = 0;
+  berth_value in[8], out[4] = {0};
+  size_t n_in = count(c->in, 8), n_out = count(c->out, 4), n_attrs = 0;
   start(&f);
   add_input(&f, "anchor", "f32 n"); /* a named dimension that attributes may use */
   for (size_t i = 0; i < n_in; i++) in[i] = c->in[i][0] != '\0' ? add_input(&f, NULL, c->in[i]) : BERTH_VALUE_NONE;

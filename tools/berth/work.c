@@ -112,6 +112,9 @@ static double attention(const subject *s) {
          5 * seen * operand_elements(s, 0) / tool_work_extent(s, 0, -1);
 }
 
+/* Five products where attention has two: scores again, and gradients of weights, values, queries and keys. */
+static double attention_grad(const subject *s) { return 2.5 * attention(s); }
+
 static double recurrent(const subject *s) {
   return 2 * tool_work_extent(s, 0, 0) * tool_work_extent(s, 0, 1) * (operand_elements(s, 1) + operand_elements(s, 2));
 }
@@ -140,6 +143,7 @@ static const row rows[] = {
     {"qdepthwise", depthwise, 0},
     {"conv_winograd", conv_winograd, 0},
     {"attention", attention, 0},
+    {"attention_grad", attention_grad, 0},
     {"lstm", recurrent, 0},
     {"gru", recurrent, 0},
     {"rnn", recurrent, 0},
@@ -150,6 +154,10 @@ static const row rows[] = {
     {"lp_pool", per_window, 2},
     {"softmax", per_result, 5},
     {"log_softmax", per_result, 5},
+    {"cross_entropy", per_operand, 4},
+    {"cross_entropy_grad", per_result, 6},
+    {"sgd", per_result, 4},
+    {"adamw", per_result, 14},
     {"layer_norm", per_result, 8},
     {"group_norm", per_result, 8},
     {"rms_norm", per_result, 4},

@@ -1,0 +1,11 @@
+/* A call of `cross_entropy` or `cross_entropy_grad` as its kernels see it. */
+#ifndef BERTH_OPS_CROSS_ENTROPY_H
+#define BERTH_OPS_CROSS_ENTROPY_H
+
+#include "ops/op.h"
+
+int64_t berth__cross_entropy_rows(const berth_op_call *call);
+/* The class of a row, -1 where it is to be ignored; fails where it is none. */
+berth_status berth__cross_entropy_label(const berth_op_call *call, int64_t row, int64_t *label, berth_error *err);
+
+#endif

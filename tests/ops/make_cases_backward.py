@@ -1,0 +1,177 @@
+#!/usr/bin/python3
+"""Writes the cases of ops that are gradients: attention_grad, cross_entropy and cross_entropy_grad. Gradients come from
+complex steps through the forward op as numpy has it, so that no formula of a derivative is in here. Run by hand; see
+caselib.py for what it needs (ONNX Runtime is not used here).
+
+    /usr/bin/python3 tests/ops/make_cases_backward.py
+"""
+import numpy as np
+
+from caselib import CaseFile, Tensor, quantise
+
+rng = np.random.default_rng(17)
+TOL = {"f32": (2e-6, 1e-5), "f64": (1e-13, 1e-12), "f16": (2e-3, 4e-3), "bf16": (2e-2, 3e-2)}
+
+
+def normal(kind, *shape):
+    return quantise(kind, rng.normal(size=shape))
+
+
+def gradient(fn, operands, which, dy):
+    """Of sum(dy * fn(operands)) by operand `which`, to the last digits of f64."""
+    x = operands[which]
+    out = np.zeros(x.shape)
+    for at in np.ndindex(*x.shape):
+        moved = [np.asarray(o, dtype=complex) for o in operands]
+        moved[which][at] += 1e-30j
+        out[at] = np.sum(dy * fn(*moved).imag) / 1e-30
+    return out
+
+
+def softmax(x, sink=None):
+    most = np.max(np.where(np.isfinite(x.real), x.real, -1e300), axis=-1, keepdims=True)
+    e = np.exp(x - most)
+    total = np.sum(e, axis=-1, keepdims=True)
+    if sink is not None:
+        total = total + np.exp(sink - most)
+    return e / np.where(total == 0, 1, total)
+
+
+def forward(mode="none", window=0, scale=0.0, cap=0.0, mask=None, bias=None, lengths=None, sinks=None):
+    """attention of q [B, H, S, D], k [B, G, T, D], v [B, G, T, E]."""
+    def attend(q, k, v):
+        heads, groups = q.shape[1], k.shape[1]
+        k, v = np.repeat(k, heads // groups, axis=1), np.repeat(v, heads // groups, axis=1)
+        s = np.einsum("bhsd,bhtd->bhst", q, k) * (scale if scale else q.shape[3]**-0.5)
+        if cap:
+            s = cap * np.tanh(s / cap)
+        if bias is not None:
+            s = s + bias
+        seen = np.ones(s.shape, bool) if mask is None else np.broadcast_to(mask, s.shape).copy()
+        for b in range(s.shape[0]):
+            there = s.shape[3] if lengths is None else int(lengths[b])
+            for i in range(s.shape[2]):
+                position = there - s.shape[2] + i
+                for t in range(s.shape[3]):
+                    late = mode != "none" and t > position
+                    early = mode == "sliding_window" and t <= position - window
+                    if t >= there or late or early:
+                        seen[b, :, i, t] = False
+        s = np.where(seen, s, -1e300)
+        p = softmax(s, None if sinks is None else np.reshape(sinks, (1, -1, 1, 1)))
+        return np.einsum("bhst,bhte->bhse", np.where(seen, p, 0), v)
+    return attend
+
+
+def pack(x):
+    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
+
+
+def add(f, name, kind, shape, attrs=None, mask=None, bias=None, lengths=None, sinks=None, layout="apart"):
+    attrs = dict(attrs or {})
+    b, heads, groups, s, t, d, e = shape
+    q, k, v, dy = (normal(kind, b, heads, s, d), normal(kind, b, groups, t, d), normal(kind, b, groups, t, e),
+                   normal(kind, b, heads, s, e))
+    fn = forward(attrs.get("mode", "none"), attrs.get("window", 0), attrs.get("scale", 0.0), attrs.get("cap", 0.0), mask,
+                 None if bias is None else bias.f64(), None if lengths is None else np.broadcast_to(lengths, (b,)),
+                 None if sinks is None else sinks.f64())
+    given = [q.f64(), k.f64(), v.f64()]
+    outs = [quantise(kind, gradient(fn, given, i, dy.f64())) for i in range(3)]
+    ins = [q, k, v, dy]
+    if layout != "apart":
+        def turn(x):
+            return Tensor(kind, pack(x.values) if layout == "packed" else pack(x.values)[0])
+        ins, outs = [turn(x) for x in ins], [turn(x) for x in outs]
+        attrs["heads"], attrs["kv_heads"] = heads, groups
+    if attrs.get("merged"):
+        ins[3] = Tensor(kind, pack(ins[3].values))
+    beside = [None if mask is None else Tensor("bool", mask), bias,
+              None if lengths is None else Tensor("i64", lengths), sinks]
+    f.add(name, "attention_grad", ins[:3] + beside + ins[3:], outs, attrs, tol=TOL[kind])
+
+
+def attention_grad():
+    f = CaseFile("attention_grad", "make_cases_backward.py")
+    for kind in ("f32", "f64", "f16", "bf16"):
+        add(f, "attention_grad_" + kind, kind, (2, 2, 2, 3, 5, 4, 3))
+    add(f, "attention_grad_causal", "f32", (1, 2, 2, 5, 5, 8, 8), {"mode": "causal"}, layout="packed")
+    add(f, "attention_grad_shared", "f32", (2, 4, 2, 3, 4, 3, 5), {"mode": "causal", "scale": 0.7}, layout="packed")
+    add(f, "attention_grad_flat", "f32", (1, 3, 1, 4, 4, 5, 5), {"mode": "sliding_window", "window": 2}, layout="flat")
+    add(f, "attention_grad_merged", "f32", (2, 2, 1, 3, 4, 4, 4), {"merged": 1})
+    add(f, "attention_grad_cap", "f32", (1, 2, 2, 3, 6, 4, 4), {"cap": 1.5})
+    mask = rng.random((1, 2, 4, 6)) < 0.6
+    mask[0, 1, 2] = False
+    add(f, "attention_grad_mask", "f32", (2, 2, 2, 4, 6, 4, 4), mask=mask)
+    add(f, "attention_grad_bias", "f32", (1, 2, 2, 3, 6, 4, 4), {"mode": "causal", "cap": 2.0},
+        bias=normal("f32", 2, 1, 6), sinks=normal("f32", 2))
+    add(f, "attention_grad_length", "f32", (2, 2, 1, 2, 7, 4, 4), {"mode": "causal"}, lengths=np.array([3, 6]))
+    add(f, "attention_grad_length_none", "f32", (1, 1, 1, 2, 3, 2, 2), lengths=np.array(0))
+    add(f, "attention_grad_long", "f32", (1, 1, 1, 19, 37, 18, 17), {"mode": "causal"})
+    q, none = normal("f32", 1, 2, 3, 4), normal("f32", 1, 2, 0, 4)
+    f.add("attention_grad_no_keys", "attention_grad", [q, none, none, None, None, None, None, q],
+          [quantise("f32", np.zeros((1, 2, 3, 4))), none, none])
+    f.add("attention_grad_no_queries", "attention_grad", [none, q, q, None, None, None, None, none],
+          [none, quantise("f32", np.zeros((1, 2, 3, 4))), quantise("f32", np.zeros((1, 2, 3, 4)))])
+    f.error("attention_grad_shape", "attention_grad",
+            [q, q, q, None, None, None, None, normal("f32", 1, 2, 3, 5)], "extents 4 and 5 differ")
+    f.error("attention_grad_type", "attention_grad",
+            [q, q, q, None, None, None, None, normal("f64", 1, 2, 3, 4)], "has type f64")
+    f.error("attention_grad_ring", "attention_grad",
+            [q, q, q, None, None, Tensor("i64", 3), None, q], "`ring` is not supported", {"ring": 1})
+    f.write()
+
+
+def losses(labels, ignored=-100):
+    def fn(x):
+        rows, flat = x.reshape(-1, x.shape[-1]), labels.reshape(-1)
+        out = [0 if y == ignored else -np.log(softmax(row)[y]) for row, y in zip(rows, flat)]
+        return np.array(out, dtype=complex).reshape(labels.shape)
+    return fn
+
+
+def cross_entropy():
+    f = CaseFile("cross_entropy", "make_cases_backward.py")
+    g = CaseFile("cross_entropy_grad", "make_cases_backward.py")
+    for name, kind, shape, labels_kind, attrs in (
+            ("f32", "f32", (3, 5), "i64", None), ("f64", "f64", (2, 3, 7), "i32", None),
+            ("f16", "f16", (4, 6), "i64", None), ("bf16", "bf16", (4, 6), "u8", None),
+            ("one_row", "f32", (9,), "i64", None), ("long", "f32", (1, 2100), "i64", None),
+            ("ignored", "f32", (6, 5), "i64", None), ("ignored_2", "f32", (6, 5), "i32", {"ignore_index": 2}),
+            ("one_class", "f32", (3, 1), "i64", None)):
+        x = quantise(kind, rng.normal(size=shape) * 3)
+        labels = rng.integers(0, shape[-1], size=shape[:-1])
+        ignored = (attrs or {}).get("ignore_index", -100)
+        if name == "ignored":
+            labels[[1, 4]] = -100
+        if name == "ignored_2":
+            labels[3] = 2
+        fn, y = losses(labels, ignored), Tensor(labels_kind, labels)
+        f.add("cross_entropy_" + name, "cross_entropy", [x, y], [quantise(kind, fn(x.f64()).real)], attrs,
+              tol=TOL[kind])
+        dy = normal(kind, *shape[:-1])
+        if x.values.size < 500:
+            made = gradient(fn, [x.f64()], 0, dy.f64())
+        else:  # the derivative of one row is that row's alone: one step a column, for all rows
+            made = np.zeros(shape)
+            for column in range(shape[-1]):
+                moved = x.f64().astype(complex)
+                moved[:, column] += 1e-30j
+                made[:, column] = dy.f64() * fn(moved).imag / 1e-30
+        g.add("cross_entropy_grad_" + name, "cross_entropy_grad", [x, y, dy], [quantise(kind, made)], attrs,
+              tol=TOL[kind])
+    big = quantise("f32", np.array([[1000.0, 0.0, -1000.0], [-3e38, 3e38, 0.0]]))
+    f.add("cross_entropy_far", "cross_entropy", [big, Tensor("i64", [0, 1])], [quantise("f32", [0.0, 0.0])])
+    g.add("cross_entropy_grad_far", "cross_entropy_grad", [big, Tensor("i64", [0, 1]), quantise("f32", [1.0, 2.0])],
+          [quantise("f32", np.zeros((2, 3)))])
+    x, y = normal("f32", 2, 4), Tensor("i64", [1, 3])
+    f.error("cross_entropy_labels", "cross_entropy", [x, Tensor("i64", [1, 3, 0])], "extents 2 and 3 differ")
+    f.error("cross_entropy_rank", "cross_entropy", [x, Tensor("i64", [[1], [3]])], "expected rank 1")
+    f.error("cross_entropy_type", "cross_entropy", [x, normal("f32", 2)], "labels are integers")
+    g.error("cross_entropy_grad_dy", "cross_entropy_grad", [x, y, normal("f64", 2)], "has type f64")
+    f.write()
+    g.write()
+
+
+if __name__ == "__main__":
+    attention_grad()
+    cross_entropy()
