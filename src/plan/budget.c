@@ -1,16 +1,24 @@
-/* Plans, looks at the fullest step, tries what could help there, and keeps what does; until the budget is met or
- * nothing helps any more. The order of the nodes is part of the graph here: what is added stands where it is needed. */
+/* Two ways to meet a budget. The first gives up bytes over their idle stretches and makes them again, chosen as a whole
+ * by what they cost (remake.h); it is planned a few times at most. The second plans, looks at the fullest step, tries
+ * what could help there (slices, a value made again), and keeps what does; until the budget is met or nothing helps any
+ * more. It goes on where the first does not get there, and in small graphs it is tried as well: the cheaper one wins.
+ * The order of the nodes is part of the graph here: what is added stands where it is needed. */
 #include "plan/budget.h"
 
 #include <stdio.h>
 
 #include "plan/buffers.h"
+#include "plan/remake.h"
 
 #define MOST_ROUNDS 100u
 #define MOST_TRIALS 1000u /* graphs that are planned */
 #define MOST_VALUES 6u
 #define MOST_GROUPS 4u
 #define MOST_SLICES 64u
+#define MOST_REMAKES 6u     /* plans of the first way */
+#define CHEAP 0.01          /* work that is not worth another search */
+#define SMALL_GRAPH 400u    /* steps of a graph for which both ways are tried */
+#define SMALL_TRAINING 150u /* the same where states are updated: slices seldom help there, and it takes long */
 
 typedef struct budgeter {
   berth_plan_desc desc; /* in the graph's own order */
@@ -189,6 +197,108 @@ static berth_status plan_budget_search(budgeter *b, uint64_t budget, berth_error
   return BERTH_OK;
 }
 
+/* ---- Made again, chosen as a whole ---- */
+
+/* The bytes that a run has no say in. */
+static uint64_t plan_budget_fixed(const berth_plan *plan) {
+  const berth_plan_info *info = &plan->info;
+  return info->arena_size - info->activations_size - info->scratch_size - info->preparation_size;
+}
+
+static uint64_t plan_budget_size(const berth_plan *plan) {
+  return plan->info.arena_size - plan->info.preparation_size; /* which fits no better where a run needs less */
+}
+
+static double plan_budget_work(const berth_plan *plan) {
+  double work = 0;
+  for (uint32_t step = plan->n_prelude; step < plan->n_steps; step++) {
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    work += berth__node_work(plan->graph, node, plan->places[node->out[0]].is_view);
+  }
+  return work;
+}
+
+/* Whether `plan` is to be preferred to *best: it meets the budget with less work, or is smaller where neither does. */
+static bool plan_budget_is_better(const berth_plan *plan, const berth_plan *best, uint64_t budget) {
+  const bool meets = plan_budget_size(plan) <= budget, best_meets = plan_budget_size(best) <= budget;
+  if (meets != best_meets) return meets;
+  return meets ? plan_budget_work(plan) < plan_budget_work(best) : plan_budget_size(plan) < plan_budget_size(best);
+}
+
+typedef struct remaking {
+  berth__remake_model model;
+  uint8_t *dropped;
+  uint64_t target;
+  berth_plan *best; /* NULL: none yet */
+} remaking;
+
+/* Plans the choice for the target; *goes_on: a lower one may help. */
+static berth_status plan_budget_remake_once(budgeter *b, remaking *r, uint64_t budget, bool *goes_on,
+                                            berth_error *err) {
+  berth__remake_cost cost;
+  berth_graph *graph;
+  berth_plan *plan;
+  uint32_t n_added;
+  *goes_on = false;
+  BERTH__TRY(berth__remake_search(&r->model, r->target, r->dropped, &cost, err));
+  BERTH__TRY(berth__remake_emit(&r->model, r->dropped, &graph, &n_added, err));
+  BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, &plan, err));
+  plan->info.n_recomputed = b->plan->info.n_recomputed + n_added;
+  plan->info.n_split = b->plan->info.n_split;
+  plan->info.n_slices = b->plan->info.n_slices;
+  const uint64_t size = plan_budget_size(plan), over = size > budget ? size - budget : 0;
+  *goes_on = over != 0 && cost.peak <= r->target && r->target > over + over / 8;
+  r->target -= *goes_on ? over + over / 8 : 0;
+  if (plan_budget_is_better(plan, r->best != NULL ? r->best : b->plan, budget)) {
+    berth_plan_destroy(r->best);
+    r->best = plan;
+  } else {
+    berth_plan_destroy(plan);
+  }
+  return BERTH_OK;
+}
+
+static berth_status plan_budget_remake(budgeter *b, uint64_t budget, berth_plan **best, berth_error *err) {
+  remaking r = {0};
+  const uint64_t fixed = plan_budget_fixed(b->plan);
+  *best = NULL;
+  if (budget <= fixed) return BERTH_OK;
+  r.target = budget - fixed;
+  BERTH__TRY(berth__remake_model_create(&r.model, b->plan, b->limits, err));
+  r.dropped = berth__alloc_array_zero(b->plan->ctx, r.model.n_classes, sizeof *r.dropped);
+  berth_status status = r.dropped != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
+  bool goes_on = true;
+  for (uint32_t i = 0; i < MOST_REMAKES && goes_on && status == BERTH_OK; i++)
+    status = plan_budget_remake_once(b, &r, budget, &goes_on, err);
+  berth__free(b->plan->ctx, r.dropped);
+  berth__remake_model_free(&r.model);
+  if (status != BERTH_OK)
+    berth_plan_destroy(r.best);
+  else
+    *best = r.best;
+  return status;
+}
+
+/* Both ways, as far as they are worth it. */
+static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *err) {
+  const double before = plan_budget_work(b->plan);
+  berth_plan *remade;
+  BERTH__TRY(plan_budget_remake(b, budget, &remade, err));
+  const bool meets = remade != NULL && plan_budget_size(remade) <= budget;
+  const bool is_cheap = meets && plan_budget_work(remade) <= before * (1 + CHEAP);
+  const bool is_small = b->plan->n_steps <= (b->plan->graph->n_updates == 0 ? SMALL_GRAPH : SMALL_TRAINING);
+  if (is_cheap || (remade != NULL && !is_small)) { /* the second way goes on from what the first gave */
+    berth_plan_destroy(b->plan);
+    b->plan = remade;
+    return meets ? BERTH_OK : plan_budget_search(b, budget, err);
+  }
+  const berth_status status = plan_budget_search(b, budget, err);
+  const bool is_better = status == BERTH_OK && remade != NULL && plan_budget_is_better(remade, b->plan, budget);
+  berth_plan_destroy(is_better ? b->plan : remade);
+  if (is_better) b->plan = remade;
+  return status;
+}
+
 static const char *means_text(const berth_plan_info *info, char *text, size_t size) {
   if (info->n_recomputed == 0 && info->n_split == 0) return "";
   snprintf(text, size, ", with %u nodes run again and %u groups of nodes in %u slices", info->n_recomputed,
@@ -212,13 +322,13 @@ static berth_status plan_budget_report(const berth_plan *plan, uint64_t budget, 
 berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, const berth__limits *limits,
                                 berth_error *err) {
   berth_context *ctx = (*plan)->ctx;
-  const uint64_t weights = (*plan)->info.weights_size;
+  const uint64_t fixed = plan_budget_fixed(*plan);
   berth_status status = BERTH_OK;
   if (may_be_rewritten(*plan)) {
     budgeter b = {.desc = *desc, .limits = limits, .plan = *plan};
-    b.target = desc->budget > weights ? desc->budget - weights : 0; /* 0: to say how close it can get */
+    b.target = desc->budget > fixed ? desc->budget - fixed : 0; /* 0: to say how close it can get */
     b.desc.order = BERTH_ORDER_SOURCE;
-    status = plan_budget_search(&b, desc->budget, err);
+    status = plan_budget_both(&b, desc->budget, err);
     berth__free(ctx, b.load);
     *plan = b.plan;
   }

@@ -1,0 +1,332 @@
+/* The search for what to give up. Choices are measured on the model, not planned: a measurement takes microseconds.
+ *
+ * What nobody needs late and what is quickly made from one other class is given up from the start: that costs nothing
+ * until a clone needs it, and then less than keeping it. A move gives up a class, by itself or with what it is made
+ * from (which would be kept longer for it otherwise), or all that is quickly made from one class: two norms of the same
+ * x are worth keeping x for, one is not. The move that takes most off the bytes over the target for the work that it
+ * adds is made, again and again. What a move is worth changes with the others, so the best few by what was found last
+ * are measured anew each time. Then what turns out not to be needed is kept after all, the dearest first. In small
+ * graphs, classes are exchanged as long as that saves work, and all of it is done again from choices nearby. */
+#include "plan/remake.h"
+
+#include <stdlib.h>
+
+#include "base/cancel.h"
+
+#define FRESH 24u     /* moves that are measured each time */
+#define ALL_EVERY 32u /* times after which all are measured */
+#define SMALL 48u     /* classes of a graph in which exchanges are tried */
+#define PAIRS 24u     /* of one in which one is exchanged for two */
+#define SWAPS_AT_MOST 64u
+#define STAGES 48u
+#define RESTARTS 24u      /* from choices nearby */
+#define SHAKEN 3u         /* classes that these differ in */
+#define DEPTHS 3u         /* a class by itself, with its operands, with theirs */
+#define FROM DEPTHS       /* all that is made from a class */
+#define MOST_LINKS 8u     /* classes between the two */
+#define LEAST_SHARE 1000u /* of the target: what is smaller is left alone where it is not needed late */
+#define QUICK 16.0        /* operations for a byte that is made again at once */
+
+typedef struct move {
+  uint32_t class, depth;
+  double worth; /* bytes and steps over the target that it takes away, for each operation */
+} move;
+
+typedef struct search {
+  const berth__remake_model *model;
+  uint64_t target;
+  uint8_t *dropped, *before, *best; /* before and best: room */
+  berth__remake_cost now;
+  move *moves;
+  uint32_t *classes; /* that may be given up */
+  uint32_t *source;  /* one per class: what it is quickly made from; NEVER: it is not */
+  uint32_t n_moves, n;
+  uint64_t seed;
+} search;
+
+/* Gives up the class and, so deep, those that it is made from. */
+static void plan_remake_mark(const search *s, uint32_t class, uint32_t depth) {
+  const berth__remake_model *model = s->model;
+  const uint32_t maker = model->classes[class].maker;
+  for (uint32_t c = 0; c < model->n_classes && depth == FROM; c++)
+    if (s->source[c] == class) s->dropped[c] = 1;
+  if (depth == FROM) return;
+  s->dropped[class] = 1;
+  for (uint32_t i = model->first_touch[maker]; i < model->first_touch[maker + 1] && depth > 0; i++) {
+    const uint32_t from = model->touches[i].class;
+    if (from != class && model->classes[from].may_drop) plan_remake_mark(s, from, depth - 1);
+  }
+}
+
+static double plan_remake_worth(const search *s, const move *m) {
+  berth__remake_cost cost;
+  if (s->dropped[m->class] && m->depth == 0) return -1;
+  memcpy(s->before, s->dropped, s->model->n_classes);
+  plan_remake_mark(s, m->class, m->depth);
+  const bool ok = berth__remake_measure(s->model, s->dropped, s->target, &cost);
+  memcpy(s->dropped, s->before, s->model->n_classes);
+  const double less = s->now.excess - cost.excess, more = cost.work - s->now.work;
+  if (!ok || less <= 0) return -1;
+  return less / (more < 1 ? 1 : more);
+}
+
+static int plan_remake_compare(const void *a, const void *b) {
+  const move *x = a, *y = b;
+  if (x->worth != y->worth) return x->worth > y->worth ? -1 : 1;
+  if (x->depth != y->depth) return x->depth < y->depth ? -1 : 1;
+  return x->class < y->class ? -1 : 1;
+}
+
+static void plan_remake_value(search *s, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) s->moves[i].worth = plan_remake_worth(s, &s->moves[i]);
+  if (s->n_moves > 1) qsort(s->moves, s->n_moves, sizeof *s->moves, plan_remake_compare);
+}
+
+/* False: nothing takes anything off any more. */
+static bool plan_remake_step(search *s, uint32_t round) {
+  if (s->n_moves == 0) return false;
+  plan_remake_value(s, round % ALL_EVERY == 0 || s->n_moves <= FRESH ? s->n_moves : FRESH);
+  if (s->moves[0].worth <= 0) plan_remake_value(s, s->n_moves);
+  if (s->moves[0].worth <= 0) return false;
+  plan_remake_mark(s, s->moves[0].class, s->moves[0].depth);
+  berth__remake_measure(s->model, s->dropped, s->target, &s->now);
+  return true;
+}
+
+static bool plan_remake_try(const search *s, uint32_t class, uint8_t value, berth__remake_cost *out) {
+  const uint8_t before = s->dropped[class];
+  s->dropped[class] = value;
+  const bool ok = berth__remake_measure(s->model, s->dropped, s->target, out);
+  s->dropped[class] = before;
+  return ok;
+}
+
+static bool plan_remake_is_less(const berth__remake_cost *a, const berth__remake_cost *b) {
+  return a->excess != b->excess ? a->excess < b->excess : a->work < b->work;
+}
+
+/* Keeps after all what the target does not ask for, the dearest first. */
+static void plan_remake_keep(search *s) {
+  for (;;) {
+    uint32_t best = BERTH__REMAKE_NEVER;
+    berth__remake_cost cost, least = s->now;
+    for (uint32_t i = 0; i < s->n; i++) {
+      const uint32_t class = s->classes[i];
+      if (!s->dropped[class] || !plan_remake_try(s, class, 0, &cost) || cost.excess > s->now.excess) continue;
+      if (best == BERTH__REMAKE_NEVER ? cost.work > least.work : cost.work >= least.work) continue;
+      best = class;
+      least = cost;
+    }
+    if (best == BERTH__REMAKE_NEVER) return;
+    s->dropped[best] = 0;
+    s->now = least;
+  }
+}
+
+/* In large graphs in one go, from the dearest node to the cheapest. */
+static int plan_remake_compare_work(const void *a, const void *b) {
+  const move *x = a, *y = b;
+  if (x->worth != y->worth) return x->worth > y->worth ? -1 : 1;
+  return x->class < y->class ? -1 : 1;
+}
+
+static void plan_remake_keep_once(search *s) {
+  for (uint32_t i = 0; i < s->n; i++) {
+    const berth__remake_class *class = &s->model->classes[s->classes[i]];
+    s->moves[i] = (move){.class = s->classes[i], .worth = s->model->work[class->maker]};
+  }
+  if (s->n > 1) qsort(s->moves, s->n, sizeof *s->moves, plan_remake_compare_work);
+  for (uint32_t i = 0; i < s->n; i++) {
+    berth__remake_cost cost;
+    const uint32_t class = s->moves[i].class;
+    if (!s->dropped[class] || !plan_remake_try(s, class, 0, &cost)) continue;
+    if (cost.excess > s->now.excess || cost.work > s->now.work) continue;
+    s->dropped[class] = 0;
+    s->now = cost;
+  }
+}
+
+/* One class for another, or for two: the first exchange that saves work. */
+static bool plan_remake_swap_one(search *s, uint32_t from) {
+  berth__remake_cost cost;
+  s->dropped[from] = 0;
+  for (uint32_t i = 0; i < s->n; i++) {
+    const uint32_t class = s->classes[i];
+    if (class == from || s->dropped[class]) continue;
+    s->dropped[class] = 1;
+    if (berth__remake_measure(s->model, s->dropped, s->target, &cost) && plan_remake_is_less(&cost, &s->now)) {
+      s->now = cost;
+      return true;
+    }
+    for (uint32_t k = i + 1; k < s->n && s->n <= PAIRS; k++) {
+      const uint32_t other = s->classes[k];
+      if (other == from || s->dropped[other] || !plan_remake_try(s, other, 1, &cost)) continue;
+      if (!plan_remake_is_less(&cost, &s->now)) continue;
+      s->dropped[other] = 1;
+      s->now = cost;
+      return true;
+    }
+    s->dropped[class] = 0;
+  }
+  s->dropped[from] = 1;
+  return false;
+}
+
+static bool plan_remake_swap(search *s) {
+  for (uint32_t i = 0; i < s->n; i++)
+    if (s->dropped[s->classes[i]] && plan_remake_swap_one(s, s->classes[i])) return true;
+  return false;
+}
+
+static berth_status plan_remake_aim(search *s, uint64_t target, berth_error *err) {
+  s->target = target;
+  berth__remake_measure(s->model, s->dropped, s->target, &s->now);
+  for (uint32_t round = 0; s->now.peak > s->target && plan_remake_step(s, round); round++)
+    BERTH__TRY(berth__check_cancel(s->model->plan->cancel, "planning", err));
+  return BERTH_OK;
+}
+
+/* Where nothing takes anything off, what is over a target just below the peak alone is looked at, again and again. */
+static berth_status plan_remake_lower(search *s, berth_error *err) {
+  const uint64_t goal = s->target;
+  BERTH__TRY(plan_remake_aim(s, goal, err));
+  for (uint32_t i = 0; i < STAGES && s->now.peak > goal; i++) {
+    const uint64_t before = s->now.peak, next = before - before / 24;
+    BERTH__TRY(plan_remake_aim(s, next > goal ? next : goal, err));
+    if (s->now.peak >= before) break;
+    BERTH__TRY(plan_remake_aim(s, goal, err));
+  }
+  s->target = goal;
+  berth__remake_measure(s->model, s->dropped, s->target, &s->now);
+  return BERTH_OK;
+}
+
+static berth_status plan_remake_improve(search *s, berth_error *err) {
+  BERTH__TRY(plan_remake_lower(s, err));
+  if (s->n > SMALL) {
+    plan_remake_keep_once(s);
+    return BERTH_OK;
+  }
+  plan_remake_keep(s);
+  for (uint32_t i = 0; i < SWAPS_AT_MOST && plan_remake_swap(s); i++) plan_remake_keep(s);
+  return BERTH_OK;
+}
+
+/* The next number of a sequence that is always the same. */
+static uint32_t plan_remake_draw(search *s, uint32_t below) {
+  s->seed = s->seed * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)((s->seed >> 33) % below);
+}
+
+/* Some classes the other way round; false: that cannot be measured. */
+static bool plan_remake_shake(search *s) {
+  for (uint32_t i = 0; i < SHAKEN; i++) s->dropped[s->classes[plan_remake_draw(s, s->n)]] ^= 1;
+  return berth__remake_measure(s->model, s->dropped, s->target, &s->now);
+}
+
+static berth_status plan_remake_restart(search *s, berth_error *err) {
+  berth__remake_cost least = s->now;
+  memcpy(s->best, s->dropped, s->model->n_classes);
+  for (uint32_t i = 0; i < RESTARTS; i++) {
+    if (plan_remake_shake(s)) BERTH__TRY(plan_remake_improve(s, err));
+    if (plan_remake_is_less(&s->now, &least)) {
+      least = s->now;
+      memcpy(s->best, s->dropped, s->model->n_classes);
+    }
+    memcpy(s->dropped, s->best, s->model->n_classes);
+    s->now = least;
+  }
+  return BERTH_OK;
+}
+
+/* The one operand that counts of what makes a class; NEVER: it takes long, or there are several. */
+static uint32_t plan_remake_operand(const berth__remake_model *model, uint32_t class) {
+  const berth__remake_class *c = &model->classes[class];
+  uint64_t most = 0, all = 0;
+  uint32_t largest = BERTH__REMAKE_NEVER;
+  if (!c->may_drop || model->work[c->maker] > QUICK * (double)c->size) return BERTH__REMAKE_NEVER;
+  for (uint32_t i = model->first_touch[c->maker]; i < model->first_touch[c->maker + 1]; i++) {
+    const uint32_t from = model->touches[i].class;
+    if (from == class) continue;
+    all += model->classes[from].size;
+    if (model->classes[from].size <= most) continue;
+    most = model->classes[from].size;
+    largest = from;
+  }
+  return all <= c->size + c->size / 2 ? largest : BERTH__REMAKE_NEVER;
+}
+
+/* What is not needed after its idle stretch is given up from the start where it is quickly made; what is, has what it
+ * is made from through such. Operands come before what is made from them, but for the order of steps. */
+static void plan_remake_find_sources(search *s) {
+  const berth__remake_model *model = s->model;
+  for (uint32_t c = 0; c < model->n_classes; c++) {
+    s->source[c] = plan_remake_operand(model, c);
+    if (s->source[c] != BERTH__REMAKE_NEVER && !model->classes[c].is_needed_late) s->dropped[c] = 1;
+  }
+  for (uint32_t c = 0; c < model->n_classes; c++)
+    for (uint32_t k = 0; k < MOST_LINKS && s->source[c] != BERTH__REMAKE_NEVER; k++) {
+      const uint32_t from = s->source[c];
+      if (!s->dropped[from] || s->source[from] == BERTH__REMAKE_NEVER) break;
+      s->source[c] = s->source[from];
+    }
+}
+
+/* Of what is needed late; or of all that is not too small. */
+static void plan_remake_find_moves(search *s, bool has_all) {
+  memset(s->dropped, 0, s->model->n_classes);
+  plan_remake_find_sources(s);
+  s->n = s->n_moves = 0;
+  for (uint32_t c = 0; c < s->model->n_classes; c++) {
+    const bool is_small = s->model->classes[c].size < s->target / LEAST_SHARE;
+    s->moves[s->n_moves++] = (move){.class = c, .depth = FROM};
+    if (!s->model->classes[c].may_drop) continue;
+    s->classes[s->n++] = c;
+    if (!s->model->classes[c].is_needed_late && (is_small || !has_all)) continue;
+    for (uint32_t depth = 0; depth < DEPTHS; depth++) s->moves[s->n_moves++] = (move){.class = c, .depth = depth};
+  }
+}
+
+/* With few moves and with many: neither is always the better one. */
+static berth_status plan_remake_run(search *s, berth_error *err) {
+  berth__remake_cost few;
+  if (!berth__remake_measure(s->model, s->dropped, s->target, &s->now) || s->now.peak <= s->target) return BERTH_OK;
+  plan_remake_find_moves(s, false);
+  BERTH__TRY(plan_remake_improve(s, err));
+  few = s->now;
+  memcpy(s->best, s->dropped, s->model->n_classes);
+  plan_remake_find_moves(s, true);
+  BERTH__TRY(plan_remake_improve(s, err));
+  if (!plan_remake_is_less(&s->now, &few)) {
+    s->now = few;
+    memcpy(s->dropped, s->best, s->model->n_classes);
+  }
+  return s->n != 0 && s->n <= SMALL ? plan_remake_restart(s, err) : BERTH_OK;
+}
+
+berth_status berth__remake_search(const berth__remake_model *model, uint64_t target, uint8_t *dropped,
+                                  berth__remake_cost *out, berth_error *err) {
+  berth_context *ctx = model->ctx;
+  const size_t n = model->n_classes;
+  search s = {.model = model,
+              .target = target,
+              .dropped = dropped,
+              .before = berth__alloc_array(ctx, n, sizeof *s.before),
+              .best = berth__alloc_array(ctx, n, sizeof *s.best),
+              .moves = berth__alloc_array(ctx, n, (DEPTHS + 1) * sizeof *s.moves),
+              .classes = berth__alloc_array(ctx, n, sizeof *s.classes),
+              .source = berth__alloc_array(ctx, n, sizeof *s.source),
+              .seed = 1};
+  berth_status status = BERTH_OK;
+  memset(dropped, 0, n);
+  if (s.before == NULL || s.best == NULL || s.moves == NULL || s.classes == NULL || s.source == NULL)
+    status = berth__fail_nomem(err, "a plan");
+  if (status == BERTH_OK) status = plan_remake_run(&s, err);
+  *out = s.now;
+  berth__free(ctx, s.before);
+  berth__free(ctx, s.best);
+  berth__free(ctx, s.moves);
+  berth__free(ctx, s.classes);
+  berth__free(ctx, s.source);
+  return status;
+}
