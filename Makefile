@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PYTHON ?= $(shell command -v /usr/bin/python3 || echo python3)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run web serve check check-ort check-slow wheel deb dist install bench bench-ort bench-llama bench-cuda bench-python format lint deps clean help
+.PHONY: all build run web serve check check-ort check-slow wheel deb dist install bench bench-ort bench-llama bench-cuda bench-train bench-python format lint deps clean help
 
 all: build
 
@@ -68,6 +68,10 @@ bench-llama:
 bench-cuda: build
 	@python3 bench/cuda/bench_cuda.py --berth build/berth $(MODELS)
 
+bench-train:
+	@scripts/install-deps.sh run
+	@JOBS=$(JOBS) LLMC=$(LLMC) scripts/bench-train.sh $(ARGS)
+
 bench-python:
 	@scripts/install-deps.sh run
 	@cmake --preset bench -DBERTH_PYTHON=ON >/dev/null
@@ -103,6 +107,7 @@ help:
 	@echo "make bench-ort  measure beside ONNX Runtime; MODELS='NAME...' restricts it, OUT=FILE keeps the table"
 	@echo "make bench-llama measure language models beside llama.cpp; MODELS='NAME...' restricts it, OUT=FILE keeps the tables"
 	@echo "make bench-cuda measure on an NVIDIA GPU beside Vulkan and PyTorch; MODELS='resnet50=FILE.onnx minilm=FILE.onnx,seq=128'"
+	@echo "make bench-train measure steps of training of GPT-2 124M; LLMC=DIR (a checkout of llm.c) beside llm.c, ARGS='--steps 10'"
 	@echo "make bench-python measure what a call from Python costs on top of C"
 	@echo "make format     clang-format on every C file"
 	@echo "make lint       clang-tidy on the library and the tool, with clang's analyzer"
