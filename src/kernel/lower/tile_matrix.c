@@ -60,7 +60,7 @@ static const struct choice {
                     {32, 32, 128, 64, 0, false}};
 
 /* Where there are too few of these, and sums are long: parts of a workgroup share the depth of each piece. */
-static const struct choice long_forms[] = {{32, 32, 256, 256, 96, false}, {16, 32, 256, 256, 0, false}};
+static const struct choice long_forms[] = {{32, 32, 256, 256, 96, false}, {32, 16, 256, 256, 0, false}};
 #define LONG_PARTS 8u
 #define LONG_DEPTH 256 /* sums that are worth joining */
 #define LONG_GROUPS 96 /* workgroups of 64 x 64 that keep a device busy without */
