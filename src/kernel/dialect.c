@@ -2,6 +2,7 @@
 #include "kernel/dialect.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,10 @@ bool berth__dialect_has_digits(uint32_t bits) {
   return isnormal(value) || bits == 0;
 }
 
-/* The number of the fewest digits that is this one as an f32. */
+/* The number of the fewest digits that is this one as an f32. Those of the largest are cut off and not rounded: above
+ * it, compilers see no f32 any more, although the nearest one is meant. */
 static double shortest(float value) {
+  if (fabsf(value) == FLT_MAX) return copysign(3.4028234e38, (double)value);
   for (int digits = 1; digits < 9; digits++) {
     char text[BERTH__DOUBLE_TEXT];
     snprintf(text, sizeof text, "%.*e", digits - 1, (double)value);

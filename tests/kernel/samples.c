@@ -1,5 +1,6 @@
 #include "samples.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "support.h"
@@ -71,7 +72,7 @@ void sample_windows(berth__kernel *k) {
 }
 
 void sample_literals(berth__kernel *k) {
-  static const float values[] = {INFINITY, -INFINITY, NAN, -0.0f, 1e-40f, 1.0f, -2.5f, 3.4e38f, 16777216.0f, 0.1f};
+  static const float values[] = {INFINITY, -INFINITY, NAN, -0.0f, 1e-40f, 1.0f, -2.5f, -FLT_MAX, 16777216.0f, 0.1f};
   const uint32_t f = berth__kernel_buffer_of(k, 0, BERTH_F32), i = berth__kernel_buffer_of(k, 1, BERTH_I32);
   const berth__x zero = berth__x_i32(k, 0);
   for (size_t v = 0; v < sizeof values / sizeof values[0]; v++)

@@ -195,7 +195,7 @@ static void test_literals_are_exact(void **state) {
               "  w[at.b0 + 4u] = bitcast<u32>(berth_f32(0x000116c2u));\n"
               "  w[at.b0 + 5u] = bitcast<u32>(1.0f);\n"
               "  w[at.b0 + 6u] = bitcast<u32>(-2.5f);\n"
-              "  w[at.b0 + 7u] = bitcast<u32>(3.4e+38f);\n"
+              "  w[at.b0 + 7u] = bitcast<u32>(-3.4028234e+38f);\n"
               "  w[at.b0 + 8u] = bitcast<u32>(16777216.0f);\n"
               "  w[at.b0 + 9u] = bitcast<u32>(0.1f);\n"
               "  w[at.b1] = bitcast<u32>(i32(-2147483648));\n"
