@@ -563,6 +563,56 @@ graph "ids" {
 }
 GRAPH
 exits "run: ids lie in their table" 0 run ids.berth --random-weights
+cat >mask.berth <<'GRAPH'
+graph "mask" {
+  input %mask : i64[n, 4]
+  const %one : f32[] = [1]
+  const %low : f32[] = [-3.4028235e+38]
+  %m = cast(%mask) {to = "f32"}
+  %o = sub(%one, %m)
+  %y = mul(%o, %low)
+  output "y" = %y
+}
+GRAPH
+exits "run: a mask hides nothing" 0 run mask.berth --json
+has "run: what a mask becomes" err "input 'mask' is not given and becomes 1, which the model asks for; --input mask=FILE.npy sets it"
+lacks "run: with a mask of ones" out inf
+cat >rate.berth <<'GRAPH'
+graph "rate" {
+  input %sr : i64[]
+  input %x : f32[8]
+  const %known : i64[] = [16000]
+  %is = eq(%sr, %known)
+  %y = neg(%x)
+  %z = where(%is, %x, %y)
+  output "z" = %z
+}
+GRAPH
+exits "run: a setting" 0 run rate.berth
+has "run: what a setting becomes" err "input 'sr' is not given and becomes 16000, which the model asks for"
+cat >padded.berth <<'GRAPH'
+graph "padded" {
+  input %i : i64[n, 6]
+  param %t : f32[5, 2]
+  const %pad : i64[] = [0]
+  %is = ne(%i, %pad)
+  %y = gather(%t, %i)
+  output "y" = %y
+  output "is" = %is
+}
+GRAPH
+exits "run: ids that are compared with a padding are no mask" 0 run padded.berth --random-weights
+has "run: they stay random" err "input 'i' is not given and gets pseudo-random values"
+cat >spectrum.berth <<'GRAPH'
+graph "spectrum" {
+  input %x : f32[n, bins]
+  param %w : f32[80, 3]
+  %y = matmul(%x, %w)
+  output "y" = %y
+}
+GRAPH
+exits "plan: one extent alone is taken" 0 plan spectrum.berth --json
+has "plan: which one that is" out '"dims":{"n":1,"bins":80}'
 
 # ---- pack
 

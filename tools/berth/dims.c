@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "least.h"
 
 static const char from_option[] = "--dim";
 
@@ -82,86 +83,6 @@ int dims_infer(dims *set, const char *name, int64_t extent, const char *input) {
                     *origin == from_option ? "" : "'");
 }
 
-/* ---- What nobody gave ---- */
-
-enum {
-  most_tried = 1 << 15,
-  most_tries = 400
-};
-
-typedef struct attempt {
-  const berth_graph *graph;
-  dims *set;
-  const bool *is_free; /* one per dimension */
-  int tries;
-} attempt;
-
-static bool tool_dims_bind(attempt *a) {
-  berth_graph *bound = NULL;
-  if (a->tries++ >= most_tries) return false;
-  bool is_bound = berth_graph_bind(a->graph, a->set->items, a->set->n, &bound, NULL) == BERTH_OK;
-  berth_graph_destroy(bound);
-  return is_bound;
-}
-
-static void tool_dims_set(attempt *a, size_t only, int64_t extent) {
-  for (size_t i = 0; i < a->set->n; i++)
-    if (a->is_free[i] && (only == SIZE_MAX || only == i)) a->set->items[i].extent = extent;
-}
-
-/* Doubles one dimension, or all of them (SIZE_MAX), until the graph can be bound; then goes back as far as it can. */
-static bool tool_dims_grow(attempt *a, size_t which, int64_t below) {
-  int64_t good = 2, bad = 1;
-  for (;; bad = good, good *= 2) {
-    if (good > most_tried || bad >= below) return false;
-    tool_dims_set(a, which, good);
-    if (tool_dims_bind(a)) break;
-  }
-  while (good - bad > 1) {
-    int64_t middle = bad + (good - bad) / 2;
-    tool_dims_set(a, which, middle);
-    if (tool_dims_bind(a))
-      good = middle;
-    else
-      bad = middle;
-  }
-  tool_dims_set(a, which, good);
-  return good < below;
-}
-
-/* One alone, the least that there is; where none is enough, all together, and then each as small as it can be. */
-static bool tool_dims_search(attempt *a) {
-  size_t best = SIZE_MAX;
-  int64_t least = INT64_MAX;
-  for (size_t i = 0; i < a->set->n; i++) {
-    if (!a->is_free[i]) continue;
-    if (tool_dims_grow(a, i, least)) {
-      best = i;
-      least = a->set->items[i].extent;
-    }
-    a->set->items[i].extent = 1;
-  }
-  if (best != SIZE_MAX) {
-    a->set->items[best].extent = least;
-    return true;
-  }
-  if (!tool_dims_grow(a, SIZE_MAX, INT64_MAX)) return false;
-  for (size_t i = 0; i < a->set->n; i++) {
-    int64_t before = a->set->items[i].extent;
-    if (!a->is_free[i]) continue;
-    a->set->items[i].extent = 1;
-    if (!tool_dims_bind(a) && !tool_dims_grow(a, i, before)) a->set->items[i].extent = before;
-  }
-  return true;
-}
-
-/* Shapes that depend on the values of an input cannot be known whatever the dimensions are. */
-static bool tool_dims_depend_on_inputs(const berth_graph *graph) {
-  for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++)
-    if (berth_graph_shapes_depend(graph, berth_graph_input_at(graph, i)) == BERTH_SHAPES_NEED) return true;
-  return false;
-}
-
 void dims_default(dims *set, const berth_graph *graph) {
   bool *is_free = calloc(set->n + 1, sizeof(*is_free));
   size_t n_free = 0;
@@ -171,9 +92,7 @@ void dims_default(dims *set, const berth_graph *graph) {
     n_free++;
     if (is_free) is_free[i] = true;
   }
-  attempt a = {graph, set, is_free, 0};
-  if (is_free && n_free && !tool_dims_depend_on_inputs(graph) && !tool_dims_bind(&a) && !tool_dims_search(&a))
-    tool_dims_set(&a, SIZE_MAX, 1);
+  if (is_free && n_free) (void)least_dims(graph, set->items, set->n, is_free);
   for (size_t i = 0; i < set->n && is_free; i++) {
     if (!is_free[i]) continue;
     const char *name = set->items[i].name;

@@ -150,3 +150,7 @@ void element_fill(berth_type type, void *data, size_t count, const char *name, d
     tool_elements_store(type, data, i, element_is_float(type) ? value / divisor : value);
   }
 }
+
+void element_set(berth_type type, void *data, size_t count, double value) {
+  for (size_t i = 0; i < count; i++) tool_elements_store(type, data, i, value);
+}

@@ -21,7 +21,8 @@ uint64_t element_random(uint64_t *state); /* the next of splitmix64 */
  * 24 bits (11 for f16, 8 for bf16, so that each is exact), divided by `divisor` (a power of two); integers are the
  * top 32 bits modulo `most` (at least 1), bool modulo 2. The same on every machine. */
 void element_fill(berth_type type, void *data, size_t count, const char *name, double divisor, uint32_t most);
-#define ELEMENT_MOST 10 /* where nothing asks for less */
+#define ELEMENT_MOST 10                                                    /* where nothing asks for less */
+void element_set(berth_type type, void *data, size_t count, double value); /* all of them; no block type */
 
 float element_from_bf16(uint16_t bits);
 uint16_t element_to_bf16(float value); /* to nearest, ties to even */

@@ -162,8 +162,42 @@ static bool leaves_bounds(const model *m, const inputs *set) {
   return false;
 }
 
+/* An array for an input, to be filled. false: there is no memory. */
+static bool tool_inputs_make(const berth_value_info *info, input *in) {
+  in->array = (berth_array){.type = info->type, .rank = info->shape.rank, .size = info->size};
+  for (uint32_t i = 0; i < info->shape.rank; i++) in->array.dim[i] = info->shape.dim[i].extent;
+  in->array.data = info->size < SIZE_MAX ? malloc((size_t)info->size + 1) : NULL;
+  in->own_memory = in->array.data != NULL;
+  return in->own_memory;
+}
+
+static void tool_inputs_set(const berth_value_info *info, const range *r, input *in) {
+  element_set(info->type, in->array.data, element_count_of(info->type, info->size), (double)r->value);
+  cli_note("input '%s' is not given and becomes %" PRId64 ", which the model asks for; --input %s=FILE.npy sets it",
+           info->name, r->value, info->name);
+}
+
+/* A setting that nobody gave, and without which there is no plan, has the value that the model asks for. */
+static int tool_inputs_suppose(const model *m, inputs *set) {
+  for (uint32_t i = 0; i < set->n; i++) {
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
+    const berth_value value = berth_graph_input_at(m->graph, i);
+    input *in = &set->items[i];
+    if (in->given || berth_graph_shapes_depend(m->graph, value) != BERTH_SHAPES_NEED) continue;
+    const range r = ranges_of(m->graph, value);
+    const int code = tool_inputs_value_info(m->graph, value, &info);
+    if (code != CLI_OK) return code;
+    if (!r.has_value) continue;
+    if (!tool_inputs_make(&info, in)) return cli_no_memory();
+    tool_inputs_set(&info, &r, in);
+    in->given = true;
+  }
+  return CLI_OK;
+}
+
 int inputs_fix(model *m, inputs *set, const char *device) {
-  int code = fix_those(m, set, BERTH_SHAPES_NEED);
+  int code = tool_inputs_suppose(m, set);
+  if (code == CLI_OK) code = fix_those(m, set, BERTH_SHAPES_NEED);
   if (code != CLI_OK || !leaves_bounds(m, set)) return code;
   if (device != NULL && strcmp(device, "cpu") != 0) return fix_those(m, set, BERTH_SHAPES_BOUNDED);
   berth_graph *bound = bounds_try(m->graph, &m->dims);
@@ -203,23 +237,22 @@ static int fill_digits(const model *m, const berth_value_info *info, uint8_t *da
   return CLI_OK;
 }
 
-/* Ids that some node looks up lie in its table. `plain` may be NULL. */
-static uint32_t tool_inputs_most(const berth_graph *plain, const char *name) {
+/* `plain` may be NULL. */
+static range tool_inputs_range(const berth_graph *plain, const char *name) {
   berth_value value = plain ? berth_graph_find(plain, name) : BERTH_VALUE_NONE;
-  int64_t range = value != BERTH_VALUE_NONE ? ranges_of(plain, value) : INT64_MAX;
-  return range < ELEMENT_MOST ? (uint32_t)range : ELEMENT_MOST;
+  return value != BERTH_VALUE_NONE ? ranges_of(plain, value) : (range){.below = INT64_MAX};
 }
 
 static int fill_one(const model *m, const berth_graph *plain, const berth_value_info *info, input *in) {
-  berth_array *array = &in->array;
-  *array = (berth_array){.type = info->type, .rank = info->shape.rank, .size = info->size};
-  for (uint32_t i = 0; i < info->shape.rank; i++) array->dim[i] = info->shape.dim[i].extent;
-  array->data = info->size < SIZE_MAX ? malloc((size_t)info->size + 1) : NULL;
-  if (!array->data) return cli_no_memory();
-  in->own_memory = true;
-  if (m->built_in) return fill_digits(m, info, array->data);
-  uint32_t most = element_is_float(info->type) ? ELEMENT_MOST : tool_inputs_most(plain, info->name);
-  element_fill(info->type, array->data, element_count_of(info->type, info->size), info->name, 1, most);
+  if (!tool_inputs_make(info, in)) return cli_no_memory();
+  if (m->built_in) return fill_digits(m, info, in->array.data);
+  const range r = tool_inputs_range(plain, info->name);
+  if (r.has_value) {
+    tool_inputs_set(info, &r, in);
+    return CLI_OK;
+  }
+  element_fill(info->type, in->array.data, element_count_of(info->type, info->size), info->name, 1,
+               r.below < ELEMENT_MOST ? (uint32_t)r.below : ELEMENT_MOST);
   cli_note("input '%s' is not given and gets pseudo-random values; --input %s=FILE.npy sets it", info->name,
            info->name);
   return CLI_OK;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elements.h"
+
 static bool is_one_of(const char *name, const char *const *names) {
   for (; *names; names++)
     if (strcmp(name, *names) == 0) return true;
@@ -44,28 +46,83 @@ static int64_t picked(const berth_graph *graph, const berth_node_info *node) {
   return least;
 }
 
-static int64_t look(const berth_graph *graph, bool *holds) {
-  int64_t least = INT64_MAX;
-  for (uint32_t n = 0; n < berth_graph_n_nodes(graph); n++) {
-    berth_node_info node = BERTH_NODE_INFO_INIT;
-    if (berth_graph_node(graph, n, &node, NULL) != BERTH_OK || node.n_in == 0) continue;
-    const bool is_joined = strcmp(node.op, "concat") == 0;
-    for (uint32_t i = 0; i < node.n_in; i++) {
-      if (node.in[i] == BERTH_VALUE_NONE || !holds[node.in[i]]) continue;
-      const int64_t extent = i == 1 ? picked(graph, &node) : INT64_MAX;
-      if (extent > 0 && extent < least) least = extent;
-      for (uint32_t k = 0; k < node.n_out && (i == 0 || is_joined) && passes_on(node.op); k++)
-        holds[node.out[k]] = true;
-    }
-  }
-  return least;
+/* The one number that a constant holds; false where it is something else. */
+static bool constant_of(const berth_graph *graph, berth_value value, double *number) {
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  if (value == BERTH_VALUE_NONE || berth_graph_value(graph, value, &info, NULL) != BERTH_OK || info.data == NULL ||
+      berth_type_size(info.type) == 0 || info.size != berth_type_size(info.type))
+    return false;
+  *number = element_at(info.type, info.data, 0);
+  return true;
 }
 
-int64_t ranges_of(const berth_graph *bound, berth_value input) {
-  bool *holds = calloc(berth_graph_n_values(bound) + (size_t)1, sizeof(*holds));
-  if (!holds) return INT64_MAX;
-  holds[input] = true;
-  int64_t least = look(bound, holds);
-  free(holds);
-  return least;
+static bool is_cast_to_bool(const berth_graph *graph, const berth_node_info *node) {
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  return strcmp(node->op, "cast") == 0 && berth_graph_value(graph, node->out[0], &info, NULL) == BERTH_OK &&
+         info.type == BERTH_BOOL;
+}
+
+/* Whether a node makes a yes or no of its operand: 1 - x, x == 0, x != 0, x > 0, or bool(x). */
+static bool reads_mask(const berth_graph *graph, const berth_node_info *node, uint32_t operand) {
+  static const char *const against_zero[] = {"eq", "ne", "gt", NULL};
+  double number;
+  if (is_cast_to_bool(graph, node)) return true;
+  if (node->n_in != 2 || !constant_of(graph, node->in[1 - operand], &number)) return false;
+  if (strcmp(node->op, "sub") == 0) return operand == 1 && number == 1;
+  return is_one_of(node->op, against_zero) && number == 0;
+}
+
+/* What a single element must be for one of the sides of a model that asks for it. */
+static bool reads_setting(const berth_graph *graph, const berth_node_info *node, uint32_t operand, double *number) {
+  return strcmp(node->op, "eq") == 0 && node->n_in == 2 && constant_of(graph, node->in[1 - operand], number) &&
+         *number >= 0 && *number <= INT32_MAX;
+}
+
+typedef struct search {
+  const berth_graph *graph;
+  bool *holds; /* one per value: it has the input's elements */
+  bool is_single;
+  bool is_mask;
+  range found;
+} search;
+
+static void look_at(search *s, const berth_node_info *node, uint32_t operand) {
+  const int64_t extent = operand == 1 ? picked(s->graph, node) : INT64_MAX;
+  double number = 0;
+  if (extent > 0 && extent < s->found.below) s->found.below = extent;
+  if (s->is_single && !s->found.has_value && reads_setting(s->graph, node, operand, &number)) {
+    s->found.has_value = true;
+    s->found.value = (int64_t)number;
+  }
+  if (!s->is_single && reads_mask(s->graph, node, operand)) s->is_mask = true;
+  if ((operand != 0 && strcmp(node->op, "concat") != 0) || !passes_on(node->op)) return;
+  for (uint32_t k = 0; k < node->n_out; k++) s->holds[node->out[k]] = true;
+}
+
+static void look(search *s) {
+  for (uint32_t n = 0; n < berth_graph_n_nodes(s->graph); n++) {
+    berth_node_info node = BERTH_NODE_INFO_INIT;
+    if (berth_graph_node(s->graph, n, &node, NULL) != BERTH_OK) continue;
+    for (uint32_t i = 0; i < node.n_in; i++)
+      if (node.in[i] != BERTH_VALUE_NONE && s->holds[node.in[i]]) look_at(s, &node, i);
+  }
+}
+
+range ranges_of(const berth_graph *bound, berth_value input) {
+  search s = {.graph = bound, .found = {.below = INT64_MAX}};
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  if (berth_graph_value(bound, input, &info, NULL) != BERTH_OK || element_is_float(info.type) ||
+      info.type == BERTH_BOOL)
+    return s.found;
+  s.holds = calloc(berth_graph_n_values(bound) + (size_t)1, sizeof(*s.holds));
+  if (!s.holds) return s.found;
+  s.is_single = info.size == berth_type_size(info.type);
+  s.holds[input] = true;
+  look(&s);
+  free(s.holds);
+  if (s.is_mask && s.found.below == INT64_MAX) {
+    s.found.has_value = true; /* ids that are compared with a padding are no mask */
+    s.found.value = 1;
+  }
+  return s.found;
 }
