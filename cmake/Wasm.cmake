@@ -16,8 +16,8 @@ berth_embed(berth_digits ${digits}/digits.safetensors berth_digits_weights)
 
 function(berth_module target name)
   add_executable(${target} $<TARGET_OBJECTS:berth_objects> ${kernel_objects} $<TARGET_OBJECTS:berth_digits> ${module_sources}
-                 tools/berth/generation_plan.c tools/berth/json.c tools/berth/utf8.c
-                 tools/berth/work.c)
+                 tools/berth/elements.c tools/berth/generation_plan.c tools/berth/json.c tools/berth/least.c tools/berth/ranges.c
+                 tools/berth/utf8.c tools/berth/work.c)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .wasm)
   target_include_directories(${target} PRIVATE include tools/berth)
   target_link_libraries(${target} PRIVATE berth_options m)

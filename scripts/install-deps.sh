@@ -57,6 +57,7 @@ if [ "$mode" = check ]; then
   compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || missing+=(mesa-vulkan-drivers)
   compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*' >/dev/null || missing+=(vulkan-validationlayers)
   have chromium || browser+=(chromium) # and with it SwiftShader, which Dawn runs on
+  have firefox || have firefox-esr || browser+=(firefox-esr)
   have npm || browser+=(npm)
 fi
 all=("${need[@]}" "${missing[@]}" "${browser[@]}")

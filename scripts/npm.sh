@@ -21,6 +21,7 @@ npm_fetch() { # NAME FOLDER: the archive, in FOLDER, with the right hash
   line=$(npm_archive "$name") || { npm_reason="$name is not in $npm_list"; return 1; }
   archive=${line#*  }
   version=${archive#"$(npm_base "$name")"-} version=${version%.tgz}
+  (cd "$folder" 2>/dev/null && echo "$line" | sha512sum --check --status 2>/dev/null) && return # npm_packages got it
   command -v npm >/dev/null || { npm_reason="npm is not installed"; return 1; }
   echo "== getting $name $version from npm, into $folder" >&2
   mkdir -p "$folder"
@@ -47,4 +48,22 @@ npm_package() { # NAME FOLDER: FOLDER/node_modules/NAME is what the list pins; o
   tar -xzf "$folder/$archive" -C "$to" --strip-components=1 || { npm_reason="$archive cannot be unpacked"; return 1; }
   rm -f "$folder/$archive"
   echo "$line" >"$to/.sha512"
+}
+
+# npm takes as long for one package as for many: those that are missing are fetched by one call.
+npm_packages() { # FOLDER NAME...: npm_package for each
+  local folder=$1 name line archive missing=()
+  shift
+  for name in "$@"; do
+    line=$(npm_archive "$name") || continue
+    archive=${line#*  }
+    archive=${archive#"$(npm_base "$name")"-}
+    [ "$(cat "$folder/node_modules/$name/.sha512" 2>/dev/null)" = "$line" ] || missing+=("$name@${archive%.tgz}")
+  done
+  if [ ${#missing[@]} -gt 1 ] && command -v npm >/dev/null; then
+    echo "== getting ${#missing[@]} packages from npm, into $folder" >&2
+    mkdir -p "$folder"
+    (cd "$folder" && npm pack --silent --ignore-scripts --prefer-offline "${missing[@]}" >/dev/null 2>&1 </dev/null)
+  fi
+  for name in "$@"; do npm_package "$name" "$folder" || return; done
 }

@@ -21,7 +21,7 @@ const known = new Set([...readKnown('known.txt'), ...(device === 'cpu' ? [] : re
 /* ---- Where they run: each gives a function from the name of a case to what is wrong with it ---- */
 
 async function inNode() {
-  const { load } = await import(pathToFileURL(join(built, 'package/berth.js')));
+  const { load } = await import(pathToFileURL(join(built, 'package/node.js')));
   const berth = await load({ threads: 1 });
   const run = (name) => runCase(berth, device, async (file) => {
     const path = join(data, name, file);

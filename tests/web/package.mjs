@@ -13,7 +13,7 @@ import { readNpy, writeNpy } from './npy.mjs';
 import { check, done, expect, expectEqual, skip } from './tap.mjs';
 
 const { BERTH_SRC: source, BERTH_WEB: site } = process.env;
-const { BerthError, load } = await import(pathToFileURL(join(site, 'package/berth.js')));
+const { BerthError, load } = await import(pathToFileURL(join(site, 'package/node.js')));
 const digitsFile = join(source, 'examples/digits/digits.berth');
 const weightsFile = join(source, 'examples/digits/digits.safetensors');
 const samplesFile = join(source, 'examples/digits/samples.npy');
@@ -466,7 +466,7 @@ async function checkDeadThreads() {
   cpSync(join(site, 'package'), copy, { recursive: true });
   const file = join(copy, 'thread.js');
   writeFileSync(file, readFileSync(file, 'utf8').replace('exports.thread(number)', "throw new Error('no more')"));
-  const { load: loadCopy } = await import(pathToFileURL(join(copy, 'berth.js')));
+  const { load: loadCopy } = await import(pathToFileURL(join(copy, 'node.js')));
   await check('who waits for a thread that has died is told', async () => {
     const berth = await loadCopy({ threads: 2 });
     const session = await (await berth.digits()).session({ dims: { batch: 1 } });
@@ -484,7 +484,7 @@ async function checkReadme() {
   for (const [i, example] of examples.entries()) {
     await check(`example ${i + 1} of the README runs`, async () => {
       const file = join(folder, `example${i}.mjs`);
-      const code = example.replaceAll(/from 'berth-arena'/g, `from '${pathToFileURL(join(site, 'package/berth.js'))}'`)
+      const code = example.replaceAll(/from 'berth-arena'/g, `from '${pathToFileURL(join(site, 'package/node.js'))}'`)
         .replaceAll('model.onnx', join(source, 'tests/onnx/models/small.onnx'))
         .replaceAll('model.gguf', join(source, 'examples/tale/tale.gguf'));
       writeFileSync(file, code.replaceAll('console.log', 'globalThis.said.push'));

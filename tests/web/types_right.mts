@@ -18,6 +18,12 @@ try {
   const outputs: Record<string, Tensor> = await session.run({
     a: new Float32Array(4), b: [1, 2, 3], c: { type: 'i64', shape: [1], data: new BigInt64Array(1) },
   });
+  console.log(outputs.y.type === 'i64' ? outputs.y.data[0] + 1n : outputs.y.data.length);
+  const { y } = await session.run({ a: [1] });
+  console.log(y.data[0].toFixed(2), y.type === 'f32' ? y.data.subarray(0, 1) : y.type);
+  const { best } = await session.run<{ best: 'i64' }>({ a: [1] });
+  const first: bigint = best.data[0];
+  console.log(first, (await model.guess({ batch: 2 })).inputs[0].below?.toFixed());
   const total: number = session.timings.total + session.counters.allocations + session.counters.gpuObjects;
   console.log(outputs.y.data.length, total, extent, where, ops, picture, plan.report.arena_size, berth.memory().used);
 } catch (error) {

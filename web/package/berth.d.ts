@@ -15,11 +15,37 @@ export interface TensorInfo {
   readonly shape: readonly (number | string)[];
 }
 
-export interface Tensor {
-  readonly type: ElementType;
-  readonly shape: readonly number[];
-  readonly data: TypedArray;
+/** What an input of whole numbers may hold, where the model says so: ids that are `below` the size of their table; the
+ * `value` that a mask has where nothing is hidden, or that a setting such as a sample rate is compared with. */
+export interface InputInfo extends TensorInfo {
+  readonly below?: number;
+  readonly value?: number;
 }
+
+/** Arrays for elements. */
+export interface Elements {
+  f32: Float32Array;
+  f64: Float64Array;
+  f16: Uint16Array;
+  bf16: Uint16Array;
+  i8: Int8Array;
+  u8: Uint8Array;
+  i16: Int16Array;
+  u16: Uint16Array;
+  i32: Int32Array;
+  u32: Uint32Array;
+  i64: BigInt64Array;
+  u64: BigUint64Array;
+  bool: Uint8Array;
+}
+
+/** Types whose elements are numbers in JavaScript; those of i64 and u64 are BigInts. */
+export type NumberType = Exclude<ElementType, 'i64' | 'u64'>;
+
+/** `tensor.type` says what `tensor.data` is. */
+export type Tensor<T extends ElementType = ElementType> = T extends ElementType
+  ? { readonly type: T; readonly shape: readonly number[]; readonly data: Elements[T] }
+  : never;
 
 export interface DeviceInfo {
   /** What to give as `device`: "cpu", "webgpu". */
@@ -43,7 +69,7 @@ export interface Progress {
 export type OnProgress = (progress: Progress) => void;
 
 export interface LoadOptions {
-  /** Where berth.wasm and berth-threads.wasm lie; default: beside this module. */
+  /** The folder of berth.wasm and berth-threads.wasm; default: beside this module, or where a bundler put them. */
   base?: string | URL;
   /** Threads of the CPU device, this one included. More than one needs shared memory (a page that is cross-origin
    * isolated, or Node), and a thread that may wait (a worker, or Node); where that is missing there is one.
@@ -68,8 +94,14 @@ export interface Berth {
   /** Asks the browser for its GPU the first time. */
   devices(): Promise<DeviceInfo[]>;
   /** An ONNX file, or a graph in berth's text form. A string or URL is fetched (in Node, a string that is no address is
-   * the path of a file). `weights`: a safetensors file with the params of a text graph. */
-  model(source: Source, options?: { name?: string; weights?: Source; onProgress?: OnProgress }): Promise<Model>;
+   * the path of a file). `weights`: a safetensors file with the params of a text graph. `files`: by name, those that an
+   * ONNX model keeps weights in ({ 'model.onnx_data': ... }). */
+  model(source: Source, options?: {
+    name?: string;
+    weights?: Source;
+    files?: Record<string, Source>;
+    onProgress?: OnProgress;
+  }): Promise<Model>;
   /** A language model in a GGUF file. Of the file no more than its header is read, however large it is, until
    * `generator` is called. The source must stay readable. */
   gguf(source: Source, options?: { name?: string; onProgress?: OnProgress }): Promise<Gguf>;
@@ -178,7 +210,7 @@ export interface Plan {
 
 export interface Model {
   readonly name: string;
-  readonly inputs: readonly TensorInfo[];
+  readonly inputs: readonly InputInfo[];
   readonly outputs: readonly TensorInfo[];
   /** Names of the dimensions that are left open. */
   readonly dims: readonly string[];
@@ -187,6 +219,13 @@ export interface Model {
   readonly toFix: readonly string[];
   /** Makes an input a constant, and no input any more. Sessions that there are stay as they are. */
   fix(name: string, value: Tensor): Promise<void>;
+  /** Dimensions that the model takes: those given (1 where none is), or where it does not take them, the least that it
+   * does; and its inputs and outputs then. */
+  guess(dims?: Record<string, number>): Promise<{
+    dims: Record<string, number>;
+    inputs: (InputInfo & { readonly shape: readonly number[] })[];
+    outputs: TensorInfo[];
+  }>;
   plan(options?: PlanOptions): Promise<Plan>;
   /** A plan as text: a table, MiniMalloc's CSV, the picture, or a page of its own with picture and table. */
   report(kind: 'text' | 'csv' | 'svg' | 'html', options?: PlanOptions): Promise<string>;
@@ -208,8 +247,11 @@ export interface Session {
   /** With the dimensions bound. */
   readonly inputs: readonly (TensorInfo & { readonly shape: readonly number[] })[];
   readonly outputs: readonly TensorInfo[];
-  /** Every input by its name. Numbers are taken as they are for the type: BigInt arrays for i64. */
-  run(inputs: Record<string, TypedArray | readonly number[] | Tensor>): Promise<Record<string, Tensor>>;
+  /** Every input by its name. Numbers are taken as they are for the type: BigInt arrays for i64. Outputs are taken for
+   * numbers; where one is i64 or u64, say so: `run<{ logits: 'f32'; best: 'i64' }>(...)`. */
+  run<Types extends Record<string, ElementType> = Record<string, NumberType>>(
+    inputs: Record<string, TypedArray | readonly number[] | Tensor>,
+  ): Promise<{ [Name in keyof Types]: Tensor<Types[Name]> }>;
   /** Runs once and looks at every step, which takes longer. Of each value at most `elements` are kept (65536). */
   trace(
     inputs: Record<string, TypedArray | readonly number[] | Tensor>,

@@ -1,11 +1,19 @@
 /* berth in a browser or in Node. The interface is in berth.d.ts. */
+import { withExternalData } from './external.js';
 import { openGguf } from './gguf.js';
 import { Model } from './model.js';
 import { BerthError, Program, listener } from './program.js';
 import { readAll, readInto } from './source.js';
-import { Threads, canShare, defaultThreads, sharedMemory } from './threads.js';
+import { Threads, canShare, defaultThreads, memoryFor } from './threads.js';
 
 export { BerthError };
+
+/** A model with the files that it keeps weights in, as one. */
+async function joined(source, files, tell) {
+  const given = {};
+  for (const [name, from] of Object.entries(files)) given[name] = await readAll(from, tell);
+  return new Blob(withExternalData(await readAll(source, tell), given));
+}
 
 class Berth {
   #program;
@@ -22,11 +30,12 @@ class Berth {
     return list.filter(({ name }) => name !== 'interp'); // the interpreter of kernels, for tests
   }
 
-  async model(source, { name, weights, onProgress } = {}) {
+  async model(source, { name, weights, files, onProgress } = {}) {
     const program = this.#program;
     const tell = (stage) => (done, total) => listener(onProgress)({ stage, done, total });
     program.check();
-    const model = await readInto(program, source, tell('reading the model'));
+    const whole = files && Object.keys(files).length !== 0 ? await joined(source, files, tell('reading the weights')) : source;
+    const model = await readInto(program, whole, tell('reading the model'));
     let beside = { at: 0, size: 0 };
     try {
       if (weights !== undefined) beside = await readInto(program, weights, tell('reading the weights'));
@@ -61,21 +70,27 @@ class Berth {
   }
 }
 
-async function countThreads(wanted) {
+function countThreads(wanted) {
   if (wanted === undefined) return canShare() ? defaultThreads() : 1;
   if (!Number.isInteger(wanted) || wanted < 1)
     throw new BerthError('INVALID', `threads takes a whole number from 1 on, not ${wanted}`);
   return canShare() ? wanted : 1;
 }
 
-export async function load({ base = new URL('.', import.meta.url), threads: wanted, onProgress } = {}) {
-  const threads = await countThreads(wanted);
-  const name = threads > 1 ? 'berth-threads.wasm' : 'berth.wasm';
+/* Bundlers look for just these words, and carry the files along. */
+const modules = {
+  'berth.wasm': () => new URL('./berth.wasm', import.meta.url),
+  'berth-threads.wasm': () => new URL('./berth-threads.wasm', import.meta.url),
+};
+
+export async function load({ base, threads: wanted, onProgress } = {}) {
+  const threads = countThreads(wanted);
+  const memory = memoryFor(threads);
+  const name = memory !== null ? 'berth-threads.wasm' : 'berth.wasm';
   const tell = (done, total) => listener(onProgress)({ stage: 'fetching the program', done, total });
-  const bytes = await readAll(new URL(name, new URL(base, globalThis.location?.href)), tell);
-  const module = await WebAssembly.compile(bytes);
-  const program =
-    threads > 1 ? new Program(module, sharedMemory(), new Threads(module, threads - 1)) : new Program(module, null, null);
+  const at = base === undefined ? modules[name]() : new URL(name, new URL(base, globalThis.location?.href));
+  const module = await WebAssembly.compile(await readAll(at, tell));
+  const program = new Program(module, memory, memory !== null ? new Threads(module, threads - 1) : null);
   program.need(program.now('start', threads));
   try {
     await program.threads?.reserve(program);

@@ -88,6 +88,14 @@ export class Model {
     }));
   }
 
+  async guess(dims = {}) {
+    const { program } = this.#handle;
+    checkOptions(this.dims, { dims });
+    const all = Object.fromEntries(this.dims.map((name) => [name, dims[name] ?? 1]));
+    return program.queue(() => withDims(program, all, [], (list, count) =>
+      program.json(program.now('guess', this.#handle.at, list, count))));
+  }
+
   async plan(options = {}) {
     return this.#planned(options, (program, plan) => describePlan(program, plan, options));
   }

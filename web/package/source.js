@@ -1,7 +1,6 @@
 /* Where bytes come from: addresses, files, and what is in memory already. */
+import { host } from './host.js';
 import { BerthError } from './program.js';
-
-export const isNode = typeof process === 'object' && process.versions?.node !== undefined;
 
 const bytesOf = (view) => new Uint8Array(view.buffer ?? view, view.byteOffset ?? 0, view.byteLength);
 
@@ -23,13 +22,6 @@ async function* piecesOfBlob(blob) {
     yield new Uint8Array(await blob.slice(at, Math.min(at + PIECE, blob.size)).arrayBuffer());
 }
 
-async function openFile(url) {
-  const { createReadStream } = await import('node:fs');
-  const { stat } = await import('node:fs/promises');
-  const { size } = await stat(url);
-  return { pieces: createReadStream(url, { highWaterMark: PIECE }), total: size };
-}
-
 async function openAddress(address) {
   const response = await fetch(address);
   if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
@@ -39,18 +31,18 @@ async function openAddress(address) {
   return { pieces: piecesOf(response.body), total, isExact: response.type !== 'cors' };
 }
 
-async function resolve(source) {
-  if (source instanceof URL || !isNode || URL.canParse?.(source)) return new URL(source, globalThis.location?.href);
-  const { pathToFileURL } = await import('node:url');
-  return pathToFileURL(source);
+function resolve(source) {
+  if (source instanceof URL || host.pathToUrl === null || URL.canParse?.(source))
+    return new URL(source, globalThis.location?.href);
+  return host.pathToUrl(source);
 }
 
 /* { pieces, total, isExact }: Uint8Arrays one after the other, and how many bytes there are (0: nobody knows); there may
  * be more where that is not exact. */
 async function open(source) {
   if (typeof source === 'string' || source instanceof URL) {
-    const url = await resolve(source);
-    return url.protocol === 'file:' && isNode ? openFile(url) : openAddress(url);
+    const url = resolve(source);
+    return url.protocol === 'file:' && host.openFile !== null ? host.openFile(url) : openAddress(url);
   }
   if (typeof Blob === 'function' && source instanceof Blob)
     return { pieces: piecesOfBlob(source), total: source.size };

@@ -1,10 +1,8 @@
 /* A worker that is one of berth's threads: an instance of the same module in the same memory, on a stack of its own. It
  * waits in C for work, for ever. */
 
-const isNode = typeof process === 'object' && process.versions?.node !== undefined;
-const port = isNode ? (await import('node:worker_threads')).parentPort : globalThis;
-
-function begin({ module, memory, number, stack, tls }) {
+/** `port` hears when it has begun. */
+export function begin({ module, memory, number, stack, tls }, port) {
   const imports = { env: { memory } };
   for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
     if (kind !== 'function') continue; // a thread computes, and asks for nothing
@@ -24,5 +22,6 @@ function begin({ module, memory, number, stack, tls }) {
   }
 }
 
-if (isNode) port.once('message', begin);
-else port.onmessage = ({ data }) => begin(data);
+/* In a worker of a browser; thread_node.js does the same for Node's. */
+if (typeof WorkerGlobalScope === 'function' && globalThis instanceof WorkerGlobalScope)
+  globalThis.onmessage = ({ data }) => begin(data, globalThis);

@@ -1,7 +1,7 @@
 /* Threads: workers that are started before they are needed, so that C can hand them work without going back to
  * JavaScript. Each session has threads of its own, which sleep while others run. */
 import { BerthError } from './program.js';
-import { isNode } from './source.js';
+import { host } from './host.js';
 
 const DEFAULT_MOST = 8; // more seldom help, and each has a stack
 const STACK = 1 << 20; // bytes
@@ -13,38 +13,37 @@ export function canShare() {
   try {
     const word = new Int32Array(new SharedArrayBuffer(4));
     Atomics.wait(word, 0, 1, 0); // throws where waiting is forbidden: on the main thread of a page
-    return isNode || globalThis.crossOriginIsolated === true;
+    return host.isIsolated();
   } catch {
     return false;
   }
 }
 
-export async function defaultThreads() {
-  const cores = isNode ? (await import('node:os')).availableParallelism() : globalThis.navigator?.hardwareConcurrency;
-  return Math.min(cores ?? 1, DEFAULT_MOST);
-}
+export const defaultThreads = () => Math.min(host.threads(), DEFAULT_MOST);
+
+const sharedMemory = (maximum) => new WebAssembly.Memory({ initial: INITIAL, maximum, shared: true });
 
 /** A memory that may become as large as the machine lets it. */
-export function sharedMemory() {
+function largestMemory() {
   for (let maximum = MAXIMUM; ; maximum /= 2) {
     try {
-      return new WebAssembly.Memory({ initial: INITIAL, maximum, shared: true });
+      return sharedMemory(maximum);
     } catch (error) {
       if (maximum <= LEAST_MAXIMUM) throw new BerthError('NOMEM', `there is no shared memory: ${error.message}`);
     }
   }
 }
 
-async function newWorker() {
-  const url = new URL('./thread.js', import.meta.url);
-  if (!isNode) return new Worker(url, { type: 'module', name: 'berth thread' });
-  const { Worker: NodeWorker } = await import('node:worker_threads');
-  return new NodeWorker(url);
-}
-
-function listen(worker, event, heard) {
-  if (isNode) worker.once(event, heard);
-  else worker.addEventListener(event, heard, { once: true });
+/** A shared memory, which the module with threads needs; null: the other one brings its own. A page that is not isolated
+ * may have one too, and must only not give it to others. It takes the module with threads all the same: when it is
+ * isolated, at the next visit, that is the one which it has already. */
+export function memoryFor(threads) {
+  if (threads > 1) return largestMemory();
+  try {
+    return host.hasOneModule ? sharedMemory(MAXIMUM) : null;
+  } catch {
+    return null;
+  }
 }
 
 export class Threads {
@@ -70,11 +69,11 @@ export class Threads {
     this.#workers.push(null);
     program.need(program.now('thread_add', number));
     const stack = program.alloc(STACK) + STACK, tls = program.alloc(program.now('thread_local_size'));
-    const worker = await newWorker();
+    const worker = host.newWorker();
     this.#workers[number] = worker;
     await new Promise((resolve, reject) => {
-      listen(worker, 'message', resolve);
-      listen(worker, 'error', (error) => {
+      host.listen(worker, 'message', resolve);
+      host.listen(worker, 'error', (error) => {
         // The news that a thread has died may overtake the one that it had begun: then it is for who waits for it.
         if (program.hasDeadThread) resolve();
         else reject(new BerthError('NOMEM', `a thread cannot be started: ${error.message ?? 'thread.js was not found'}`));

@@ -1,8 +1,11 @@
 /* Graphs, plans and devices as JSON. */
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exports.h"
+#include "least.h"
+#include "ranges.h"
 #include "work.h"
 
 static json text = JSON_INIT;
@@ -66,6 +69,13 @@ static void put_shape(const berth_shape *shape) {
   json_close_array(&text);
 }
 
+/* What the elements of an input may be. */
+static void put_range(const berth_graph *graph, berth_value value) {
+  const range r = ranges_of(graph, value);
+  if (r.below != INT64_MAX) json_int(&text, "below", r.below);
+  if (r.has_value) json_int(&text, "value", r.value);
+}
+
 /* name NULL: the value's own. */
 static bool put_tensor(const berth_graph *graph, berth_value value, const char *name) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
@@ -74,6 +84,7 @@ static bool put_tensor(const berth_graph *graph, berth_value value, const char *
   json_string(&text, "name", name != NULL ? name : info.name);
   json_string(&text, "type", berth_type_name(info.type));
   put_shape(&info.shape);
+  if (info.kind == BERTH_VALUE_INPUT) put_range(graph, value);
   json_close_object(&text);
   return true;
 }
@@ -174,6 +185,32 @@ const char *berth_web_describe_nodes(const web_graph *described, const berth_dim
   berth_graph_destroy(bound);
   json_close_object(&text);
   return whole ? web_text_finish() : NULL;
+}
+
+/* With these dimensions where that is possible, and otherwise with the least. */
+static berth_graph *bind_somehow(const berth_graph *graph, berth_dim *dims, size_t n_dims) {
+  berth_graph *bound = NULL;
+  if (berth_graph_bind(graph, dims, n_dims, &bound, &web_error) == BERTH_OK) return bound;
+  bool *is_free = malloc(n_dims + 1);
+  if (is_free == NULL) return NULL;
+  memset(is_free, true, n_dims);
+  if (least_dims(graph, dims, n_dims, is_free)) berth_graph_bind(graph, dims, n_dims, &bound, &web_error);
+  free(is_free);
+  return bound;
+}
+
+const char *berth_web_guess(const web_graph *guessed, berth_dim *dims, size_t n_dims) {
+  berth_graph *bound = bind_somehow(web_graph_of(guessed), dims, n_dims);
+  if (bound == NULL) return NULL;
+  web_text_begin();
+  json_open_object(&text, NULL);
+  json_open_object(&text, "dims");
+  for (size_t i = 0; i < n_dims; i++) json_int(&text, dims[i].name, dims[i].extent);
+  json_close_object(&text);
+  const bool is_whole = put_ends(bound);
+  json_close_object(&text);
+  berth_graph_destroy(bound);
+  return is_whole ? web_text_finish() : NULL;
 }
 
 const char *berth_web_describe_bound(const berth_plan *plan) {

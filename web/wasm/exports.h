@@ -105,6 +105,8 @@ BERTH_WEB_EXPORT(used) double berth_web_used(void); /* bytes of the memory that 
 /* ---- describe.c: JSON, and pictures; NULL: it failed ---- */
 BERTH_WEB_EXPORT(devices) const char *berth_web_devices(void);
 BERTH_WEB_EXPORT(describe) const char *berth_web_describe(const web_graph *graph);
+/* dims: one for every open dimension of the graph; extents with which it cannot be bound are replaced by the least. */
+BERTH_WEB_EXPORT(guess) const char *berth_web_guess(const web_graph *graph, berth_dim *dims, size_t n_dims);
 BERTH_WEB_EXPORT(describe_plan) const char *berth_web_describe_plan(const berth_plan *plan);
 BERTH_WEB_EXPORT(describe_bound) const char *berth_web_describe_bound(const berth_plan *plan); /* its inputs, outputs */
 /* With dims, bound to them. */
