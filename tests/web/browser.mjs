@@ -18,7 +18,7 @@ export function launch(more = withGpu) {
   return chromium.launch({ executablePath: process.env.BERTH_CHROMIUM, args: [...flags, ...more], env });
 }
 
-const WAIT = 300000; // milliseconds: what has not come by then never comes, however busy the machine is
+const WAIT = Number(process.env.BERTH_TEST_WAIT ?? 300000); // milliseconds: what has not come by then never comes, however busy the machine is
 
 /** What the browser complains about, of a page and its workers. */
 function watchErrors(page) {

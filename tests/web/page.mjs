@@ -45,6 +45,19 @@ async function firstDigit(browser, url) {
   return { ms, verdict };
 }
 
+/** All that a first visit takes from a server that packs, with what the service worker keeps for the next one. */
+async function checkFirstVisit(browser) {
+  const server = await serve(site, {}, true);
+  await check('a first visit takes at most 1.5 MB, the module once', async () => {
+    const own = await BerthPage.open(browser, server.url);
+    await own.page.evaluate(() => navigator.serviceWorker.ready.then(() => {}));
+    diagnostic(`${server.sent} bytes in all`);
+    expect(server.sent > 1e5 && server.sent <= 1.5e6, `${server.sent} bytes`);
+    await own.close();
+  });
+  await server.close();
+}
+
 async function checkFirstDigit(browser, url) {
   await check('a digit drawn while the page loads is recognised', async () => {
     const { ms, verdict } = await firstDigit(browser, url);
@@ -171,7 +184,7 @@ async function checkBadFiles(own) {
       await own.drop(file);
       const words = await alertOf(own);
       diagnostic(words);
-      expect(/^[A-Z'].{15,400}[.!?]$/s.test(words), `no sentence: ${words}`);
+      expect(/^[A-Z“].{15,400}[.!?]$/s.test(words), `no sentence: ${words}`);
       expect(!/undefined|\[object|RuntimeError|unreachable|NaN/.test(words), words);
       await own.sample('digits');
       expect(await own.page.locator('.alert:not([hidden])').count() === 0, 'the alert stays');
@@ -317,7 +330,7 @@ async function checkFit(own) {
     await own.chooseModel(file);
     await own.fitted();
     await own.test('fit-budget').fill('16');
-    await own.page.waitForFunction(() => document.getElementById('fit-verdict').textContent.includes('16.0 GiB'));
+    await own.page.waitForFunction(() => document.getElementById('fit-verdict').textContent.includes('16 GiB'));
     const fitting = planTextNative(file, { fit: 2 ** 34, kv: 'f16', chunk: 64 }, 1).ctx;
     expect(Math.abs(Number(await own.test('fit-verdict').getAttribute('data-ctx')) - fitting) <= 1, await own.text('fit-verdict'));
     expect(await own.bytes('fit-size') > size && await own.bytes('fit-weights') > 13e9, 'its sizes');
@@ -331,6 +344,7 @@ const server = await serve(site);
 const browser = await launch();
 try {
   await checkSizes();
+  await checkFirstVisit(browser);
   await checkFirstDigit(browser, server.url);
   await checkOffline(browser);
   const own = await BerthPage.open(browser, server.url);

@@ -164,7 +164,7 @@ await check('cards and badges are well-formed, whatever a model is called', () =
   });
   expect(card.includes('204,480 bytes') && card.includes('a &#60;b&#62; &#38; &#34;c&#34;') && !card.includes('<b>'), card);
   expect(badgeSvg(204480).includes('200 KiB'), badgeSvg(204480));
-  expectEqual(badgeMarkdown('memory.svg', 2048, 'https://x.example/#sample=unet'), '[![memory: 2.00 KiB](memory.svg)](https://x.example/#sample=unet)', 'a line');
+  expectEqual(badgeMarkdown('memory.svg', 2048, 'https://x.example/#sample=unet'), '[![memory: 2 KiB](memory.svg)](https://x.example/#sample=unet)', 'a line');
 });
 await check('what stands in a row keeps its distance, and moves as little as it can', () => {
   expectEqual(spread([0, 200], [20, 20]), [0, 200], 'there is room');

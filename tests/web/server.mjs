@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
+import { gzipSync } from 'node:zlib';
 
 const types = {
   '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8',
@@ -9,20 +10,37 @@ const types = {
   '.wasm': 'application/wasm', '.svg': 'image/svg+xml', '.webmanifest': 'application/manifest+json',
 };
 
-export async function serve(folder, headers = {}) {
+const packed = new Map();
+
+/** As most hosts do: text and WebAssembly packed. */
+function pack(file, bytes) {
+  if (!packed.has(file)) packed.set(file, gzipSync(bytes));
+  return packed.get(file);
+}
+
+/** `headers`: more of them; `isPacked`: what can be packed is. `url`, `close()`, and `sent`: bytes so far. */
+export async function serve(folder, headers = {}, isPacked = false) {
+  let sent = 0;
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://host').pathname));
     try {
       const file = join(folder, path.endsWith('/') ? `${path}index.html` : path);
       const bytes = await readFile(file);
-      response.writeHead(200, { 'Content-Type': types[extname(file)] ?? 'application/octet-stream', ...headers });
-      response.end(bytes);
+      const type = types[extname(file)];
+      const body = isPacked && type ? pack(file, bytes) : bytes;
+      const coding = body === bytes ? {} : { 'Content-Encoding': 'gzip' };
+      sent += body.length;
+      response.writeHead(200, { 'Content-Type': type ?? 'application/octet-stream', ...coding, ...headers });
+      response.end(body);
     } catch {
       response.writeHead(404).end();
     }
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
+    get sent() {
+      return sent;
+    },
     url: `http://127.0.0.1:${server.address().port}/`,
     close() {
       server.closeAllConnections();

@@ -32,19 +32,39 @@ async function hashOf(bytes) {
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** The file as this version has it, from the network. */
-async function fetchFile(path) {
-  const response = await fetch(new URL(path, root), { cache: 'no-cache' });
+/** The bytes of a file, if they are those of this version; null otherwise. */
+async function bytesOf(path, cache) {
+  const response = await fetch(new URL(path, root), { cache });
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
   const bytes = await response.arrayBuffer();
-  if ((await hashOf(bytes)) !== files[path]) throw new Error(`${path} is of another version`);
+  return (await hashOf(bytes)) === files[path] ? bytes : null;
+}
+
+/** The file as this version has it. What the page has fetched just now is not fetched again; but the page itself says
+ * whether the server has all of this version. */
+async function fetchFile(path) {
+  const first = path === 'index.html' ? 'no-cache' : 'force-cache';
+  const bytes = (await bytesOf(path, first)) ?? (await bytesOf(path, 'reload'));
+  if (bytes === null) throw new Error(`${path} is of another version`);
   const type = types[path.split('.').pop()] ?? 'application/octet-stream';
   return new Response(bytes, { headers: { 'Content-Type': type, ...isolation } });
 }
 
+/** Of the two modules, the package takes the one with threads wherever there can be shared memory (threads.js). */
+function otherModule() {
+  try {
+    new WebAssembly.Memory({ initial: 1, maximum: 65536, shared: true });
+    return 'package/berth.wasm';
+  } catch {
+    return 'package/berth-threads.wasm';
+  }
+}
+
 async function install() {
   const cache = await caches.open(CACHE);
-  await Promise.all(Object.keys(files).map(async (path) => cache.put(new URL(path, root), await fetchFile(path))));
+  const unused = otherModule();
+  const wanted = Object.keys(files).filter((path) => path !== unused);
+  await Promise.all(wanted.map(async (path) => cache.put(new URL(path, root), await fetchFile(path))));
 }
 
 async function removeOthers() {

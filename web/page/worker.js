@@ -67,7 +67,8 @@ async function openModel(source, onProgress) {
   const given = source.weights ?? null;
   const made = !given && isText(bytes) ? seededWeights(new TextDecoder().decode(bytes)) : null;
   const weights = given ?? made ?? undefined;
-  return { model: await berth.model(bytes, { name: source.name, weights, onProgress }), seeded: made !== null };
+  const options = { name: source.name, weights, files: source.files, onProgress };
+  return { model: await berth.model(bytes, options), seeded: made !== null };
 }
 
 /** A model with inputs made constants, as `fixed` says by name: type, shape, numbers. That cannot be undone: with other
@@ -126,9 +127,9 @@ const kinds = {
     return { handle, name, inputs, outputs, dims, nNodes, toFix, seeded, language };
   },
 
-  async plan({ model: handle, fixed, options }, onProgress) {
-    const [model, wanted] = await modelFor(get(models, handle, 'model'), fixed, options, onProgress);
-    return { ...planOf(await model.plan(wanted)), inputs: model.inputs };
+  async guess({ model: handle, dims }) {
+    const { gguf, model } = get(models, handle, 'model');
+    return gguf ? dims : (await model.guess(dims)).dims;
   },
 
   async report({ model: handle, fixed, options, form }, onProgress) {
@@ -147,9 +148,11 @@ const kinds = {
     return session.trace(inputsOf(session, inputs), { elements });
   },
 
-  async picture({ model: handle, fixed, options }, onProgress) {
-    const [model, wanted] = await modelFor(get(models, handle, 'model'), fixed, options, onProgress);
-    return (await model.plan(wanted)).svg();
+  async plan({ model: handle, fixed, options }, onProgress) {
+    const entry = get(models, handle, 'model');
+    const [model, wanted] = await modelFor(entry, fixed, options, onProgress);
+    const plan = planOf(await model.plan(wanted));
+    return { ...plan, inputs: entry.gguf ? model.inputs : (await model.guess(wanted.dims)).inputs };
   },
 
   async session({ model: handle, fixed, options }, onProgress) {

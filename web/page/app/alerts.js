@@ -2,7 +2,7 @@
 import { $, el } from './dom.js';
 import { Cancelled } from './client.js';
 
-const SMALLER = 'Take smaller dimensions, set a budget under Options, or close other tabs.';
+const SMALLER = 'Take smaller dimensions, set a memory limit under Options, or close other tabs.';
 
 const LARGE =
   'A page has 4 GiB at most. A shorter context or another cache may help; outside of a browser, berth generate has all of the memory.';
@@ -13,13 +13,14 @@ const advice = {
   DEVICE_NOMEM: SMALLER,
   INVALID: 'Change what it names, and try again.',
   MALFORMED: 'The file is damaged, or it is something else. Choose another one.',
-  UNSUPPORTED: 'Try another file, or one of the samples; docs/onnx.md and docs/generation.md list what is read.',
-  INFEASIBLE: 'Take a larger budget under Options.',
+  UNSUPPORTED: 'Try another file, or one of the samples; the help lists what is read.',
+  INFEASIBLE: 'Raise the memory limit under Options.',
   DEVICE_LOST: 'Load the page again, or choose another device.',
   INTERNAL: 'This is a mistake in berth; a report would help. Loading the page again makes it usable.',
 };
 
 function adviceFor(where, { status, message }) {
+  if (/lie in another file/.test(message)) return 'Choose or drop both files together.';
   if (/has no weights/.test(message)) return 'Choose the graph and its .safetensors file together.';
   if (/is split over/.test(message)) return 'Join its parts into one file first: llama.cpp has gguf-split --merge for that.';
   if (where === 'talk' && status === 'INFEASIBLE') return 'Take a longer context, or a shorter text.';
@@ -33,13 +34,31 @@ const sentence = (text) => {
   return /[.!?]$/.test(capital) ? capital : `${capital}.`;
 };
 
-/** `where`: digit, network, fit, talk, plan or run. */
-export function showAlert(where, error, whatToDo) {
+/** Sections of help.html, by what went wrong. */
+const sections = {
+  NOMEM: ['memory', 'About memory'],
+  DEVICE_NOMEM: ['memory', 'About memory'],
+  INFEASIBLE: ['memory', 'About memory'],
+  INVALID: ['dimensions', 'About dimensions and inputs'],
+  UNSUPPORTED: ['models', 'What models berth takes'],
+  MALFORMED: ['files', 'What files berth opens'],
+  DEVICE_LOST: ['gpu', 'About the GPU'],
+};
+
+/** `where`: load, digit, network, fit, talk, plan or run. `said`: the library's own words, where others stand for them. */
+export function showAlert(where, error, whatToDo, said) {
   if (error instanceof Cancelled) return;
   const box = $(`alert-${where}`);
+  const [section, title] = sections[error.status] ?? ['top', 'Help'];
   box.replaceChildren(
     el('p', { class: 'alert-what', text: sentence(error.message), 'data-status': error.status || undefined }),
-    el('p', { class: 'alert-advice', text: whatToDo ?? adviceFor(where, error) }),
+    el(
+      'p',
+      { class: 'alert-advice' },
+      `${whatToDo ?? adviceFor(where, error)} `,
+      el('a', { href: `help.html#${section}`, target: '_blank', rel: 'noopener', text: title, 'data-test': 'help' }),
+    ),
+    said ? el('p', { class: 'alert-said hint' }, 'berth says: ', el('span', { text: said })) : '',
   );
   box.hidden = false;
 }

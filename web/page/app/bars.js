@@ -1,4 +1,4 @@
-/** The arena against what it would be without sharing, and against what no packing can beat. */
+/** The block against what it would be without sharing, and against what no packing can beat. */
 import { $, el } from './dom.js';
 import { bytes, exactBytes, percent } from './format.js';
 
@@ -33,9 +33,11 @@ function verdict(report) {
   const { activations_size: activations, activations_lower_bound: bound } = report;
   const saved = 1 - report.arena_size / report.total_unshared;
   const words = [];
-  if (saved > 0.0005) words.push(`${percent(saved)} less than without sharing`);
-  if (report.optimal) words.push('no packing of these buffers is smaller: proven');
-  else words.push(`activations within ${percent(activations / Math.max(1, bound) - 1)} of the lower bound`);
+  const above = activations / Math.max(1, bound) - 1;
+  if (saved > 0.0005) words.push(`${percent(saved)} less than if every tensor had its own memory`);
+  if (report.optimal || above <= 0) words.push('no plan for these steps is smaller, and that is proven');
+  else if (above < 0.0005) words.push('as good as the smallest possible');
+  else words.push(`at most ${percent(above)} above the smallest possible`);
   return words.join('; ');
 }
 
@@ -55,10 +57,10 @@ export function showBars(report) {
   $('arena').title = exactBytes(arena);
   $('plan-verdict').textContent = verdict(report);
   $('bars').replaceChildren(
-    ...row('bar-unshared', 'Without sharing', unshared, [['unshared', unshared]], whole),
+    ...row('bar-unshared', 'Each its own', unshared, [['unshared', unshared]], whole),
     ...row(
       'bar-arena',
-      'The arena',
+      'One shared block',
       arena,
       [
         ['weights', weights],
@@ -70,7 +72,7 @@ export function showBars(report) {
     ),
     ...row(
       'bar-bound',
-      'Lower bound',
+      'Least possible',
       weights + state + bound,
       [
         ['weights', weights],
@@ -84,6 +86,6 @@ export function showBars(report) {
     chip('weights', 'weights', weights),
     ...(state > 0 ? [chip('cache', 'state', state)] : []),
     chip('activations', 'activations', activations),
-    chip('scratch', 'scratch adds', scratch),
+    chip('scratch', 'working space', scratch),
   );
 }

@@ -30,7 +30,7 @@ export function later(milliseconds, act) {
   };
 }
 
-const probe = el('span', { hidden: true });
+const probe = el('span', { class: 'probe', hidden: true });
 const colours = new Map();
 addEventListener('themechange', () => colours.clear());
 

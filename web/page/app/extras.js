@@ -86,12 +86,12 @@ async function saveReport() {
 }
 
 /** Opens what was asked for: a sample, an address, a file that was kept. */
-async function openOrigin({ sample, url, source, dims, budget }) {
+async function openOrigin({ sample, url, source, dims, budget }, isQuiet = false) {
   const known = samples.find(({ id }) => id === (sample ?? source?.sample));
   if (!known && !url && (source?.sample || sample)) throw new Error(`there is no sample '${sample ?? source.sample}'`);
   startBudget(budget);
-  if (known) await page.open(known.source, { ...known.dims, ...dims });
-  else await page.open(source ?? { url, name: nameOf(url) }, dims);
+  if (known) await page.open(known.source, { ...known.dims, ...dims }, isQuiet);
+  else await page.open(source ?? { url, name: nameOf(url) }, dims, isQuiet);
 }
 
 /** Whether the address of this page asked for a model. */
@@ -111,10 +111,10 @@ export async function openFirst() {
   const [first] = samples;
   const isLinked = await openLink();
   const kept = isLinked ? null : await keptModel();
-  if (kept) await openOrigin(kept).catch(() => {});
+  if (kept) await openOrigin(kept, true).catch(() => {});
   if (page.current()) return;
   const [alert, words] = [$('alert-network'), [...$('alert-network').childNodes]];
-  await page.open(first.source, first.dims);
+  await page.open(first.source, first.dims, true);
   if (words.length === 0) return;
   alert.replaceChildren(...words); // what was wrong stays in sight
   alert.hidden = false;

@@ -4,7 +4,7 @@ const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
 export const count = (n) => whole.format(n);
 
-/** "4.0 KiB" */
+/** "4 KiB", "1.5 MiB", "113 KiB": rounded; exactBytes has all digits */
 export function bytes(n) {
   if (n < 1024) return `${whole.format(n)} B`;
   const units = ['KiB', 'MiB', 'GiB', 'TiB'];
@@ -14,7 +14,7 @@ export function bytes(n) {
     size /= 1024;
     unit++;
   }
-  return `${size.toFixed(size < 10 ? 2 : size < 100 ? 1 : 0)} ${units[unit]}`;
+  return `${size.toFixed(size < 9.95 && !Number.isInteger(size) ? 1 : 0)} ${units[unit]}`;
 }
 
 /** "4,096 bytes" */

@@ -5,7 +5,7 @@ const READABLE = 0.45; // below this scale there are no words,
 const FAR = 0.2; // and below this one, no outlines and no bends
 
 const kinds = [
-  [/conv|matmul|product|gemm|attention|lstm|gru|rnn/, '--kind-value'],
+  [/conv|matmul|product|gemm|attention|lstm|gru|rnn/, '--kind-product'],
   [/norm|softmax|pool|reduce/, '--kind-scratch'],
   [/reshape|transpose|slice|concat|split|gather|expand|squeeze|pad|cast|identity|flatten/, '--kind-unshared'],
 ];

@@ -6,6 +6,7 @@ import { reader } from '../common/types.js';
 const FEW = 64; // so many that each can be told from the next
 const MOST_BARS = 200;
 const LARGEST = 512; // pixels of a map along one side
+const THIN = 16; // a map is at most so many times as long as it is wide
 
 /** From deep water to sand to signal red, by three points in each channel. */
 function heatColour(share) {
@@ -54,9 +55,15 @@ function bars(output) {
   return chart;
 }
 
-function map({ type, shape, data, summary: { min, max } }) {
+/** The matrix that is shown, from its first element on: all of it, but of a thin one only what can be seen. */
+function partOf(shape) {
   const height = shape[shape.length - 2],
     width = shape[shape.length - 1];
+  return { height: Math.min(height, THIN * width), width: Math.min(width, THIN * height), stride: width };
+}
+
+function map({ type, shape, data, summary: { min, max } }) {
+  const { height, width, stride } = partOf(shape);
   const down = Math.min(height, LARGEST),
     across = Math.min(width, LARGEST);
   const canvas = el('canvas', {
@@ -66,13 +73,15 @@ function map({ type, shape, data, summary: { min, max } }) {
     role: 'img',
     'aria-label': `Heat map of the first ${height} by ${width} numbers, ${number(min)} dark to ${number(max)} red`,
   });
+  canvas.style.aspectRatio = `${width} / ${height}`;
+  canvas.style.width = `min(100%, 18rem, ${(16 * width) / height}rem)`;
   const context = canvas.getContext('2d');
   const image = context.createImageData(across, down);
   const read = reader(type);
   for (let i = 0; i < across * down; i++) {
     const y = Math.floor((Math.floor(i / across) * height) / down),
       x = Math.floor(((i % across) * width) / across);
-    const value = read(data[y * width + x]);
+    const value = read(data[y * stride + x]);
     image.data.set([...heatColour((value - min) / (max - min || 1)), 255], 4 * i);
   }
   context.putImageData(image, 0, 0);

@@ -1,7 +1,7 @@
 /** One input of a run: how its elements are made, or the file that they come from. */
 import { el } from './dom.js';
 import { fault } from './fault.js';
-import { typeOf } from './format.js';
+import { count, typeOf } from './format.js';
 import { fitArray, readNpy } from './npy.js';
 import { imageElements, layoutOf, scales } from './image.js';
 import { cameraPart, cameraPicture, hasCamera, stopCamera } from './camera.js';
@@ -17,9 +17,11 @@ export class InputEditor {
   #given;
   #camera = null;
 
-  constructor(input, id, onProblem) {
+  /** `onArray(name, shape)` hears of an array with another shape than the input has now. */
+  constructor(input, id, onProblem, onArray) {
     this.input = input;
     this.onProblem = onProblem;
+    this.onArray = onArray;
     const image = layoutOf(input) !== null;
     this.#fill = el(
       'select',
@@ -32,7 +34,8 @@ export class InputEditor {
     );
     this.#camera = image && hasCamera() ? cameraPart(onProblem) : null;
     this.#seed = el('input', { type: 'number', min: 0, step: 1, value: 0, inputmode: 'numeric', 'data-test': 'seed' });
-    this.#constant = el('input', { type: 'number', step: 'any', value: 1, 'data-test': 'constant' });
+    this.#constant = el('input', { type: 'number', step: 'any', value: input.value ?? 1, 'data-test': 'constant' });
+    if (input.value !== undefined) this.#fill.value = 'constant'; // a mask, or a setting that the model asks for
     this.#scale = el(
       'select',
       { 'data-test': 'scale' },
@@ -57,6 +60,7 @@ export class InputEditor {
         el('b', { class: 'mono', text: input.name }),
         ' ',
         el('span', { class: 'hint', text: typeOf(input) }),
+        input.below === undefined ? null : el('span', { class: 'hint', text: `, below ${count(input.below)}` }),
       ),
       labelled('fill with', this.#fill),
       labelled('seed', this.#seed, 'random'),
@@ -112,7 +116,17 @@ export class InputEditor {
     this.#file = file;
     this.#fill.value = 'file';
     this.#show();
-    this.spec().then(() => this.onProblem(null), this.onProblem);
+    this.#look(file).then(() => this.onProblem(null), this.onProblem);
+  }
+
+  /** Whether a file will do. An array of another shape may change that of the input. */
+  async #look(file) {
+    if (file.name.endsWith('.npy')) {
+      const { shape } = readNpy(await file.arrayBuffer());
+      if (String(shape) !== String(this.input.shape)) this.onArray?.(this.input.name, shape);
+      if (!this.element.isConnected) return; // another editor has taken over
+    }
+    await this.spec();
   }
 
   /** What was chosen, for an editor of the same input after the shapes have changed. */
@@ -138,7 +152,8 @@ export class InputEditor {
   /** What the worker is told. */
   async spec() {
     const fill = this.#fill.value;
-    if (fill === 'random') return { fill, seed: Math.max(0, Math.trunc(Number(this.#seed.value) || 0)) };
+    if (fill === 'random')
+      return { fill, seed: Math.max(0, Math.trunc(Number(this.#seed.value) || 0)), below: this.input.below };
     if (fill === 'constant') return { fill, value: Number(this.#constant.value) || 0 };
     if (fill === 'zeros') return { fill };
     const { input } = this;

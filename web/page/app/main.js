@@ -4,11 +4,16 @@ import { count, fileName } from './format.js';
 import { busy } from './busy.js';
 import { Cancelled, Client } from './client.js';
 import { clearAlert, showAlert } from './alerts.js';
+import { explain } from './foreign.js';
+import { fault } from './fault.js';
 import { device, showDevices } from './devices.js';
 import { markSource, samples, showSources } from './source.js';
-import { dimOf, fixedInputs, planOptions, setDims, showDims, showFixed, watchSetup } from './setup.js';
+import {
+  dimOf, fixedInputs, planOptions, setDims, showDims, showFixed, usualDims, watchSetup,
+} from './setup.js';
 import { hidePlan, showPlan, watchPlan } from './plan.js';
-import { disableRun, forgetRun, freeSession, loseSession, showInputs, showNoInputs, watchRun } from './run.js';
+import { pictureSvg } from './picture.js';
+import { forgetRun, freeSession, loseSession, showInputs, showNoInputs, watchRun } from './run.js';
 import { cacheOptions, chooseCtx, dimsFor, fitAgain, nearFor, watchFit } from './fit.js';
 import { loseTalk, moveTalk, showLanguage, watchTalk } from './talk.js';
 import { outputsOf } from './outputs.js';
@@ -75,9 +80,52 @@ function showModel({ name, nNodes, inputs, outputs, dims, seeded }) {
   $('model-facts').textContent = words.join(' · ');
 }
 
-async function open(source, dims) {
+/** Brings a part of the page to where the reader is looking. */
+const reveal = (id) => $(id).scrollIntoView({ block: 'start', behavior: 'instant' });
+
+/** Dimensions to begin with: those that are wanted, or usual, where the model takes them, and otherwise the least. */
+async function firstDims({ handle, dims, language }, wanted) {
+  const all = { ...usualDims(dims), ...wanted };
+  const own = Object.fromEntries(dims.map((name) => [name, all[name]]));
+  if (language || dims.length === 0) return own;
+  return client.call('guess', { model: handle, dims: own }).catch(() => own); // the plan says what is wrong
+}
+
+/** Nothing of the model before is left, neither on the page nor in the worker. */
+function forget() {
+  const old = current;
+  current = null;
+  hidePlan();
+  showDims({});
+  showFixed([]);
+  forgetRun();
+  freeSession();
+  showNoInputs('There is no model.');
+  showLanguage(null, '', null);
+  $('model-facts').textContent = '';
+  if (old) client.call('free', { model: old.handle }).catch(() => {});
+}
+
+/** Why a file could not be opened, for anyone; and what the library says of it. */
+async function showNotOpened(source, error) {
+  forget();
+  markSource(null);
+  $('model-name').textContent = `of ${source.name}`;
+  const { what, advice } = source.file
+    ? await explain(source.file, error)
+    : { what: `${source.name} cannot be opened: ${error.message}`, advice: undefined };
+  const isPlain = !what.includes(error.message);
+  showAlert('network', fault(isPlain ? 'MALFORMED' : error.status, what), advice, isPlain ? error.message : '');
+  $('opened').textContent = what;
+  markReady();
+}
+
+/** `isQuiet`: nobody asked for it, so nobody is led to it. */
+async function open(source, dims, isQuiet = false) {
   const turn = ++opening;
   clearAlert('network');
+  clearAlert('plan');
+  $('opened').textContent = '';
   try {
     const info = await busy(
       `reading ${source.name}`,
@@ -88,21 +136,34 @@ async function open(source, dims) {
       client.call('free', { model: info.handle }).catch(() => {});
       return;
     }
-    const old = current;
+    forget();
     current = { source, ...info };
     markSource(source);
     showModel(info);
     const first = showLanguage(info.handle, info.name, info.language);
-    showDims(info.dims, { ...first, ...dims });
+    if (!isQuiet) reveal(info.language ? 'talk' : 'plan');
+    const begin = await busy('trying dimensions', () => firstDims(info, { ...first, ...dims }), cancel);
+    if (turn !== opening) return;
+    showDims(begin);
     showFixed(info.inputs.filter(({ name }) => info.toFix.includes(name)));
-    forgetRun();
     extrasOpened();
-    freeSession();
-    if (old) client.call('free', { model: old.handle }).catch(() => {});
     await replan(true);
+    if (turn !== opening || isQuiet) return;
+    reveal(info.language ? 'talk' : 'plan'); // what was above it may have changed its height
+    if (current?.planned) $('opened').textContent = `${info.name} is open.`;
   } catch (error) {
-    if (turn === opening) showAlert('network', error);
+    if (turn !== opening || error instanceof Cancelled) return;
+    await showNotOpened(source, error);
+    reveal('plan');
   }
+}
+
+/** The dimensions become those of an array that was given for an input, where its shape fits the model's. */
+function bindToArray(name, shape) {
+  const open = current.inputs.find((input) => input.name === name)?.shape;
+  if (!open || open.length !== shape.length) return;
+  const fits = open.every((extent, i) => typeof extent === 'string' || extent === shape[i]);
+  if (fits) setDims(Object.fromEntries(open.map((extent, i) => [extent, shape[i]])));
 }
 
 const TALKS = 'A language model runs token by token: talk to it above.';
@@ -139,7 +200,7 @@ async function planOnce(fresh) {
     (onProgress) => client.call('plan', { model: handle, fixed, options }, onProgress),
     cancel,
   );
-  if (current.handle !== handle) return;
+  if (current?.handle !== handle) return;
   clearAlert('plan');
   const boundTo = keyOf([fixed, options.dims]);
   if (current.boundTo !== boundTo) forgetRun(); // another device may be compared with; other shapes may not
@@ -150,9 +211,10 @@ async function planOnce(fresh) {
     showInputs(
       plan.inputs.map((input) => boundShape(input, options.dims)),
       fresh,
+      bindToArray,
     );
   await extrasPlanned(plan, { model: handle, fixed, options });
-  if (current.handle !== handle) return;
+  if (current?.handle !== handle) return;
   markReady();
 }
 
@@ -163,7 +225,7 @@ async function replan(fresh = false) {
   Object.assign(own, { wanted: true, fresh: own.fresh || fresh });
   if (own.busy) return;
   own.busy = true;
-  while (own.wanted && own === planning) {
+  while (own.wanted && own === planning && current) {
     const { source } = current;
     const begin = own.fresh;
     Object.assign(own, { wanted: false, fresh: false });
@@ -171,6 +233,7 @@ async function replan(fresh = false) {
       await planOnce(begin);
     } catch (error) {
       if (error instanceof Cancelled || own !== planning) break;
+      if (!current) break;
       if (current.source !== source) continue;
       if (isRefusedBudget(error)) {
         own.wanted = true;
@@ -178,7 +241,8 @@ async function replan(fresh = false) {
       }
       current.planned = '';
       hidePlan();
-      disableRun();
+      forgetRun();
+      showNoInputs('There is no plan.');
       showAlert('plan', error);
       markReady();
     }
@@ -186,14 +250,12 @@ async function replan(fresh = false) {
   own.busy = false;
 }
 
-async function saveSvg() {
-  try {
-    const svg = await client.call('picture', target());
-    save(`${fileName(current.name)}.svg`, [svg], 'image/svg+xml');
-  } catch (error) {
-    showAlert('plan', error);
-  }
-}
+const saveSvg = () =>
+  save(
+    `${fileName(current.name)}.svg`,
+    [pictureSvg(`${current.name}: ${$('arena').textContent} in one block`)],
+    'image/svg+xml',
+  );
 
 async function start() {
   setState('loading', 'Loading berth…');
@@ -221,18 +283,18 @@ async function start() {
   } catch (error) {
     setState('failed', 'berth could not be loaded.');
     showAlert(
-      'network',
+      'load',
       error,
       'This browser may lack WebAssembly, or a file of the page is missing. Try a recent Chrome, Edge, Firefox or Safari.',
     );
     return;
   }
   startDigit(client);
-  await openFirst();
+  if (opening === 0) await openFirst();
   lookForDevices().catch((error) => showAlert('network', error)); // a browser may take its time with the GPU
 }
 
 /** For tests and for the console. */
-window.berthPage = { outputsOf, device };
+window.berthPage = { outputsOf, device, pictureSvg };
 
 start();

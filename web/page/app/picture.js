@@ -1,7 +1,9 @@
 /** The packing picture: painting it when something changes, and pointers, fingers and keys. */
-import { $, el, sharpen } from './dom.js';
+import { $, colour, el, sharpen } from './dom.js';
 import { bytes } from './format.js';
-import { groups, margin, paint, placing } from './picture_draw.js';
+import { margin, paint, placing } from './picture_draw.js';
+import { pictureAsSvg } from './picture_svg.js';
+import { roles } from './roles.js';
 import { View } from './picture_view.js';
 
 const STEP = 1.6; // of a press on + or -
@@ -15,7 +17,8 @@ let size = { width: 0, height: 0 };
 let onChoose = () => {};
 let due = false;
 
-const isWeight = ({ group }) => group === 'weight';
+/** What a run neither makes nor reads anew. */
+const isLasting = ({ group }) => group === 'weight' || group === 'preparation';
 
 function repaint() {
   if (due) return;
@@ -170,7 +173,7 @@ let firstRunStep = 0; // those before it only prepare weights, and run once
 
 /** Only what is planned anew in every run, or the weights too. */
 function showPart(whole) {
-  const shown = whole ? all : all.filter((buffer) => !isWeight(buffer));
+  const shown = whole ? all : all.filter((buffer) => !isLasting(buffer));
   const below = report.weights_size + report.state_size; // what lives throughout
   const bottom = whole ? 0 : below;
   scene.buffers = shown;
@@ -181,17 +184,24 @@ function showPart(whole) {
   $('show-activations').setAttribute('aria-pressed', String(!whole));
   $('show-arena').setAttribute('aria-pressed', String(whole));
   canvas.dataset.buffers = shown.length;
+  canvas.dataset.first = scene.view.x0;
   showLegend();
   repaint();
 }
 
+const shownRoles = () => Object.keys(roles).filter((role) => scene.buffers.some(({ group }) => group === role));
+
+/** What is seen, as a file: the same colours, the same part, the same labels. */
+export const pictureSvg = (title) =>
+  pictureAsSvg(scene, size, title, shownRoles().map((role) => [colour(`--kind-${role}`), roles[role]]));
+
 function showLegend() {
-  const there = Object.keys(groups).filter((group) => scene.buffers.some((buffer) => buffer.group === group));
+  const there = shownRoles();
   $('legend').replaceChildren(
     ...there.map((group) =>
-      el('li', {}, el('span', { class: `dot kind-${group}`, 'aria-hidden': 'true' }), groups[group]),
+      el('li', {}, el('span', { class: `dot kind-${group}`, 'aria-hidden': 'true' }), roles[group]),
     ),
-    el('li', {}, el('span', { class: 'dash', 'aria-hidden': 'true' }), 'Lower bound'),
+    el('li', {}, el('span', { class: 'dash', 'aria-hidden': 'true' }), 'Least possible'),
   );
 }
 
@@ -215,7 +225,7 @@ export function showPicture(plan) {
   const kept = scene.chosen?.name;
   scene.pointed = null;
   scene.chosen = all.find((buffer) => buffer.name === kept) ?? null;
-  showPart($('show-arena').getAttribute('aria-pressed') === 'true' || all.every(isWeight));
+  showPart($('show-arena').getAttribute('aria-pressed') === 'true' || all.every(isLasting));
   onChoose(scene.chosen);
 }
 

@@ -1,17 +1,17 @@
 /** Paints a plan: a rectangle a buffer, axes, and the lower bound. Knows nothing of pointers and keys. */
 import { colour } from './dom.js';
 import { bytes } from './format.js';
+import { roles } from './roles.js';
 
 export const margin = { left: 62, right: 10, top: 10, bottom: 26 };
 
-/** Groups that have a colour, with their titles; `--kind-` and the group is the colour's name. */
-export const groups = { input: 'Inputs', value: 'Values', output: 'Outputs', scratch: 'Scratch', weight: 'Weights' };
-
 const FONT = '11px system-ui, sans-serif';
+const LINE = 14; // pixels of a label
+const SHORTEST = 4; // letters of a name that are worth showing
 
 function paintColours() {
   const fills = {};
-  for (const group of Object.keys(groups)) fills[group] = colour(`--kind-${group}`);
+  for (const group of Object.keys(roles)) fills[group] = colour(`--kind-${group}`);
   return {
     fills,
     line: colour('--line'),
@@ -70,48 +70,66 @@ function paintAxes(context, view, place, width, height, colours, floor) {
   }
 }
 
-function paintLabel(context, text, x, y, width, height) {
-  const room = width - 8;
-  if (room < 26 || height < 13) return;
-  let shown = text;
-  const fits = Math.floor(room / 6.1);
-  if (shown.length > fits) shown = fits > 4 ? `${shown.slice(0, fits - 1)}…` : '';
-  if (shown) context.fillText(shown, x + 5, y + Math.min(height / 2, 12));
+/** As much of a name as fits, without what rewriting has added to it; '' where too little does. */
+function shorten(context, name, room) {
+  const text = name.replace(/#.*$/, '');
+  if (context.measureText(text).width <= room) return text;
+  for (let n = Math.min(text.length - 1, Math.floor(room / 4)); n >= SHORTEST; n--) {
+    const part = `${text.slice(0, n)}…`;
+    if (context.measureText(part).width <= room) return part;
+  }
+  return '';
 }
 
-function paintBuffers(context, buffers, view, place, width, colours) {
+/** Labels, the largest buffers' first; one that would touch another is left out. */
+function paintLabels(context, shown, place, width, colours) {
+  const taken = [];
   context.textAlign = 'left';
   context.textBaseline = 'middle';
-  const left = margin.left,
-    right = width - margin.right;
-  for (const buffer of buffers) {
-    if (
-      buffer.death <= view.x0 ||
-      buffer.birth >= view.x1 ||
-      buffer.offset >= view.y1 ||
-      buffer.offset + buffer.size <= view.y0
-    )
-      continue;
-    const [x, y, w, h] = place.box(buffer);
-    const shared = buffer.shares !== '';
-    const gap = w > 3 && h > 3 ? 0.75 : 0;
-    context.globalAlpha = shared ? 0.82 : 1;
-    context.fillStyle = colours.fills[buffer.group];
-    context.fillRect(x + gap, y + gap, Math.max(w - 2 * gap, 0.7), Math.max(h - 2 * gap, 0.7));
-    context.globalAlpha = 1;
-    if (shared && w > 6 && h > 6) {
-      // a stripe on the side where it took the place over
-      context.fillStyle = colours.paper;
-      context.globalAlpha = 0.55;
-      context.fillRect(x + 2, y + 2, 1.5, h - 4);
-      context.globalAlpha = 1;
-    }
-    context.fillStyle = colours.onKind;
-    const from = Math.max(x, left),
-      to = Math.min(place.x(buffer.labelEnd), right),
-      top = Math.max(y, margin.top);
-    paintLabel(context, buffer.name, from + (shared ? 2 : 0), top, to - from, y + h - top);
+  context.fillStyle = colours.onKind;
+  for (const { buffer, box } of [...shown].sort((a, b) => b.buffer.size - a.buffer.size)) {
+    const [x, y, , h] = box;
+    const left = Math.max(x, margin.left) + (buffer.shares === '' ? 5 : 7);
+    const top = Math.max(y, margin.top);
+    const room = Math.min(place.x(buffer.labelEnd), width - margin.right) - left - 3;
+    const height = y + h - top;
+    if (room < 24 || height < LINE) continue;
+    const text = shorten(context, buffer.name, room);
+    const middle = top + Math.min(height / 2, LINE - 1);
+    const own = [left, middle - LINE / 2, left + context.measureText(text).width, middle + LINE / 2];
+    if (text === '' || taken.some((other) => touch(own, other))) continue;
+    taken.push(own);
+    context.fillText(text, left, middle);
   }
+}
+
+const touch = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+
+function paintBuffer(context, buffer, [x, y, w, h], colours) {
+  const shared = buffer.shares !== '';
+  const gap = w > 3 && h > 3 ? 0.75 : 0;
+  context.globalAlpha = shared ? 0.82 : 1;
+  context.fillStyle = colours.fills[buffer.group];
+  context.fillRect(x + gap, y + gap, Math.max(w - 2 * gap, 0.7), Math.max(h - 2 * gap, 0.7));
+  context.globalAlpha = 1;
+  if (!shared || w <= 6 || h <= 6) return;
+  // a stripe on the side where it took the place over
+  context.fillStyle = colours.paper;
+  context.globalAlpha = 0.55;
+  context.fillRect(x + 2, y + 2, 1.5, h - 4);
+  context.globalAlpha = 1;
+}
+
+const isSeen = (buffer, view) =>
+  buffer.death > view.x0 &&
+  buffer.birth < view.x1 &&
+  buffer.offset < view.y1 &&
+  buffer.offset + buffer.size > view.y0;
+
+function paintBuffers(context, buffers, view, place, width, colours) {
+  const shown = buffers.filter((buffer) => isSeen(buffer, view)).map((buffer) => ({ buffer, box: place.box(buffer) }));
+  for (const { buffer, box } of shown) paintBuffer(context, buffer, box, colours);
+  paintLabels(context, shown, place, width, colours);
 }
 
 function paintBound(context, level, place, width, colours) {

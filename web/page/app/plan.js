@@ -3,6 +3,7 @@ import { $, el } from './dom.js';
 import { count, exactBytes, typeOf } from './format.js';
 import { showBars } from './bars.js';
 import { choosePicture, showPicture, watchPicture } from './picture.js';
+import { roleOf } from './roles.js';
 import { markRow, showTable, watchTable } from './table.js';
 
 let steps = [];
@@ -34,31 +35,34 @@ function showDetail(value) {
       'dl',
       {},
       fact('Type', typeOf(value)),
-      fact('Bytes', exactBytes(value.size)),
-      fact('Offset', value.offset < 0 ? 'outside of the arena' : count(value.offset)),
-      fact('Lives', `from step ${stepText(value.birth)} to before ${value.death}`),
-      value.shares ? fact('In the place of', el('span', { class: 'mono', text: value.shares })) : null,
+      fact('Size', exactBytes(value.size)),
+      fact('Begins at', value.offset < 0 ? 'outside of the block' : `byte ${count(value.offset)}`),
+      fact('Lives', `from step ${stepText(value.birth)} until step ${value.death}`),
+      value.shares ? fact('Shares its place with', el('span', { class: 'mono', text: value.shares })) : null,
     ),
   );
 }
 
-/** Weights that were prepared for the kernels are values to the library; here they are weights, as states are. */
-function groupOf({ kind, offset }, weights) {
-  return kind === 'param' || kind === 'constant' || (offset >= 0 && offset < weights) ? 'weight' : kind;
+/** Weights that were prepared for the kernels are values to the library; here they are weights, as states are. What is
+ * gone before the first run only helped to prepare them. */
+function groupOf({ kind, op, offset, death }, weights, first) {
+  if (kind === 'param' || kind === 'constant' || (offset >= 0 && offset < weights)) return 'weight';
+  if (kind === 'input' || kind === 'output') return kind;
+  if (death <= first) return 'preparation';
+  return kind === 'value' ? roleOf(op) : kind;
 }
 
 /** The plan with groups for its values, and the first step that every run takes: those before prepare weights once. */
-function prepare({ report, values, steps: all }) {
+export function prepare({ report, values, steps: all }) {
+  const run = all.findIndex(({ once }) => !once);
+  const firstRunStep = run < 0 ? all.length : run;
+  const weights = report.weights_size + report.state_size;
   const grouped = values.map((value) => ({
     ...value,
     name: value.kind === 'scratch' ? `${value.name}:scratch` : value.name, // the library gives it the name of its step
-    group: groupOf(value, report.weights_size + report.state_size),
+    group: groupOf(value, weights, firstRunStep),
   }));
-  const inArena = new Set(
-    grouped.filter(({ group, offset }) => group !== 'weight' && offset >= 0).map(({ name }) => name),
-  );
-  const first = all.findIndex(({ name }) => inArena.has(name));
-  return { report, values: grouped, steps: all, firstRunStep: Math.max(0, first) };
+  return { report, values: grouped, steps: all, firstRunStep };
 }
 
 export function showPlan(given) {

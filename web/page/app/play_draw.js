@@ -1,7 +1,7 @@
 /** Paints the harbour: the block as a quay with the buffers that lie there, and bytes over time below it. */
 import { colour } from './dom.js';
 import { bytes } from './format.js';
-import { groups } from './picture_draw.js';
+import { roles } from './roles.js';
 import { fleet } from './play_frames.js';
 
 const FONT = '12px system-ui, sans-serif';
@@ -13,7 +13,7 @@ const named = { line: '--line', ink: '--ink', soft: '--ink-soft', mark: '--mark'
 
 /** The theme's colours, as they are now. */
 export function harbourColours() {
-  const fills = Object.fromEntries(Object.keys(groups).map((group) => [group, colour(`--kind-${group}`)]));
+  const fills = Object.fromEntries(Object.keys(roles).map((group) => [group, colour(`--kind-${group}`)]));
   const rest = Object.fromEntries(Object.entries(named).map(([key, name]) => [key, colour(name)]));
   return { fills, unshared: colour('--kind-unshared'), ...rest };
 }

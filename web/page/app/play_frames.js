@@ -1,5 +1,8 @@
 /** What happens in the block, step by step: which buffers come, stay and leave, and how many bytes that is. Pure. */
 
+import { roleOf } from './roles.js';
+
+const groupOf = ({ kind, op }) => (kind === 'value' ? roleOf(op) : kind);
 const isKept = ({ kind }) => kind === 'param' || kind === 'constant' || kind === 'state';
 
 /** Bytes that at least one of these covers. */
@@ -19,7 +22,7 @@ function movingBuffers({ report, values, steps }) {
   const floor = report.weights_size + report.state_size;
   const first = steps.findIndex(({ once }) => !once);
   const isMoving = (v) => v.offset >= floor && v.size > 0 && !isKept(v) && v.death > Math.max(first, v.birth);
-  return values.filter(isMoving).map((value) => ({ group: value.kind, ...value, offset: value.offset - floor }));
+  return values.filter(isMoving).map((value) => ({ group: groupOf(value), ...value, offset: value.offset - floor }));
 }
 
 /**

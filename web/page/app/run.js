@@ -17,10 +17,10 @@ let cancelRun = null;
 const problem = (error) => (error ? showAlert('run', error) : clearAlert('run'));
 
 /** Editors for the inputs as the plan has bound them; what was chosen for an input of the same name stays. */
-export function showInputs(inputs, fresh) {
+export function showInputs(inputs, fresh, onArray) {
   const choices = new Map(fresh ? [] : editors.map((editor) => [editor.input.name, editor.choice]));
   editors = inputs.map((input, i) => {
-    const editor = new InputEditor(input, i, problem);
+    const editor = new InputEditor(input, i, problem, onArray);
     const choice = choices.get(input.name);
     if (choice) editor.choice = choice;
     return editor;
@@ -49,8 +49,6 @@ function enableRun(can) {
   $('go').disabled = !can;
   $('profile-go').disabled = !can;
 }
-
-export const disableRun = () => enableRun(false);
 
 /** Gives the session back, before its model goes. */
 export async function freeSession() {

@@ -10,7 +10,9 @@ const guesses = [
   [/seq|len|frames|time|tokens/i, 64],
   [/./, 1],
 ];
-const guess = (name) => guesses.find(([pattern]) => pattern.test(name))[1];
+/** By their names alone; the model may not take them. */
+export const usualDims = (names) =>
+  Object.fromEntries(names.map((name) => [name, guesses.find(([pattern]) => pattern.test(name))[1]]));
 
 let changed = () => {};
 const markChanged = (yes) => document.documentElement.toggleAttribute('data-changed', yes);
@@ -34,9 +36,8 @@ export function watchSetup(onChange) {
 }
 
 /** Fields for the dimensions that the model leaves open. */
-export function showDims(names, first = {}) {
-  const fields = names.map((name) => {
-    const value = first[name] ?? guess(name);
+export function showDims(dims) {
+  const fields = Object.entries(dims).map(([name, value]) => {
     return el(
       'label',
       {},
@@ -54,7 +55,7 @@ export function showDims(names, first = {}) {
     );
   });
   $('dims').replaceChildren(...fields);
-  $('dims').hidden = names.length === 0;
+  $('dims').hidden = fields.length === 0;
 }
 
 /** Other numbers for some of them, which plan again. */
@@ -80,6 +81,7 @@ export function showFixed(inputs) {
         el('span', { class: 'mono', text: `${input.name} : ${typeOf(input)}` }),
         el('input', {
           type: 'text',
+          value: input.value ?? '',
           placeholder: '1, 64',
           autocomplete: 'off',
           spellcheck: 'false',

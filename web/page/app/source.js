@@ -36,13 +36,22 @@ export const samples = [
   ...sample,
 }));
 
+const MODEL = /\.(onnx|gguf|berth)$/i; // among several files, the one that names the others
+
 /** `open(source, dims)` is called with what was chosen; `dims` are where the fields begin. */
 export function showSources(open) {
   const choose = (files) => {
     const list = [...files];
     const weights = list.find(({ name }) => name.endsWith('.safetensors'));
-    const file = list.find((one) => one !== weights) ?? weights;
-    if (file) open({ file, name: file.name, weights: file === weights ? undefined : weights }, {});
+    const file = list.find(({ name }) => MODEL.test(name)) ?? list.find((one) => one !== weights) ?? weights;
+    if (!file) return;
+    const beside = list.filter((one) => one !== file && one !== weights);
+    open({
+      file,
+      name: file.name,
+      weights: file === weights ? undefined : weights,
+      files: Object.fromEntries(beside.map((one) => [one.name, one])),
+    });
   };
   $('samples').replaceChildren(
     ...samples.map(({ id, title, what, source, dims }) =>

@@ -17,7 +17,7 @@ const columns = [
   },
   {
     key: 'size',
-    title: 'Bytes',
+    title: 'Size',
     text: (v) => bytes(v.size),
     hover: (v) => exactBytes(v.size),
     rank: (v) => v.size,
@@ -32,12 +32,12 @@ const columns = [
   },
   {
     key: 'birth',
-    title: 'Lives over',
+    title: 'Steps',
     text: (v) => `${v.birth}–${v.death}`,
     rank: (v) => v.birth * 1e7 + v.death,
     number: true,
   },
-  { key: 'shares', title: 'In the place of', text: (v) => v.shares },
+  { key: 'shares', title: 'Shares with', text: (v) => v.shares },
 ];
 
 let values = [];

@@ -9,33 +9,58 @@ const parts = [
   ['total', 'All of it'],
 ];
 const BINS = 40;
+const FEW = 30; // runs: as many bars as there are
 const PAST = 3; // earlier measurements that are shown
 
-/** A small histogram of the runs: where they lie between the fastest and the slowest. */
+const ends = (low, high) =>
+  el('p', { class: 'hint ends' }, el('span', { text: milliseconds(low) }), el('span', { text: milliseconds(high) }));
+
+const slot = (share) => {
+  const bar = el('span', {});
+  bar.style.height = `${100 * share}%`;
+  return el('span', { class: 'slot' }, bar);
+};
+
+/** Few runs: one bar each, in their order. */
+function each(times) {
+  const high = Math.max(...times);
+  return el(
+    'div',
+    { 'data-test': 'runs-each' },
+    el(
+      'div',
+      {
+        class: 'chart small few',
+        role: 'img',
+        'aria-label': `${times.length} runs: ${times.map(milliseconds).join(', ')}`,
+      },
+      ...times.map((time) => slot(time / (high || 1))),
+    ),
+    el('p', { class: 'hint', text: `each run, from 0 to ${milliseconds(high)}` }),
+  );
+}
+
+/** Many: where they lie between the fastest and the slowest; bins grow with their number as its square root does. */
 function spread(times) {
   const low = Math.min(...times),
     high = Math.max(...times);
-  const bins = new Array(BINS).fill(0);
-  for (const time of times) bins[Math.min(BINS - 1, Math.floor(((time - low) / (high - low || 1)) * BINS))]++;
+  const bins = new Array(Math.min(BINS, Math.ceil(Math.sqrt(times.length)))).fill(0);
+  for (const time of times)
+    bins[Math.min(bins.length - 1, Math.floor(((time - low) / (high - low || 1)) * bins.length))]++;
   const most = Math.max(...bins);
-  const chart = el(
-    'div',
-    {
-      class: 'chart small',
-      role: 'img',
-      'aria-label': `${times.length} runs from ${milliseconds(low)} to ${milliseconds(high)}`,
-    },
-    ...bins.map((n) => {
-      const bar = el('span', {});
-      bar.style.height = `${(100 * n) / most}%`;
-      return el('span', { class: 'slot' }, bar);
-    }),
-  );
   return el(
     'div',
-    {},
-    chart,
-    el('p', { class: 'hint ends' }, el('span', { text: milliseconds(low) }), el('span', { text: milliseconds(high) })),
+    { 'data-test': 'runs-spread' },
+    el(
+      'div',
+      {
+        class: 'chart small',
+        role: 'img',
+        'aria-label': `${times.length} runs from ${milliseconds(low)} to ${milliseconds(high)}`,
+      },
+      ...bins.map((n) => slot(n / most)),
+    ),
+    ends(low, high),
   );
 }
 
@@ -75,7 +100,7 @@ export function showTimings({ timings, counters, memory }, device, made) {
         'data-used': memory.used,
       }),
     ),
-    n > 4 ? spread(timings.run) : '',
+    n > FEW ? spread(timings.run) : n > 1 ? each(timings.run) : '',
     earlier(),
   );
 }

@@ -49,13 +49,15 @@ function draw(state, count, each) {
   }
 }
 
-/** Floats in [-1, 1) over `divisor`; integers from 0 to 9; bool 0 or 1. */
-export function randomElements(type, count, name, seed = 0, divisor = 1) {
+const MOST = 10; // whole numbers, where nothing asks for less
+
+/** Floats in [-1, 1) over `divisor`; integers from 0 to 9, and below what the model says; bool 0 or 1. */
+export function randomElements(type, count, name, seed = 0, { divisor = 1, below = MOST } = {}) {
   const out = new (arrayOf(type))(count);
   const state = (hashOf(name) + BigInt(seed) * GOLDEN) & MASK;
   const write = writer(type);
   if (!isFloat(type)) {
-    const modulus = type === 'bool' ? 2 : 10;
+    const modulus = type === 'bool' ? 2 : Math.min(below, MOST);
     draw(state, count, (i, high) => {
       out[i] = write(high % modulus);
     });

@@ -8,7 +8,7 @@ const SLICE = 50; // milliseconds of running between two looks at the messages
 function dataOf(input, spec) {
   const count = countOf(input.shape);
   if (spec.data) return spec.data;
-  if (spec.fill === 'random') return randomElements(input.type, count, input.name, spec.seed);
+  if (spec.fill === 'random') return randomElements(input.type, count, input.name, spec.seed, { below: spec.below });
   const data = new (arrayOf(input.type))(count);
   if (spec.fill === 'constant') data.fill(writer(input.type)(spec.value));
   return data;

@@ -51,7 +51,7 @@ export function seededWeights(text) {
   file.set(header.bytes, 8);
   let at = 8 + header.bytes.length;
   for (const { name, type, shape } of params) {
-    const data = randomElements(type, countOf(shape), name, 0, DIVISOR);
+    const data = randomElements(type, countOf(shape), name, 0, { divisor: DIVISOR });
     file.set(new Uint8Array(data.buffer), at);
     at += data.byteLength;
   }
