@@ -3,7 +3,7 @@ import { withExternalData } from './external.js';
 import { openGguf } from './gguf.js';
 import { Model } from './model.js';
 import { BerthError, Program, listener } from './program.js';
-import { readAll, readInto } from './source.js';
+import { readAll, readInto, readStream } from './source.js';
 import { Threads, canShare, defaultThreads, memoryFor } from './threads.js';
 
 export { BerthError };
@@ -83,13 +83,25 @@ const modules = {
   'berth-threads.wasm': () => new URL('./berth-threads.wasm', import.meta.url),
 };
 
+/** Compiles while the bytes come. */
+async function compile(at, tell) {
+  if (typeof WebAssembly.compileStreaming !== 'function') return WebAssembly.compile(await readAll(at, tell));
+  const { readable, done } = readStream(at, tell);
+  try {
+    return await WebAssembly.compileStreaming(new Response(readable, { headers: { 'Content-Type': 'application/wasm' } }));
+  } catch (error) {
+    await done; // what went wrong may be the reading
+    throw error;
+  }
+}
+
 export async function load({ base, threads: wanted, onProgress } = {}) {
   const threads = countThreads(wanted);
   const memory = memoryFor(threads);
   const name = memory !== null ? 'berth-threads.wasm' : 'berth.wasm';
   const tell = (done, total) => listener(onProgress)({ stage: 'fetching the program', done, total });
   const at = base === undefined ? modules[name]() : new URL(name, new URL(base, globalThis.location?.href));
-  const module = await WebAssembly.compile(await readAll(at, tell));
+  const module = await compile(at, tell);
   const program = new Program(module, memory, memory !== null ? new Threads(module, threads - 1) : null);
   program.need(program.now('start', threads));
   try {

@@ -144,6 +144,25 @@ export async function readUntil(program, source, look, tell) {
   }
 }
 
+/** The bytes as a stream, and a promise that fails as reading does. */
+export function readStream(source, tell) {
+  let heard;
+  const done = new Promise((resolve, reject) => {
+    heard = { resolve, reject };
+  });
+  const { readable, writable } = new TransformStream();
+  const writer = writable.getWriter();
+  read(source, () => {}, (piece) => writer.write(piece), tell)
+    .then(() => writer.close())
+    .then(heard.resolve, (error) => {
+      heard.reject(error);
+      return writer.abort(error);
+    })
+    .catch(() => {}); // nobody reads any more
+  done.catch(() => {});
+  return { readable, done };
+}
+
 /** All bytes as one array. */
 export async function readAll(source, tell) {
   const pieces = [];

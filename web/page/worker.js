@@ -15,6 +15,9 @@ const models = new Map();
 const sessions = new Map();
 const stopped = new Set();
 let berth = null;
+let heard = () => {}; // how far loading is
+const loading = load({ onProgress: (progress) => heard(progress) }); // before anybody asks
+loading.catch(() => {});
 let nextHandle = 1;
 
 function put(map, thing) {
@@ -112,8 +115,9 @@ function closeSpent({ spent }) {
 }
 
 const kinds = {
-  async load({ threads }, onProgress) {
-    berth = await load({ threads, onProgress });
+  async load(_, onProgress) {
+    heard = onProgress;
+    berth = await loading;
     return { version: berth.version, threads: berth.threads };
   },
 

@@ -23,7 +23,10 @@ export class Client {
   ready = null;
 
   #start() {
-    this.#worker = new Worker(new URL('../worker.js', import.meta.url), { type: 'module', name: 'berth' });
+    // The first one was started by boot.js.
+    this.#worker =
+      window.berthWorker ?? new Worker(new URL('../worker.js', import.meta.url), { type: 'module', name: 'berth' });
+    window.berthWorker = null;
     this.#worker.addEventListener('message', ({ data }) => this.#hear(data));
     this.#worker.addEventListener('error', (event) => {
       event.preventDefault();

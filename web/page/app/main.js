@@ -277,7 +277,6 @@ async function start() {
   const tale = samples.find(({ id }) => id === 'tale');
   watchTalk(client, cancel, () => open(tale.source, {}));
   $('save-svg').addEventListener('click', saveSvg);
-  watchOffline();
   try {
     await client.restart(load);
   } catch (error) {
@@ -291,6 +290,7 @@ async function start() {
   }
   startDigit(client);
   if (opening === 0) await openFirst();
+  watchOffline(); // now that nothing else needs the network
   lookForDevices().catch((error) => showAlert('network', error)); // a browser may take its time with the GPU
 }
 
