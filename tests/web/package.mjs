@@ -477,6 +477,36 @@ async function checkDeadThreads() {
   });
 }
 
+const AUDIO = `graph "audio" {
+  input %x : f32[batch, 1, samples]
+  input %ids : i64[batch, 2]
+  input %mask : i64[batch, 4]
+  param %w : f32[1, 1, 256]
+  param %t : f32[7, 2]
+  const %one : f32[] = [1]
+  %c = conv(%x, %w)
+  %g = gather(%t, %ids)
+  %m = cast(%mask) {to = "f32"}
+  %n = sub(%one, %m)
+  output "c" = %c
+  output "g" = %g
+  output "n" = %n
+}
+`;
+
+async function checkGuess(berth) {
+  await check('dimensions that a model takes are found, and what its inputs may hold', async () => {
+    const model = await berth.model(new TextEncoder().encode(AUDIO));
+    const { dims, inputs } = await model.guess({ batch: 3 });
+    expectEqual(dims, { batch: 1, samples: 256 }, 'the least dimensions');
+    expectEqual(inputs.map(({ name, shape, below = null, value = null }) => [name, shape, below, value]),
+      [['x', [1, 1, 256], null, null], ['ids', [1, 2], 7, null], ['mask', [1, 4], null, 1]], 'the inputs');
+    expectEqual((await model.guess({ batch: 3, samples: 300 })).dims, { batch: 3, samples: 300 }, 'dimensions that it takes');
+    await expectError(model.guess({ height: 1 }), 'INVALID', "no dimension 'height'");
+    model.close();
+  });
+}
+
 async function checkReadme() {
   const readme = readFileSync(join(source, 'web/package/README.md'), 'utf8');
   const examples = Array.from(readme.matchAll(/```js\n(.*?)```/gs), (match) => match[1]);
@@ -504,6 +534,7 @@ try {
     await checkMemory(berth);
   }
   await checkPlan(one);
+  await checkGuess(one);
   await checkModels(two);
   await checkOutputs(two);
   await checkThreads(one, two);
