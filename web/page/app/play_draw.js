@@ -120,7 +120,7 @@ function paintChart(context, places, scene, at, colours) {
   context.globalAlpha = 1;
   steps(({ grown: n }) => n, now);
   context.fill();
-  context.fillStyle = colours.fills.value;
+  context.fillStyle = colours.fills.product;
   steps(({ bytes: n }) => n, now);
   context.fill();
   context.fillStyle = colours.line;
@@ -140,7 +140,7 @@ function paintKey(context, places, scene, frame, colours) {
   context.textAlign = 'left';
   context.textBaseline = 'top';
   const entries = [
-    [colours.fills.value, `alive now ${bytes(frame.bytes)}`],
+    [colours.fills.product, `alive now ${bytes(frame.bytes)}`],
     [colours.unshared, `without sharing ${bytes(frame.grown)}`],
   ];
   let x = EDGE;
