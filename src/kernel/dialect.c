@@ -36,6 +36,29 @@ void berth__dialect_digits(berth__text *out, uint32_t bits) {
   berth__text_printf(out, "%s%s", text, strpbrk(text, ".e") == NULL ? ".0" : "");
 }
 
+void berth__dialect_literal(berth__text *out, berth__number type, uint32_t bits, const char *as_f32) {
+  int32_t value;
+  memcpy(&value, &bits, sizeof value);
+  switch (type) {
+    case BERTH__NUM_F32:
+      if (berth__dialect_has_digits(bits)) {
+        berth__dialect_digits(out, bits);
+        berth__text_printf(out, "f");
+      } else {
+        berth__text_printf(out, "%s(0x%08xu)", as_f32, bits);
+      }
+      break;
+    case BERTH__NUM_I32:
+      if (value == INT32_MIN)
+        berth__text_printf(out, "(-2147483647 - 1)");
+      else
+        berth__text_printf(out, "%d", value);
+      break;
+    case BERTH__NUM_U32: berth__text_printf(out, "%uu", bits); break;
+    case BERTH__NUM_BOOL: berth__text_printf(out, "%s", bits != 0 ? "true" : "false"); break;
+  }
+}
+
 bool berth__dialect_uses(const berth__kernel *kernel, berth__inst_code code) {
   for (size_t i = 0; i < kernel->n_insts; i++)
     if (kernel->insts[i].code == code) return true;

@@ -8,7 +8,7 @@
   "  @u sign = @asu(x) & 2147483648u;\n"                                                \
   "  @u a = @asu(x) & 2147483647u;\n"                                                   \
   "  @u rounded = (a + 4095u + ((a >> 13u) & 1u)) & 4294959104u;\n"                     \
-  "  @f small = (@asf(a) + 0.5) - 0.5;\n"                                               \
+  "  @f small = (@asf(a) + @asf(1056964608u)) - @asf(1056964608u);\n" /* 0.5 */         \
   "  @f normal = @select(@asf(rounded), small, a < 947912704u);\n"                      \
   "  @f large = @select(@asf(2139095040u), @asf(a), a > 2139095040u);\n" /* inf, NaN */ \
   "  return @asf(@asu(@select(normal, large, a >= 1199566848u)) | sign);\n"

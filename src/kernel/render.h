@@ -13,7 +13,8 @@ typedef struct berth__render_desc {
   bool keeps_nan, keeps_small;
   /* WGSL, with windows: the binding of each buffer, counted from 0 without gaps. NULL: each has its own. */
   const uint8_t *window_of;
-  /* CUDA: a bit for each buffer that the kernel reads alone, where nothing that it writes lies in any dispatch. */
+  /* CUDA, HIP, Metal: a bit for each buffer that the kernel reads alone, where nothing that it writes lies in any
+   * dispatch. */
   uint32_t only_read;
 } berth__render_desc;
 
@@ -48,5 +49,13 @@ berth_status berth__render_cuda(const berth__kernel *kernel, const berth__render
 /* What a launch asks for; 0: the kernel declares its shared arrays. */
 uint32_t berth__cuda_dynamic_shared(const berth__kernel *kernel);
 void berth__cuda_entry(const berth__kernel *kernel, char out[BERTH__CUDA_ENTRY]);
+
+/* HIP for AMD's GPUs and Metal for Apple's: as CUDA C, with the same entry (parameter i of Metal is buffer(i)), from
+ * kernels without tiles, and with all shared arrays declared. HIP is compiled with -ffp-contract=off, Metal without
+ * fast math. No device runs them yet: tests compile HIP and play Metal on a host, and neither has seen its hardware. */
+berth_status berth__render_hip(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
+                               berth_error *err);
+berth_status berth__render_metal(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
+                                 berth_error *err);
 
 #endif

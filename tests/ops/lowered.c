@@ -43,6 +43,7 @@ typedef struct state {
   berth_attr attrs[OP_CASE_MAX];
   op_attrs given;
   const berth__kernel_limits *limits;
+  const lowered_player *player; /* NULL: kernels are interpreted */
   held in[OP_CASE_MAX], out[OP_CASE_MAX];
   uint32_t *scratch;
   uint64_t scratch_count;
@@ -219,6 +220,10 @@ static berth_status run_kernels(const state *s, const berth__lowering *l, uint32
     const berth__kernel *k = l->kernels[i];
     berth__kernel_memory memory[BERTH__KERNEL_BUFFERS];
     for (uint32_t b = 0; b < k->n_buffers; b++) memory[b] = memory_of(s, &k->buffers[b], over);
+    if (s->player != NULL) {
+      status = s->player->play(k, memory, s->player->user, err);
+      continue;
+    }
     void *room = malloc(berth__kernel_room(k) + 1);
     status = berth__kernel_interpret(k, memory, room, err);
     free(room);
@@ -347,7 +352,8 @@ static lowered run_one(state *s, uint32_t operand, layout how_operand, layout ho
   place_all(s, over);
   const berth_status status = lower_and_run(s, over, &err);
   bool good = status == BERTH_OK;
-  for (uint32_t i = 0; i < s->c->n_out && good; i++) good = is_right(s, i, over, how);
+  const bool ran = s->player == NULL || !s->player->only_looks;
+  for (uint32_t i = 0; i < s->c->n_out && good && ran; i++) good = is_right(s, i, over, how);
   end(s);
   if (status == BERTH_UNSUPPORTED) return LOWERED_UNABLE;
   if (status != BERTH_OK) fprintf(stderr, "%s:%d: %s, %s: %s\n", s->c->file, s->c->line, s->c->name, how, err.message);
@@ -423,18 +429,29 @@ static bool has_narrow(const op_case *c) {
   return found;
 }
 
-lowered lowered_run(berth_context *ctx, const op_case *c, const berth__kernel_limits *limits) {
-  state s = {.ctx = ctx, .c = c, .op = berth__op_find(ctx, c->op), .limits = limits};
-  if (!all_fit(c)) return LOWERED_WIDE;
-  if (s.op == NULL || !fill_attrs(&s)) return LOWERED_FAILS;
+static lowered run_widths(state *s) {
+  if (!all_fit(s->c)) return LOWERED_WIDE;
+  if (s->op == NULL || !fill_attrs(s)) return LOWERED_FAILS;
   lowered result = LOWERED_HOLDS;
-  for (; s.as < WIDTHS && result == LOWERED_HOLDS; s.as++) {
-    if (s.as != UNIFORM && !has_narrow(c)) break;
-    result = run_one(&s, PLAIN, LAYOUTS, LAYOUTS, PLAIN, "plain");
-    if (result == LOWERED_HOLDS) result = run_others(&s);
-    if (result == LOWERED_HOLDS && s.op->code == BERTH__OP_concat) result = run_parts(&s);
+  for (; s->as < WIDTHS && result == LOWERED_HOLDS; s->as++) {
+    if (s->as != UNIFORM && !has_narrow(s->c)) break;
+    result = run_one(s, PLAIN, LAYOUTS, LAYOUTS, PLAIN, "plain");
+    if (s->player != NULL) continue;
+    if (result == LOWERED_HOLDS) result = run_others(s);
+    if (result == LOWERED_HOLDS && s->op->code == BERTH__OP_concat) result = run_parts(s);
   }
   return result;
+}
+
+lowered lowered_run(berth_context *ctx, const op_case *c, const berth__kernel_limits *limits) {
+  state s = {.ctx = ctx, .c = c, .op = berth__op_find(ctx, c->op), .limits = limits};
+  return run_widths(&s);
+}
+
+lowered lowered_run_plain(berth_context *ctx, const op_case *c, const berth__kernel_limits *limits,
+                          const lowered_player *player) {
+  state s = {.ctx = ctx, .c = c, .op = berth__op_find(ctx, c->op), .limits = limits, .player = player};
+  return run_widths(&s);
 }
 
 berth_status lowered_make(berth_context *ctx, const op_case *c, const berth__kernel_limits *limits, berth_error *err) {

@@ -2,6 +2,8 @@
  * that are worked off when somebody looks, graphs run in any order that their edges allow, and kernels are the rendered
  * CUDA C, compiled as C by the compiler of this machine (shim.h). Any call can be made to fail.
  *
+ * Metal becomes C++ in the same way, for kernels alone (shim_metal.h).
+ *
  *   FAKE_CUDA_DIR       a folder for compiled kernels; needed
  *   FAKE_CUDA_COLLECT   set: sources are only collected there, and nothing runs. The next process compiles all of them
  *                       at once, which takes a fraction of the time
@@ -39,17 +41,18 @@ typedef struct fake_cuda {
 /* Found with dlsym: "fake_cuda_state". */
 extern fake_cuda fake_cuda_state;
 
-/* ---- Between the two files ---- */
+/* ---- Between the two files, and for tests that run kernels without a device (found with dlsym as well) ---- */
 
+#define FAKE_EXPORT __attribute__((visibility("default")))
 typedef struct fake_kernel fake_kernel;
-fake_kernel *fake_kernel_load(const char *source); /* NULL: it does not compile */
-void fake_kernel_free(fake_kernel *kernel);
+FAKE_EXPORT fake_kernel *fake_kernel_load(const char *source); /* CUDA C, or Metal; NULL: it does not compile */
+FAKE_EXPORT void fake_kernel_free(fake_kernel *kernel);
 int fake_kernel_has_entry(const fake_kernel *kernel, const char *name);
 void fake_kernel_allow_shared(fake_kernel *kernel, unsigned bytes);
 unsigned fake_kernel_shared(const fake_kernel *kernel);
 unsigned fake_kernel_n_params(const fake_kernel *kernel);
 /* 0, or a result of the driver. */
-int fake_kernel_run(const fake_kernel *kernel, unsigned groups, unsigned threads, void **params);
+FAKE_EXPORT int fake_kernel_run(const fake_kernel *kernel, unsigned groups, unsigned threads, void **params);
 int fake_fails(const char *call); /* whether the call that asks fails */
 
 #endif

@@ -25,16 +25,46 @@ struct fake_kernel {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- From CUDA C to C ---- */
+/* ---- From CUDA C to C, and from Metal to C++ ---- */
 
-extern const unsigned char fake_cuda_shim[]; /* shim.h */
-extern const size_t fake_cuda_shim_size;
+extern const unsigned char fake_cuda_shim[], fake_metal_shim[]; /* shim.h, shim_metal.h */
+extern const size_t fake_cuda_shim_size, fake_metal_shim_size;
 
-static void write_shim(FILE *out) { fwrite(fake_cuda_shim, 1, fake_cuda_shim_size, out); }
+typedef struct language {
+  const char *ending;    /* of sources that were collected */
+  const char *file;      /* the ending of what they become */
+  const char *batch;     /* all of them together */
+  const char *compiler;  /* with its options */
+  const char *head;      /* of the line that a kernel begins with, up to the word before its name */
+  const char *linkage;   /* before a function that is looked up by its name */
+  const char *parameter; /* what gets parameter %u */
+  const char *last;      /* parameters that follow */
+} language;
+static const language cuda_c = {".cu", "c", "batch", "cc -std=gnu11", "BERTH_KERNEL(", "", "*(void **)p[%u]", ""};
+static const language metal = {".metal",
+                               "cc",
+                               "batch_metal",
+                               "c++ -std=gnu++14",
+                               "kernel void",
+                               "extern \"C\" ",
+                               "fake_pointer{*(void **)p[%u]}",
+                               ", blockIdx.x, threadIdx.x"};
+
+static const language *language_of(const char *source) {
+  return strstr(source, "<metal_stdlib>") != NULL ? &metal : &cuda_c;
+}
+
+static void write_shim(FILE *out, const language *l) {
+  if (l == &metal)
+    fwrite(fake_metal_shim, 1, fake_metal_shim_size, out);
+  else
+    fwrite(fake_cuda_shim, 1, fake_cuda_shim_size, out);
+}
 
 static const char *const shared_names[] = {"berth_div_i32",    "berth_rem_i32",    "berth_div_u32", "berth_rem_u32",
                                            "berth_multiply_0", "berth_multiply_1", "berth_load_0",  "berth_load_1",
-                                           "berth_add_0",      "berth_add_1"};
+                                           "berth_add_0",      "berth_add_1",      "berth_to_half", "berth_pack_half",
+                                           "berth_quotient"};
 
 static uint64_t hash(const char *text) {
   uint64_t h = 1469598103934665603u;
@@ -48,26 +78,29 @@ static const char *body_of(const char *source) {
   return at != NULL ? at + 1 : NULL;
 }
 
-static bool read_head(const char *body, fake_kernel *k) {
-  const char *head = strstr(body, "BERTH_KERNEL("), *name = head != NULL ? strchr(head, ' ') : NULL;
-  const char *open = name != NULL ? strchr(name, '(') : NULL, *close = open != NULL ? strchr(open, ')') : NULL;
+static bool read_head(const char *body, const language *l, fake_kernel *k) {
+  const char *head = strstr(body, l->head), *name = head != NULL ? strchr(head + strlen(l->head), ' ') : NULL;
+  const char *open = name != NULL ? strchr(name, '(') : NULL, *close = open != NULL ? strstr(open, ") {") : NULL;
   if (close == NULL || (size_t)(open - name - 1) >= sizeof k->entry) return false;
   memcpy(k->entry, name + 1, (size_t)(open - name - 1));
   k->entry[open - name - 1] = '\0';
   for (const char *c = open; c < close; c++) k->n_params += *c == '*';
-  k->has_barriers = strstr(body, "__syncthreads") != NULL;
+  k->has_barriers = strstr(body, "__syncthreads") != NULL || strstr(body, "threadgroup_barrier") != NULL;
   return true;
 }
 
 /* One kernel of a file, under names of its own. */
-static void write_kernel(FILE *out, const char *body, const fake_kernel *k, uint64_t id) {
+static void write_kernel(FILE *out, const char *body, const language *l, const fake_kernel *k, uint64_t id) {
   for (size_t i = 0; i < sizeof shared_names / sizeof *shared_names; i++)
     fprintf(out, "#undef %s\n#define %s %s_%016llx\n", shared_names[i], shared_names[i], shared_names[i],
             (unsigned long long)id);
   fprintf(out, "#define %s e_%016llx\n%s", k->entry, (unsigned long long)id, body);
-  fprintf(out, "void k_%016llx(void **p) { %s(", (unsigned long long)id, k->entry);
-  for (unsigned i = 0; i < k->n_params; i++) fprintf(out, "%s*(void **)p[%u]", i != 0 ? ", " : "", i);
-  fprintf(out, "); }\n#undef %s\n", k->entry);
+  fprintf(out, "%svoid k_%016llx(void **p) { %s(", l->linkage, (unsigned long long)id, k->entry);
+  for (unsigned i = 0; i < k->n_params; i++) {
+    fputs(i != 0 ? ", " : "", out);
+    fprintf(out, l->parameter, i);
+  }
+  fprintf(out, "%s); }\n#undef %s\n", l->last, k->entry);
 }
 
 static const char *folder(void) {
@@ -77,18 +110,18 @@ static const char *folder(void) {
 
 /* ---- From C to a library ---- */
 
-static int compile(const char *stem) {
-  char command[4096 + 256];
+static int compile(const language *l, const char *stem) {
+  char command[4 * 4096];
   snprintf(command, sizeof command,
-           "cc -std=gnu11 -O0 -w -fPIC -shared -ffp-contract=off -fno-strict-aliasing -o '%s.so.new' '%s.c' -lm && "
+           "%s -O0 -w -fPIC -shared -ffp-contract=off -fno-strict-aliasing -o '%s.so.new' '%s.%s' -lm && "
            "mv '%s.so.new' '%s.so'",
-           stem, stem, stem, stem);
+           l->compiler, stem, stem, l->file, stem, stem);
   return system(command);
 }
 
-/* All that was collected, at once. */
-static void *batch;
-static bool has_looked;
+/* All that was collected, at once: of CUDA C, and of Metal. */
+static void *batches[2];
+static bool has_looked[2];
 
 static bool ends_with(const char *name, const char *ending) {
   const size_t n = strlen(name), m = strlen(ending);
@@ -107,51 +140,58 @@ static char *read_file(const char *path) {
   return NULL;
 }
 
-static void add_collected(FILE *out, const char *name) {
+static void add_collected(FILE *out, const language *l, const char *name) {
   char path[4096];
   fake_kernel k = {0};
   snprintf(path, sizeof path, "%s/%s", folder(), name);
   char *source = read_file(path);
-  if (source != NULL && body_of(source) != NULL && read_head(body_of(source), &k))
-    write_kernel(out, body_of(source), &k, hash(source));
+  if (source != NULL && body_of(source) != NULL && read_head(body_of(source), l, &k))
+    write_kernel(out, body_of(source), l, &k, hash(source));
   free(source);
 }
 
-static void open_batch(void) {
+static void *open_batch(const language *l) {
   char stem[4000], path[4096];
   DIR *dir = opendir(folder());
   const struct dirent *entry;
-  has_looked = true;
-  snprintf(stem, sizeof stem, "%s/batch", folder());
+  snprintf(stem, sizeof stem, "%s/%s", folder(), l->batch);
   snprintf(path, sizeof path, "%s.so", stem);
   if (dir != NULL && access(path, R_OK) != 0) {
-    snprintf(path, sizeof path, "%s.c", stem);
+    snprintf(path, sizeof path, "%s.%s", stem, l->file);
     FILE *out = fopen(path, "w");
     if (out != NULL) {
-      write_shim(out);
+      write_shim(out, l);
       while ((entry = readdir(dir)) != NULL)
-        if (ends_with(entry->d_name, ".cu")) add_collected(out, entry->d_name);
+        if (ends_with(entry->d_name, l->ending)) add_collected(out, l, entry->d_name);
       fclose(out);
-      if (compile(stem) != 0) fprintf(stderr, "fake_cuda: the collected kernels do not compile: see %s\n", path);
+      if (compile(l, stem) != 0) fprintf(stderr, "fake_cuda: the collected kernels do not compile: see %s\n", path);
     }
     snprintf(path, sizeof path, "%s.so", stem);
   }
   if (dir != NULL) closedir(dir);
-  batch = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *batch_of(const language *l) {
+  const int which = l == &metal;
+  if (!has_looked[which]) batches[which] = open_batch(l);
+  has_looked[which] = true;
+  return batches[which];
 }
 
 static void *compile_alone(const char *source, const fake_kernel *k, uint64_t id) {
+  const language *l = language_of(source);
   char stem[4000], path[4096];
   snprintf(stem, sizeof stem, "%s/%016llx", folder(), (unsigned long long)id);
   snprintf(path, sizeof path, "%s.so", stem);
   if (access(path, R_OK) != 0) {
-    snprintf(path, sizeof path, "%s.c", stem);
+    snprintf(path, sizeof path, "%s.%s", stem, l->file);
     FILE *out = fopen(path, "w");
     if (out == NULL) return NULL;
-    write_shim(out);
-    write_kernel(out, body_of(source), k, id);
+    write_shim(out, l);
+    write_kernel(out, body_of(source), l, k, id);
     fclose(out);
-    if (compile(stem) != 0) return NULL;
+    if (compile(l, stem) != 0) return NULL;
     snprintf(path, sizeof path, "%s.so", stem);
   }
   return dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -171,7 +211,7 @@ static bool find_in(void *library, uint64_t id, fake_kernel *k) {
 
 static void collect(const char *source) {
   char path[4096];
-  snprintf(path, sizeof path, "%s/%016llx.cu", folder(), (unsigned long long)hash(source));
+  snprintf(path, sizeof path, "%s/%016llx%s", folder(), (unsigned long long)hash(source), language_of(source)->ending);
   FILE *out = fopen(path, "w");
   if (out == NULL) return;
   fputs(source, out);
@@ -181,14 +221,13 @@ static void collect(const char *source) {
 fake_kernel *fake_kernel_load(const char *source) {
   fake_kernel *k = calloc(1, sizeof *k);
   const char *body = body_of(source);
-  bool is_good = k != NULL && body != NULL && read_head(body, k);
+  bool is_good = k != NULL && body != NULL && read_head(body, language_of(source), k);
   pthread_mutex_lock(&lock);
   if (is_good && getenv("FAKE_CUDA_COLLECT") != NULL) {
     collect(source);
   } else if (is_good) {
     const uint64_t id = hash(source);
-    if (!has_looked) open_batch();
-    is_good = find_in(batch, id, k) || find_in(compile_alone(source, k, id), id, k);
+    is_good = find_in(batch_of(language_of(source)), id, k) || find_in(compile_alone(source, k, id), id, k);
   }
   pthread_mutex_unlock(&lock);
   if (is_good) return k;

@@ -1,0 +1,77 @@
+/* What rendered Metal needs to be C++: stands before kernels in the place of their prelude. */
+typedef unsigned uint;
+typedef unsigned short ushort;
+typedef unsigned char uchar;
+struct uint4 {
+  uint x, y, z, w;
+};
+struct fake_index {
+  uint x;
+};
+extern "C" {
+fake_index blockIdx, threadIdx;
+void (*fake_barrier)(void);
+}
+#define device
+#define threadgroup static
+#define kernel static
+#define char signed char /* as it is there, on every host */
+#define berth_select(no, yes, condition) ((condition) ? (yes) : (no))
+enum class mem_flags {
+  mem_threadgroup
+};
+enum memory_order {
+  memory_order_relaxed
+};
+static void threadgroup_barrier(mem_flags) { fake_barrier(); }
+typedef uint atomic_uint;
+static void atomic_fetch_max_explicit(atomic_uint *at, uint value, memory_order) {
+  if (value > *at) *at = value;
+}
+
+/* An f16, which a host's C++ need not have. */
+struct half {
+  ushort bits;
+  operator float() const {
+    const uint exponent = bits >> 10 & 31u, fraction = bits & 1023u;
+    float size = __builtin_ldexpf((float)(exponent != 0 ? fraction + 1024u : fraction),
+                                  (int)(exponent != 0 ? exponent : 1u) - 25);
+    if (exponent == 31u) size = fraction != 0 ? __builtin_nanf("") : __builtin_inff();
+    return (bits & 32768u) != 0 ? -size : size;
+  }
+};
+template <typename to, typename from>
+static to as_type(from x) {
+  static_assert(sizeof(to) == sizeof(from), "as_type keeps the size");
+  to y;
+  __builtin_memcpy(&y, &x, sizeof y);
+  return y;
+}
+static float berth_from_half(uint bits) { return (float)as_type<half>((ushort)bits); }
+
+template <typename number>
+static number min(number a, number b) {
+  return a < b ? a : b;
+}
+template <typename number>
+static number max(number a, number b) {
+  return a < b ? b : a;
+}
+static int abs(int a) { return a < 0 ? -a : a; }
+static float abs(float a) { return __builtin_fabsf(a); }
+static float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static float sqrt(float a) { return __builtin_sqrtf(a); }
+static float exp(float a) { return __builtin_expf(a); }
+static float floor(float a) { return __builtin_floorf(a); }
+static float ceil(float a) { return __builtin_ceilf(a); }
+static float trunc(float a) { return __builtin_truncf(a); }
+static float rint(float a) { return __builtin_rintf(a); }
+
+/* A parameter, whatever it points to. */
+struct fake_pointer {
+  void *at;
+  template <typename element>
+  operator element *() const {
+    return (element *)at;
+  }
+};
