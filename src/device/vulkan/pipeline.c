@@ -1,4 +1,6 @@
-/* From kernels to pipelines: source, SPIR-V, and what the driver makes of it. */
+/* From kernels to pipelines: source, SPIR-V, and what the driver makes of it. All of a recipe at once, on several
+ * threads: each takes some tens of milliseconds where nothing is cached. */
+#include "base/thread.h"
 #include "device/vulkan/code.h"
 #include "kernel/render.h"
 
@@ -17,43 +19,99 @@ static berth_status vulkan_pipeline_compile(berth__gpu_code *code, const berth__
   return status;
 }
 
-static berth_status vulkan_make_pipeline(berth__gpu_code *code, const berth__kernel *kernel, const berth__spirv *spirv,
-                                         VkPipeline *out, berth_error *err) {
-  berth__engine *engine = code->engine;
+/* What a thread knows of a pipeline that it makes; what it means for the engine is found out afterwards, by one. */
+typedef struct making {
+  berth_status status; /* of the source */
+  VkResult result;     /* of the driver, where there was a source */
+  const char *doing;
+  berth_error err;
+} making;
+
+typedef struct making_all {
+  berth__gpu_code *code;
+  making *kernels;
+  _Atomic uint64_t n_done;
+} making_all;
+
+static void vulkan_make_pipeline(const berth__gpu_code *code, const berth__kernel *kernel, const berth__spirv *spirv,
+                                 VkPipeline *out, making *m) {
+  const berth__engine *engine = code->engine;
   VkShaderModule module = VK_NULL_HANDLE;
   const VkShaderModuleCreateInfo words = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                           .codeSize = spirv->n_words * sizeof(uint32_t),
                                           .pCode = spirv->words};
-  const berth_status status =
-      berth__vulkan_check(engine, BERTH__VK_CREATE(engine, ShaderModule, &words, &module), "loading a kernel", err);
-  if (status != BERTH_OK) {
-    BERTH__VK_DESTROY(engine, ShaderModule, module);
-    return status;
-  }
+  m->doing = "loading a kernel";
+  m->result = engine->vk.CreateShaderModule(engine->device, &words, &engine->host.callbacks, &module);
+  if (m->result != VK_SUCCESS) return;
   const VkComputePipelineCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
                                             .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                                       .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                                                       .module = module,
                                                       .pName = "main"},
                                             .layout = code->layouts[berth__vulkan_n_bindings(code, kernel)]};
-  const VkResult result = berth__vulkan_counted(
-      engine,
-      engine->vk.CreateComputePipelines(engine->device, engine->pipelines, 1, &info, &engine->host.callbacks, out));
-  BERTH__VK_DESTROY(engine, ShaderModule, module);
-  engine->counts.pipelines++;
-  if (result != VK_SUCCESS) *out = VK_NULL_HANDLE;
-  return berth__vulkan_check(engine, result, "compiling a kernel", err);
+  m->doing = "compiling a kernel";
+  m->result =
+      engine->vk.CreateComputePipelines(engine->device, engine->pipelines, 1, &info, &engine->host.callbacks, out);
+  engine->vk.DestroyShaderModule(engine->device, module, &engine->host.callbacks);
+  if (m->result != VK_SUCCESS) *out = VK_NULL_HANDLE;
 }
 
-berth_status berth__vulkan_make_pipeline(berth__gpu_code *code, size_t dispatch, berth_error *err) {
-  const uint32_t index = code->recipe->dispatches[dispatch].kernel;
-  const berth__kernel *kernel = code->recipe->kernels[index];
-  berth__spirv spirv = {0};
-  if (code->pipelines[index] != VK_NULL_HANDLE) return BERTH_OK;
-  BERTH__TRY(vulkan_pipeline_compile(code, kernel, &spirv, err));
-  berth_status status = vulkan_make_pipeline(code, kernel, &spirv, &code->pipelines[index], err);
-  berth__free(code->engine->core.ctx, spirv.words);
+static void make_some(void *user, uint32_t worker, int64_t begin, int64_t end) {
+  making_all *all = user;
+  const berth__recipe *recipe = all->code->recipe;
+  for (int64_t i = begin; i < end; i++) {
+    making *m = &all->kernels[i];
+    berth__spirv spirv = {0};
+    m->status = vulkan_pipeline_compile(all->code, recipe->kernels[i], &spirv, &m->err);
+    if (m->status == BERTH_OK) vulkan_make_pipeline(all->code, recipe->kernels[i], &spirv, &all->code->pipelines[i], m);
+    berth__free(recipe->ctx, spirv.words);
+    const uint64_t done = atomic_fetch_add(&all->n_done, 1) + 1;
+    if (worker == 0) berth__progress(recipe->ctx, "compiling kernels", done, recipe->n_kernels + 1);
+  }
+}
+
+/* Counts what was made; the first that failed is what went wrong. */
+static berth_status settle(berth__gpu_code *code, making *kernels, berth_error *err) {
+  berth__engine *engine = code->engine;
+  berth_status status = BERTH_OK;
+  for (size_t i = 0; i < code->recipe->n_kernels; i++) {
+    making *m = &kernels[i];
+    if (code->pipelines[i] != VK_NULL_HANDLE) engine->counts.handles++;
+    if (m->status == BERTH_OK) engine->counts.pipelines++;
+    if (status != BERTH_OK) continue;
+    status = m->status;
+    if (status != BERTH_OK)
+      *err = m->err;
+    else
+      status = berth__vulkan_check(engine, m->result, m->doing, err);
+    if (status != BERTH_OK) status = berth__fail_within(err, status, "kernel '%s'", code->recipe->kernels[i]->name);
+  }
   return status;
+}
+
+#define COMPILER_STACK ((size_t)8 << 20) /* as a program's first thread has it: compilers recurse */
+
+static berth_status make_all(berth__gpu_code *code, berth_error *err) {
+  berth_context *ctx = code->engine->core.ctx;
+  const size_t n = code->recipe->n_kernels;
+  const uint32_t most = code->engine->core.n_threads, n_threads = n < most ? (uint32_t)n : most;
+  making_all all = {.code = code, .kernels = berth__alloc_array_zero(ctx, n, sizeof *all.kernels)};
+  berth__pool *pool = NULL;
+  berth_status status = all.kernels != NULL ? BERTH_OK : berth__fail_nomem(err, "a program");
+  if (status == BERTH_OK && n_threads > 1) status = berth__pool_create_deep(ctx, n_threads, COMPILER_STACK, &pool, err);
+  if (status == BERTH_OK) {
+    berth__pool_run(pool, (int64_t)n, 1, make_some, &all);
+    status = settle(code, all.kernels, err);
+  }
+  berth__pool_destroy(pool);
+  berth__free(ctx, all.kernels);
+  return status;
+}
+
+/* They are all there. */
+berth_status berth__vulkan_make_pipeline(berth__gpu_code *code, size_t dispatch, berth_error *err) {
+  (void)code, (void)dispatch, (void)err;
+  return BERTH_OK;
 }
 
 static berth_status vulkan_pipeline_prepare(berth__gpu_code *code, berth_error *err) {
@@ -62,7 +120,8 @@ static berth_status vulkan_pipeline_prepare(berth__gpu_code *code, berth_error *
   if (code->pipelines == NULL) return berth__fail_nomem(err, "a program");
   if (code->recipe->n_kernels == 0) return BERTH_OK;
   BERTH__TRY(berth__vulkan_make_layouts(code, err));
-  return engine->compiler == NULL ? berth__spirv_compiler_create(engine->core.ctx, &engine->compiler, err) : BERTH_OK;
+  if (engine->compiler == NULL) BERTH__TRY(berth__spirv_compiler_create(engine->core.ctx, &engine->compiler, err));
+  return make_all(code, err);
 }
 
 berth_status berth__vulkan_code_create(berth__engine *engine, const berth__recipe *recipe, berth__gpu_code **out,

@@ -11,6 +11,7 @@
 struct berth__spirv_compiler {
   berth_context *ctx;
   berth__shaderc_library library;
+  pthread_mutex_t lock; /* over the next two, while they are made */
   shaderc_compiler_t compiler;
   shaderc_compile_options_t options;
   berth__kernel_cache cache;
@@ -26,16 +27,25 @@ static void keep_tables(const berth__shaderc *call) {
   pthread_mutex_unlock(&lock);
 }
 
-/* With the first kernel that the cache does not have. */
-static berth_status vulkan_spirv_start(berth__spirv_compiler *c, berth_error *err) {
+static bool vulkan_spirv_make(berth__spirv_compiler *c) {
   const berth__shaderc *call = &c->library.call;
+  if (c->options != NULL) return true;
   if (c->compiler == NULL) c->compiler = call->compiler_initialize();
-  if (c->options == NULL) c->options = call->compile_options_initialize();
-  if (c->compiler == NULL || c->options == NULL) return berth__fail_nomem(err, "shaderc");
+  shaderc_compile_options_t options = c->compiler != NULL ? call->compile_options_initialize() : NULL;
+  if (options == NULL) return false;
   keep_tables(call);
-  call->compile_options_set_optimization_level(c->options, shaderc_optimization_level_performance);
-  call->compile_options_set_target_env(c->options, shaderc_target_env_vulkan, shaderc_env_version_vulkan_1_1);
-  return BERTH_OK;
+  call->compile_options_set_optimization_level(options, shaderc_optimization_level_performance);
+  call->compile_options_set_target_env(options, shaderc_target_env_vulkan, shaderc_env_version_vulkan_1_1);
+  c->options = options;
+  return true;
+}
+
+/* With the first kernel that the cache does not have, whichever thread has it. */
+static berth_status vulkan_spirv_start(berth__spirv_compiler *c, berth_error *err) {
+  pthread_mutex_lock(&c->lock);
+  const bool is_there = vulkan_spirv_make(c);
+  pthread_mutex_unlock(&c->lock);
+  return is_there ? BERTH_OK : berth__fail_nomem(err, "shaderc");
 }
 
 berth_status berth__spirv_compiler_create(berth_context *ctx, berth__spirv_compiler **out, berth_error *err) {
@@ -49,6 +59,7 @@ berth_status berth__spirv_compiler_create(berth_context *ctx, berth__spirv_compi
     return status;
   }
   berth__kernel_cache_open(&c->cache, ctx);
+  pthread_mutex_init(&c->lock, NULL);
   *out = c;
   return BERTH_OK;
 }
@@ -59,6 +70,7 @@ void berth__spirv_compiler_destroy(berth__spirv_compiler *compiler) {
   if (compiler->compiler != NULL) compiler->library.call.compiler_release(compiler->compiler);
   berth__shaderc_close(&compiler->library);
   berth__kernel_cache_close(&compiler->cache);
+  pthread_mutex_destroy(&compiler->lock);
   berth__free(compiler->ctx, compiler);
 }
 
