@@ -739,9 +739,9 @@ typedef struct berth_plan_desc {
   const berth_dim *dims; /* named dimensions */
   size_t n_dims;
   const berth_layout *layout; /* put the params where another plan has them */
-  /* What kind of GPU the plan is for: "generic", "nvidia", "cpu" (one that a CPU plays) or "minimal". NULL: the device
-   * itself where it is there (a plan opens it to ask), otherwise "generic". A session refuses a profile that asks for
-   * more than its device has. */
+  /* What kind of GPU the plan is for: "generic", "nvidia", "turing" (NVIDIA before compute capability 8.0), "cpu" (one
+   * that a CPU plays) or "minimal". NULL: the device itself where it is there (a plan opens it to ask), otherwise
+   * "generic". A session refuses a profile that asks for more than its device has. */
   const char *gpu_profile;
   const berth_cancel *cancel; /* stops planning; NULL: none */
   berth_compute compute;      /* how products may be computed; a device without such units refuses it */
@@ -857,7 +857,8 @@ BERTH_API berth_status berth_plan_steps(const berth_plan *plan, berth_step_info 
 /* Compiles the kernels of plans for the device "cuda" and writes them as one file, a pack: with it (kernel_pack of
  * berth_options), a machine that has NVIDIA's driver and no compiler runs these plans. targets, separated by commas:
  * "sm_90" is code for GPUs of that kind, "compute_80" a form that the driver makes code of on them and on newer ones;
- * NULL: what the GPU here is. With targets no GPU is needed, but NVRTC is; plan with the profile "nvidia" then. */
+ * NULL: what the GPU here is. With targets no GPU is needed, but NVRTC is; plan with the profile "nvidia" then, or
+ * "turing" for what is before sm_80. */
 BERTH_API berth_status berth_kernels_pack(const berth_plan *const *plans, uint32_t n_plans, const char *targets,
                                           berth_write_fn write, void *user, berth_error *err);
 /* The kernels of a plan for a GPU as readable text, each once, in the order of first use. */

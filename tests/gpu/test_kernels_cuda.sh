@@ -38,6 +38,22 @@ check "a pack of a model that generates" exits_with 0 compiler kernels "$tale" -
 BERTH_KERNEL_PACK=$folder/tale check "it generates without a compiler" exits_with 0 \
   gpu generate "$tale" --device cuda --ctx 32 --chunk 4 -p "a" -n 2 --temp 0
 unset BERTH_KERNEL_PACK
+# GPUs before 8.0 have no matrix units that kernels use: they get other kernels, and a pack of their own.
+cat >"$folder/half.berth" <<'GRAPH'
+graph "half" {
+  input %x : f16[128, 128]
+  input %w : f16[128, 128]
+  %y = matmul(%x, %w)
+  output "y" = %y
+}
+GRAPH
+check "16 bits are for matrix units" says "multiply" \
+  compiler plan "$folder/half.berth" --device interp --gpu-profile nvidia --kernels -
+check "a pack for GPUs without matrix units" exits_with 0 compiler kernels "$folder/half.berth" -o "$folder/old" --target sm_75
+BERTH_KERNEL_PACK=$folder/old FAKE_CUDA_SECOND=75 check "it is what such a GPU asks for" exits_with 0 \
+  gpu run "$folder/half.berth" --device cuda:1 --check
+check "a pack of both is refused" says "profile 'turing'" \
+  compiler kernels "$folder/half.berth" -o "$folder/both" --target sm_75,sm_90
 check "without it the compiler is missing" says "BERTH_NVRTC" gpu run --device cuda
 check_fails "without a GPU a target is needed" compiler kernels -o "$folder/other"
 check "and nothing is written" test ! -e "$folder/other"

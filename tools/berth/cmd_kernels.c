@@ -1,5 +1,7 @@
 /* berth kernels: the compiled kernels of a model in one file, for machines that have a driver and no compiler. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cmd.h"
 #include "generation.h"
@@ -43,6 +45,20 @@ const arg_verb cmd_kernels_verb = {
         "  berth kernels model.onnx --dim batch=1 -o model.pack --target sm_90,compute_80\n"
         "  BERTH_KERNEL_PACK=model.pack berth run model.onnx --dim batch=1 --device cuda\n",
 };
+
+/* What GPUs of the targets, here or not, are planned for as: all before sm_80, whose matrix units are not used; or not.
+ * Targets that are none are left to the library. */
+static const char *kernels_profile(const char *targets) {
+  enum {
+    FIRST_WITH_UNITS = 80
+  };
+  for (const char *at = targets; *at != '\0';
+       at += at[strcspn(at, ",")] == ',' ? strcspn(at, ",") + 1 : strcspn(at, ",")) {
+    const size_t word = strcspn(at, "_,");
+    if (at[word] != '_' || strtol(at + word + 1, NULL, 10) >= FIRST_WITH_UNITS) return "nvidia";
+  }
+  return "turing";
+}
 
 typedef struct packing {
   const berth_plan *plans[2];
@@ -105,8 +121,7 @@ int cmd_kernels(int argc, char **argv) {
   int code;
   if (args_parse(&cmd_kernels_verb, argc, argv, &wanted, &code)) {
     if (!wanted.model.device) wanted.model.device = "cuda";
-    /* What every NVIDIA GPU is planned for, here or not. */
-    if (wanted.target && !wanted.model.gpu_profile) wanted.model.gpu_profile = "nvidia";
+    if (wanted.target && !wanted.model.gpu_profile) wanted.model.gpu_profile = kernels_profile(wanted.target);
     model_options opened = wanted.model;
     if (wanted.target) opened.device = NULL; /* which need not be here */
     model m;

@@ -63,7 +63,8 @@ typedef struct model_options {
        0,                                                                                                              \
        ARG_TEXT,                                                                                                       \
        "P",                                                                                                            \
-       "plan for a kind of GPU: generic, nvidia, hopper, cpu or minimal (the device's own, where it is there)",        \
+       "plan for a kind of GPU: generic, nvidia, hopper, turing, cpu or minimal (the device's own, where it is "       \
+       "there)",                                                                                                       \
        offsetof(type, model.gpu_profile),                                                                              \
        0,                                                                                                              \
        0},                                                                                                             \

@@ -29,6 +29,17 @@ static berth_status cuda_pack_parse(const char *text, size_t size, target *out, 
   return berth__fail(err, BERTH_INVALID, "'%.*s' is nothing to compile for; sm_90 is, or compute_80", (int)size, text);
 }
 
+/* Matrix units are used since 8.0. A plan that counts on them has kernels that an older GPU never asks for. */
+static berth_status cuda_pack_check(const berth__recipe *recipe, const target *t, berth_error *err) {
+  for (uint32_t i = 0; i < recipe->n_kernels && t->capability < 80; i++)
+    if (recipe->kernels[i]->n_sums != 0)
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "the kernel '%s' needs matrix units of compute capability 8.0, which %s has not: GPUs before "
+                         "8.0 are planned for with the profile 'turing', and need a pack of their own",
+                         recipe->kernels[i]->name, t->name);
+  return BERTH_OK;
+}
+
 /* Adds images that are there, which are taken. */
 static berth_status cuda_pack_add(const berth__recipe *recipe, const target *t, berth__kernel_code *images,
                                   berth__kernel_packer *out, berth_error *err) {
@@ -58,8 +69,8 @@ static berth_status cuda_pack_for(const berth__recipe *recipe, const target *t, 
   berth_context *ctx = recipe->ctx;
   berth__cuda_compiler compiler = {.ctx = NULL};
   berth__kernel_code *images = berth__alloc_array_zero(ctx, recipe->n_kernels, sizeof *images);
-  berth_status status =
-      images != NULL ? cuda_pack_open(&compiler, ctx, t, err) : berth__fail_nomem(err, "a pack of kernels");
+  berth_status status = images != NULL ? cuda_pack_check(recipe, t, err) : berth__fail_nomem(err, "a pack of kernels");
+  if (status == BERTH_OK) status = cuda_pack_open(&compiler, ctx, t, err);
   if (status == BERTH_OK) status = berth__cuda_compile_all(&compiler, recipe, ctx->n_threads, images, err);
   if (status == BERTH_OK) status = cuda_pack_add(recipe, t, images, out, err);
   for (size_t i = 0; images != NULL && i < recipe->n_kernels; i++) berth__free(ctx, images[i].data);

@@ -34,6 +34,8 @@ static const berth__profile named[] = {
       .tile_bytes = 114688,
       .large_bytes = 229376,
       .has_warpgroups = true}},
+    /* NVIDIA's before compute capability 8.0, whose matrix units no kernel uses. */
+    {"turing", {.group_size = 256, .lanes = 32, .shared_bytes = 49152, .shares_well = true}},
     /* Where a CPU plays the GPU: lavapipe, SwiftShader. */
     {"cpu", {.group_size = 256, .lanes = 8, .shared_bytes = 32768, .shares_well = false}},
     /* What the standards promise: such a plan runs everywhere, and nowhere best. */
@@ -51,7 +53,8 @@ berth_status berth__profile_find(const char *name, berth__profile *out, berth_er
   const berth__profile *found = berth__profile_named(name);
   if (found == NULL)
     return berth__fail(err, BERTH_INVALID,
-                       "there is no GPU profile '%s'; it is one of generic, nvidia, hopper, cpu and minimal", name);
+                       "there is no GPU profile '%s'; it is one of generic, nvidia, hopper, turing, cpu and minimal",
+                       name);
   *out = *found;
   return BERTH_OK;
 }

@@ -610,6 +610,8 @@ EXPORT int nvrtcCompileProgram(fake_program *program, int n, const char *const *
   memcpy(fake_cuda_state.architecture, program->architecture, sizeof program->architecture);
   pthread_mutex_unlock(&lock);
   if (!has_stack()) return 1;
+  const bool has_units = atoi(strchr(program->architecture, '_') + 1) >= 80;
+  if (strstr(program->source, "mma.sync") != NULL && !has_units) return 6;
   const bool is_good = is_strict && keeps_limit && strstr(program->source, "BERTH_KERNEL(") != NULL;
   return is_good && !fake_cuda_state.refuses_source ? 0 : 6;
 }
