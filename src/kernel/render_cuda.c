@@ -46,6 +46,9 @@ static const char prelude[] = PRELUDE
     "}\n" NEAR_HALF;
 
 static const char hip_prelude[] = PRELUDE
+    "#ifndef __align__\n"
+    "#define __align__(n) __attribute__((aligned(n)))\n"
+    "#endif\n"
     "BERTH_FUNCTION float berth_from_half(unsigned bits) {\n"
     "  return (float)__builtin_bit_cast(_Float16, (unsigned short)bits);\n"
     "}\n"
@@ -87,10 +90,11 @@ uint32_t berth__cuda_dynamic_shared(const berth__kernel *kernel) {
   return bytes > BERTH__CUDA_STATIC_SHARED ? (uint32_t)bytes : 0;
 }
 
+/* Of four words at least, which are one load where they lie so. */
 static const char *shared_alignment(const berth__kernel *kernel) {
   for (uint32_t i = 0; i < kernel->n_sums; i++)
     if (kernel->sums[i].left.row != 0) return "__align__(1024) ";
-  return kernel->n_sums != 0 ? "__align__(16) " : "";
+  return "__align__(16) ";
 }
 
 /* Arrays that are more than a kernel may declare lie in room that a launch asks for. */

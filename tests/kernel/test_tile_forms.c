@@ -292,6 +292,33 @@ static void tables_are_counted(void **state) {
   berth_context_destroy(ctx);
 }
 
+static uint64_t packed_shared(berth_type type, uint32_t rows, uint32_t bytes, berth_context *ctx) {
+  const berth__kernel_limits with = {.group_size = 256, .lanes = 32, .shared_bytes = bytes, .shares_well = true};
+  berth__lowering l;
+  uint64_t shared = 0;
+  packed_lower(&l, type, rows, 2048, 0, &with, ctx);
+  for (uint32_t i = 0; i < l.kernels[0]->n_shared; i++) shared += 4 * (uint64_t)l.kernels[0]->shared[i].count;
+  berth__lowering_free(&l);
+  return shared;
+}
+
+/* Few rows lie in shared memory where there is room for them, beside tables and parts of sums. */
+static void rows_are_staged_where_they_fit(void **state) {
+  berth_context *ctx = test_context();
+  (void)state;
+  for (size_t t = 0; t < N_PACKED; t++)
+    for (uint32_t rows = 1; rows <= 4; rows++) {
+      for (uint32_t bytes = 16384; bytes <= 65536; bytes += 512) {
+        const uint64_t shared = packed_shared(packed_types[t], rows, bytes, ctx);
+        if (shared > bytes)
+          fail_msg("%s takes %llu of %u shared bytes", berth_type_name(packed_types[t]), (unsigned long long)shared,
+                   bytes);
+      }
+      assert_true(packed_shared(packed_types[t], rows, 16384 + rows * 2560 * 4, ctx) >= 2048 * 4 * (uint64_t)rows);
+    }
+  berth_context_destroy(ctx);
+}
+
 /* Many rows and few columns: blocks are still read as such, and not element by element. */
 static void blocks_stay_on_their_side(void **state) {
   berth_context *ctx = test_context();
@@ -388,6 +415,7 @@ int main(void) {
                                      cmocka_unit_test(split_forms),
                                      cmocka_unit_test(packed_forms),
                                      cmocka_unit_test(tables_are_counted),
+                                     cmocka_unit_test(rows_are_staged_where_they_fit),
                                      cmocka_unit_test(bytes_past_31_bits_are_refused),
                                      cmocka_unit_test(blocks_stay_on_their_side),
                                      cmocka_unit_test(packed_costs)};

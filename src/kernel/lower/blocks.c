@@ -276,6 +276,12 @@ berth__l_slices berth__l_slices_of(berth_type type) {
   return (berth__l_slices){s.per_block, s.n};
 }
 
+uint32_t berth__l_slice_first(berth_type type, uint32_t slice) {
+  const slicing s = blocks_slicing(type);
+  const uint32_t in_run = s.step / s.beside, run = (uint32_t)s.n / s.beside * s.step;
+  return slice / in_run * run + slice % in_run * s.beside;
+}
+
 berth__x berth__l_slice_quad(berth__kernel *k, berth_type type, berth__x slice, uint32_t i) {
   const slicing s = blocks_slicing(type);
   const int64_t in_run = s.step / s.beside, run = (int64_t)s.n / s.beside * s.step;

@@ -64,6 +64,7 @@ typedef struct berth__l_slices {
 } berth__l_slices;
 berth__l_slices berth__l_slices_of(berth_type type);
 /* Quad i of slice `slice` of a block. */
+uint32_t berth__l_slice_first(berth_type type, uint32_t slice); /* its first quad */
 berth__x berth__l_slice_quad(berth__kernel *k, berth_type type, berth__x slice, uint32_t i);
 
 /* Element `place` of an operand of a block type, as f32; and the four from `place` on, a multiple of four. */

@@ -276,8 +276,12 @@ static bool wants_split(const berth__tile *tile) {
   return depth >= LONG_DEPTH && results_of(tile) < 4096;
 }
 
-#define PACKED_LANES 128u   /* that share a sum, at most */
-#define PACKED_THREADS 128u /* of a workgroup */
+#define PACKED_LANES 128u /* that share a sum, at most */
+#define PACKED_THREADS \
+  256u /* of a workgroup, which has the rows in its shared memory; half of them where that is small */
+#define PACKED_SHARED 32768u
+#define PACKED_COLUMNS 2u /* of a thread, at most */
+#define PACKED_COLUMNS_CPU 4u
 #define PACKED_ENOUGH 49152 /* threads that keep a large device busy with what each of them loads at once */
 #define PACKED_ENOUGH_CPU 256
 
@@ -292,17 +296,18 @@ static uint32_t choose_packed_lanes(const berth__tile *tile, uint32_t threads) {
   return lanes;
 }
 
-/* Slices of x lie apart, and loading them takes longer than loading the weights: a thread has several columns to share
- * them, as far as there are threads enough. */
+/* A thread has several columns to share what it loads of the rows, as far as there are threads enough. */
 static berth__tile_form choose_packed(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const int64_t columns = berth__tile_count(&tile->columns);
   const uint32_t rows = (uint32_t)berth__tile_count(&tile->rows),
-                 threads = limits->group_size < PACKED_THREADS ? limits->group_size : PACKED_THREADS;
+                 wanted = limits->shared_bytes < PACKED_SHARED ? PACKED_THREADS / 2 : PACKED_THREADS,
+                 threads = limits->group_size < wanted ? limits->group_size : wanted;
   berth__tile_form form = {.thread_rows = rows, .thread_columns = 1, .group_rows = choose_packed_lanes(tile, threads)};
+  const uint32_t most = limits->shares_well ? PACKED_COLUMNS : PACKED_COLUMNS_CPU;
   const int64_t enough = limits->shares_well ? PACKED_ENOUGH : PACKED_ENOUGH_CPU,
                 lanes = berth__tile_count(&tile->batch) * columns * form.group_rows;
-  while (form.thread_columns < 4 && rows * form.thread_columns < 4 && lanes / (2 * form.thread_columns) >= enough)
+  while (form.thread_columns < most && rows * form.thread_columns < 4 && lanes / (2 * form.thread_columns) >= enough)
     form.thread_columns *= 2;
   form.group_columns = threads / form.group_rows;
   while (form.group_columns > 1 && (int64_t)form.group_columns / 2 * form.thread_columns >= columns)

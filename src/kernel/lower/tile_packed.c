@@ -22,6 +22,9 @@ typedef struct work {
   berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST];                               /* variables */
   berth__x second[BERTH__TILE_MOST][BERTH__TILE_MOST], squares[BERTH__TILE_MOST]; /* likewise, where there are such */
   berth__x lane;
+  /* Where the workgroup keeps the rows, multiplied by the scale where they are normed; `pitch` elements each. */
+  bool is_staged;
+  uint32_t staged, pitch, between; /* quads without a gap: neighbouring lanes then hit different banks */
 } work;
 
 typedef berth__x values[BERTH__SLICE_QUADS][4];
@@ -134,6 +137,71 @@ static void packed_load_slice(const work *w, uint32_t operand, uint32_t column, 
                            : berth__l_blocks_quad(&b, berth__l_slice_quad(k, storage, slice, i));
 }
 
+/* ---- Rows in shared memory: slices lie apart, and lanes that load them from memory take a line of the cache each ----
+ */
+
+#define STAGED_LANES 8u /* that read quads of shared memory at once */
+
+static berth__x packed_staged_quad(const work *w, berth__x quad) {
+  return berth__x_add(w->k, quad, berth__x_div(w->k, quad, berth__x_i32(w->k, w->between)));
+}
+
+/* How many lanes of the first ones meet in a bank with others, with a gap of a quad after so many. */
+static uint32_t packed_conflicts(const work *w, berth__storage storage, uint32_t between) {
+  uint32_t seen[STAGED_LANES] = {0}, most = 0;
+  for (uint32_t lane = 0; lane < STAGED_LANES; lane++) {
+    const uint32_t block = lane / w->slices.per_block, slice = lane % w->slices.per_block;
+    const uint32_t in_block = w->is_plain ? 0 : berth__l_slice_first(storage, slice);
+    const uint32_t quad = block * (uint32_t)w->elements / 4 + in_block;
+    const uint32_t n = ++seen[(quad + quad / between) % STAGED_LANES];
+    most = n > most ? n : most;
+  }
+  return most;
+}
+
+/* Whether the rows fit beside the parts of sums, twice at least. */
+static void packed_choose_stage(work *w, berth__storage storage, uint64_t parts_bytes) {
+  const uint64_t depth = (uint64_t)w->tile->depth.dim[0];
+  uint32_t best = UINT32_MAX;
+  for (uint32_t between = 4; between <= 64; between *= 2) {
+    const uint32_t conflicts = packed_conflicts(w, storage, between);
+    if (conflicts >= best) continue;
+    best = conflicts;
+    w->between = between;
+  }
+  const uint64_t pitch = 4 * (depth / 4 + depth / 4 / w->between + 1);
+  w->is_staged = w->is_wide && depth % 4 == 0 &&
+                 pitch * 4 * w->form->thread_rows + parts_bytes <= w->tile->l->limits->shared_bytes;
+  w->pitch = (uint32_t)pitch;
+}
+
+/* All threads of the workgroup, and a barrier after it. */
+static void packed_stage(work *w) {
+  berth__kernel *k = w->k;
+  const int64_t quads = w->tile->depth.dim[0] / 4;
+  w->staged = berth__kernel_shared(k, BERTH__NUM_F32, w->pitch * w->form->thread_rows);
+  const berth__x quad = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, quads), k->group_size);
+  const berth__x depth = berth__x_affine(k, quad, 4, 0), to = berth__x_affine(k, packed_staged_quad(w, quad), 4, 0);
+  berth__x scale[4], x[4];
+  if (berth__tile_is_normed(w->tile)) packed_load_scale(w, depth, scale);
+  for (uint32_t row = 0; row < w->form->thread_rows; row++) {
+    packed_load_row(w, berth__x_add(k, w->left[row].index, depth), x);
+    if (berth__tile_is_normed(w->tile)) berth__tile_norm_square(k, w->squares[row], x, 4);
+    for (uint32_t f = 0; f < 4; f++)
+      berth__x_shared_store(k, w->staged, berth__x_affine(k, to, 1, (int64_t)row * w->pitch + f),
+                            berth__tile_is_normed(w->tile) ? berth__x_mul(k, x[f], scale[f]) : x[f]);
+  }
+  berth__x_end(k);
+  berth__x_barrier(k);
+}
+
+static void packed_load_staged(const work *w, berth__x depth, uint32_t row, berth__x *out) {
+  berth__kernel *k = w->k;
+  const berth__x at = berth__x_affine(k, packed_staged_quad(w, berth__x_div(k, depth, berth__x_i32(k, 4))), 4, 0);
+  for (uint32_t f = 0; f < 4; f++)
+    out[f] = berth__x_shared_load(k, w->staged, berth__x_affine(k, at, 1, (int64_t)row * w->pitch + f));
+}
+
 /* ---- Summing ---- */
 
 static bool packed_share(const berth__l_quad *a, const berth__l_quad *b) {
@@ -186,8 +254,12 @@ static void packed_load_rows(const work *w, berth__x block, berth__x slice, valu
     const berth__x quad = w->is_plain ? berth__x_i32(k, i) : berth__l_slice_quad(k, storage, slice, i);
     const berth__x depth = berth__x_add(k, berth__x_affine(k, block, w->elements, 0), berth__x_affine(k, quad, 4, 0));
     berth__x scale[4];
-    if (berth__tile_is_normed(w->tile)) packed_load_scale(w, depth, scale);
+    if (berth__tile_is_normed(w->tile) && !w->is_staged) packed_load_scale(w, depth, scale);
     for (uint32_t row = 0; row < w->form->thread_rows; row++) {
+      if (w->is_staged) {
+        packed_load_staged(w, depth, row, x[row][i]);
+        continue;
+      }
       packed_load_row(w, berth__x_add(k, w->left[row].index, depth), x[row][i]);
       if (!berth__tile_is_normed(w->tile)) continue;
       berth__tile_norm_square(k, w->squares[row], x[row][i], 4);
@@ -234,6 +306,7 @@ static void packed_start(work *w, const berth__tile_cells *cells) {
 
 /* ---- Sums that lanes share ---- */
 
+#define FEW_PARTS 8u
 /* The parts of sums in shared memory: `n` sums, `parts` of each, one more place between them for the banks. */
 typedef struct packed_parts {
   uint32_t array, n, parts;
@@ -252,6 +325,14 @@ static packed_parts packed_make_parts(const work *w, uint32_t parts) {
   return (packed_parts){berth__kernel_shared(w->k, BERTH__NUM_F32, n * (parts + 1)), n, parts};
 }
 
+/* Of those that packed_join makes. */
+static uint64_t packed_parts_bytes(const work *w) {
+  const berth__tile_form *f = w->form;
+  const uint64_t n = (uint64_t)f->thread_rows * packed_row_sums(w) * f->group_columns;
+  const uint32_t table = berth__l_blocks_table_size(w->tile->l->call->in[w->tile->right.operand].type);
+  return 4 * (n * (f->group_rows + 1) + n * (FEW_PARTS + 1) + table);
+}
+
 static berth__x packed_place(berth__kernel *k, const packed_parts *p, berth__x number, berth__x part) {
   return berth__x_add(k, berth__x_affine(k, number, p->parts + 1, 0), part);
 }
@@ -268,7 +349,6 @@ static berth__x packed_add_parts(berth__kernel *k, const packed_parts *p, berth_
 }
 
 /* Many parts of each sum become FEW_PARTS, each by a thread. */
-#define FEW_PARTS 8u
 static packed_parts packed_fold(const work *w, const packed_parts *many) {
   berth__kernel *k = w->k;
   const packed_parts few = packed_make_parts(w, FEW_PARTS);
@@ -306,6 +386,20 @@ static berth__x packed_whole(const work *w, const packed_parts *parts, const ber
   return packed_add_parts(k, parts, number, berth__x_i32(k, 0), parts->parts);
 }
 
+/* Those of a row: what all threads of the workgroup have seen of it where it is staged. */
+static berth__x packed_whole_squares(const work *w, const packed_parts *parts, const berth__x *at) {
+  berth__kernel *k = w->k;
+  const berth__x which = berth__x_i32(k, packed_squares_at(w));
+  if (!w->is_staged) return packed_whole(w, parts, at, which);
+  berth__x sum = BERTH__X_NONE;
+  for (uint32_t group = 0; group < w->form->group_columns; group++) {
+    const berth__x of_group[3] = {at[0], at[1], berth__x_i32(k, group)};
+    const berth__x part = packed_whole(w, parts, of_group, which);
+    sum = group == 0 ? part : berth__x_add(k, sum, part);
+  }
+  return sum;
+}
+
 /* One thread for each result finishes it. */
 static void packed_join(const work *w, const berth__tile_cells *cells, berth__x first_column, berth__x group) {
   const berth__tile_form *f = w->form;
@@ -332,7 +426,7 @@ static void packed_join(const work *w, const berth__tile_cells *cells, berth__x 
   one.sum[0][0] = packed_whole(w, &parts, at, at[1]);
   if (has_second) one.second[0][0] = packed_whole(w, &parts, at, berth__x_affine(k, at[1], 1, packed_second_at(w)));
   if (is_normed) {
-    const berth__x squares = packed_whole(w, &parts, at, berth__x_i32(k, packed_squares_at(w)));
+    const berth__x squares = packed_whole_squares(w, &parts, at);
     packed_scale_cell(w, &one, 0, 0, berth__tile_norm_factor(w->tile, k, squares));
   }
   berth__tile_store(w->tile, k, &one, 1);
@@ -394,6 +488,8 @@ static void packed_together(work *w, berth__tile *tile, const int64_t *dims) {
   packed_rows(k, &cells, berth__x_add(k, first, berth__x_affine(k, of[0], f->thread_columns, 0)));
   w->lane = of[1];
   packed_start(w, &cells);
+  packed_choose_stage(w, berth__l_storage_of(tile->l, tile->right.operand), packed_parts_bytes(w));
+  if (w->is_staged) packed_stage(w);
   packed_sum(w);
   packed_join(w, &cells, first, of[0]);
 }
