@@ -38,7 +38,8 @@ function roundStep(span, most) {
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
 }
 
-function roundBytes(span, most) {
+/** A power of two of bytes, of which there are at most `most` in a span. */
+export function roundBytes(span, most) {
   let step = 1;
   while (span / step > most) step *= 2;
   return step;

@@ -2,6 +2,7 @@
 import { colour } from './dom.js';
 import { bytes } from './format.js';
 import { roles } from './roles.js';
+import { roundBytes } from './picture_draw.js';
 import { fleet } from './play_frames.js';
 
 const FONT = '12px system-ui, sans-serif';
@@ -76,12 +77,6 @@ function paintShip(context, ship, places, colours, chosen) {
   if (name) context.fillText(name, x + 6, y + 10);
   if (width > 64) context.fillText(bytes(buffer.size), x + 6, y + 28);
   context.globalAlpha = 1;
-}
-
-function roundBytes(span, most) {
-  let step = 1;
-  while (span / step > most) step *= 2;
-  return step;
 }
 
 function paintQuay(context, places, width, scene, colours) {
