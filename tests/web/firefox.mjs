@@ -12,6 +12,44 @@ const { firefox } = require('playwright-core');
 const work = join(process.env.BERTH_WEB_TESTS, 'firefox');
 mkdirSync(work, { recursive: true });
 
+/** What plays, slides, and is searched; downloads are not told of over BiDi, so the GIF is heard of where it is made. */
+async function checkExtras(own) {
+  await check('Firefox: the harbour plays, shows a tensor, and becomes a GIF', async () => {
+    await own.page.waitForSelector('#play[data-steps]:not([data-playing])');
+    await own.test('play-scrubber').evaluate((range) => {
+      range.value = 3;
+      range.dispatchEvent(new Event('input', { bubbles: true }));
+    });
+    await own.test('play-canvas').focus();
+    await own.page.keyboard.press('ArrowRight');
+    await own.page.locator('#play .tensor').waitFor();
+    await own.page.evaluate(() => {
+      const make = URL.createObjectURL;
+      URL.createObjectURL = (blob) => {
+        window.savedType = blob.type;
+        return make.call(URL, blob);
+      };
+    });
+    await own.test('play-gif').click();
+    await own.page.waitForFunction(() => window.savedType === 'image/gif');
+  });
+  await check('Firefox: the memory slider, the boards and the graph', async () => {
+    await own.sample('keywords');
+    await own.page.waitForSelector('#boards:not([data-asking])');
+    expectEqual(await own.test('board-pico').getAttribute('data-state'), 'fits', 'on a Pico');
+    await own.replanned(() => own.test('budget-slider').evaluate((range) => {
+      range.value = 0;
+      range.dispatchEvent(new Event('input', { bubbles: true }));
+    }));
+    expect((await own.text('budget-price')).length > 20, await own.text('budget-price'));
+    await own.page.locator('#graph').scrollIntoViewIfNeeded();
+    await own.page.waitForSelector('#graph[data-nodes]');
+    await own.test('graph-search').fill('pool');
+    await own.test('graph-search').press('Enter');
+    expectEqual(await own.page.locator('#graph').getAttribute('data-chosen'), 'pool', 'found');
+  });
+}
+
 async function checkPage(own) {
   await check('Firefox: a digit is recognised', async () => {
     await own.draw(strokes[7]);
@@ -50,6 +88,7 @@ const browser = await firefox.launch({ channel: 'moz-firefox', executablePath })
 diagnostic(`Firefox ${browser.version()}`);
 try {
   const own = await BerthPage.open(browser, server.url, { viewport: { width: 1280, height: 800 } });
+  await checkExtras(own);
   await checkPage(own);
   await check('Firefox: after loading again it has threads, from what the service worker kept', async () => {
     await own.loadKept();
