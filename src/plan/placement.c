@@ -41,8 +41,8 @@ static int is_stopped(void *user, const berth_pack_progress *progress) {
   return berth__is_cancelled(user);
 }
 
-static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort,
-                                        berth_error *err) {
+static berth_status plan_placement_try(const berth_plan *plan, packing *p, size_t n, uint64_t effort,
+                                       berth_error *err) {
   berth_pack_desc desc = BERTH_PACK_DESC_INIT;
   desc.effort = effort;
   p->result = (berth_pack_result)BERTH_PACK_RESULT_INIT;
@@ -52,6 +52,22 @@ static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size
   }
   BERTH__TRY(berth_pack(plan->ctx, p->buffers, n, &desc, p->offsets, &p->result, err));
   return p->result.cancelled ? berth__fail(err, BERTH_CANCELLED, "planning was cancelled") : BERTH_OK;
+}
+
+#define LITTLE 256 /* a part of the arena that is not worth a long search: those who load a model wait for it */
+#define LITTLE_EFFORT 20000
+
+/* An effort that a caller asks for is spent. The default is, where a short search leaves more to be saved than a little
+ * of the arena, of which `base` bytes are weights and states. */
+static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort, uint64_t base,
+                                        berth_error *err) {
+  if (effort != 0) return plan_placement_try(plan, p, n, effort, err);
+  BERTH__TRY(plan_placement_try(plan, p, n, LITTLE_EFFORT, err));
+  const uint64_t size = p->result.size, nodes = p->result.nodes;
+  if (p->result.optimal || size - p->result.lower_bound < (base + size) / LITTLE) return BERTH_OK;
+  BERTH__TRY(plan_placement_try(plan, p, n, 0, err));
+  p->result.nodes += nodes;
+  return BERTH_OK;
 }
 
 static uint64_t plan_placement_end_of(const berth_plan *plan, const packing *p, size_t n) {
@@ -93,19 +109,12 @@ static berth_status load_of_all(const berth_plan *plan, const packing *p, uint64
 }
 
 /* Activations stay where they are; scratch goes around them. */
-static berth_status pack_scratch_around(berth_plan *plan, packing *p, uint64_t effort, berth_error *err) {
+static berth_status pack_scratch_around(berth_plan *plan, packing *p, uint64_t effort, uint64_t base,
+                                        berth_error *err) {
   for (size_t i = 0; i < p->n_activations; i++) p->buffers[i].offset = p->offsets[i];
-  berth_status status = plan_placement_pack(plan, p, p->n, effort, err);
+  berth_status status = plan_placement_pack(plan, p, p->n, effort, base, err);
   for (size_t i = 0; i < p->n_activations; i++) p->buffers[i].offset = BERTH_PACK_FREE;
   return status;
-}
-
-#define LITTLE 400 /* a part of the arena that is not worth a long search: those who load a model wait for it */
-#define LITTLE_EFFORT 20000
-
-/* What a caller asks for is done; the default is for what could be saved at most. */
-static uint64_t plan_placement_worth(uint64_t effort, uint64_t most_saved, uint64_t arena) {
-  return effort == 0 && most_saved < arena / LITTLE ? LITTLE_EFFORT : effort;
 }
 
 static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t base, uint64_t effort,
@@ -114,7 +123,7 @@ static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t 
   uint64_t bound = 0;
   plan_placement_collect(plan, p, false);
   p->n_activations = p->n;
-  BERTH__TRY(plan_placement_pack(plan, p, p->n, effort, err));
+  BERTH__TRY(plan_placement_pack(plan, p, p->n, effort, base, err));
   info->activations_lower_bound = p->result.lower_bound;
   info->optimal = p->result.optimal;
   info->pack_nodes = p->result.nodes;
@@ -125,13 +134,13 @@ static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t 
     return BERTH_OK;
   }
   BERTH__TRY(load_of_all(plan, p, &bound, err));
-  BERTH__TRY(pack_scratch_around(plan, p, effort, err));
+  BERTH__TRY(pack_scratch_around(plan, p, effort, base, err));
   info->pack_nodes += p->result.nodes;
   plan_placement_keep(plan, p, base);
   uint64_t size = p->result.size;
   info->optimal = size == bound || (info->optimal && size == activations);
   if (info->optimal || size == activations) return BERTH_OK;
-  BERTH__TRY(plan_placement_pack(plan, p, p->n, plan_placement_worth(effort, size - bound, base + size), err));
+  BERTH__TRY(plan_placement_pack(plan, p, p->n, effort, base, err));
   info->pack_nodes += p->result.nodes;
   const uint64_t worth = p->as_they_are ? plan->align : 1; /* bytes that scratch below activations should save */
   info->optimal = p->result.optimal && (p->result.size == size || p->result.size + worth <= size);

@@ -60,6 +60,9 @@ is "is where it ends" "$(field stopped_by)" context
 exits "a sliding one" 0 generate "$tale" -p 'Once upon a time' -n 60 --temp 0 --ctx 24 --slide --json
 is "goes on" "$(field tokens | tr ',' '\n' | wc -l)" "$([ "$(field stopped_by)" = end ] && field tokens | tr ',' '\n' | wc -l || echo 60)"
 refuses "a prompt that does not fit" 1 "the context is full" generate "$tale" -p 'Once upon a time there was' --ctx 4
+refuses "and what would help is said" 1 "--slide" generate "$tale" -p 'Once upon a time there was' --ctx 4
+exits "a full context, streamed" 0 generate "$tale" -p 'Once upon a time' -n 100 --temp 0 --ctx 24
+check "says what would help" grep -q -- '--slide' err
 
 # ---- Perplexity ----
 # What the tale knows by heart costs next to nothing; the same words in another order cost more.

@@ -210,6 +210,7 @@ static int generate_one(generate *g, const generate_options *wanted, const char 
   int code = status == BERTH_OK          ? generate_answer(g, wanted)
              : status == BERTH_CANCELLED ? CLI_INTERRUPTED
                                          : cli_report(&err);
+  if (status == BERTH_INFEASIBLE) generate_hint_full();
   if (code != CLI_OK && code != CLI_INTERRUPTED) return code;
   if (wanted->json) {
     const int printed = generate_print_json(g, wanted);

@@ -99,6 +99,10 @@ static const char *generate_step(generate *g, const generate_options *wanted, be
   return found ? "stop" : piece.is_end ? "end" : NULL;
 }
 
+void generate_hint_full(void) {
+  cli_hint("--ctx N makes room for more tokens, and --slide forgets the older half of them");
+}
+
 int generate_answer(generate *g, const generate_options *wanted) {
   berth_error err = {BERTH_OK, ""};
   double first = 0;
@@ -113,6 +117,9 @@ int generate_answer(generate *g, const generate_options *wanted) {
   g->decode_ms = first != 0 ? cli_now_ms() - first : 0;
   if (!wanted->json) generate_show(g, g->text_size);
   if (strcmp(g->stopped_by, "error") == 0) return err.status != BERTH_OK ? cli_report(&err) : CLI_FAILED;
-  if (strcmp(g->stopped_by, "context") == 0 && !wanted->json) cli_note("%s", err.message);
+  if (strcmp(g->stopped_by, "context") == 0 && !wanted->json) {
+    cli_note("%s", err.message);
+    generate_hint_full();
+  }
   return strcmp(g->stopped_by, "interrupt") == 0 ? CLI_INTERRUPTED : CLI_OK;
 }

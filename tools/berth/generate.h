@@ -40,6 +40,9 @@ typedef struct generate {
   generate_score score;
 } generate;
 
+/* After an error, or a note, that the context is full. */
+void generate_hint_full(void);
+
 /* Around the call that reads text. */
 void generate_reading(generate *g, const char *what);
 void generate_has_read(generate *g);
