@@ -54,7 +54,7 @@ const op_row rows_moves[] = {
     {"expand",
      NULL,
      false,
-     NULL,
+     "lines of seven elements: the time is that of starting each",
      {X("f32", "[1, 768]") "%y = expand(%x) {shape = [512, 768]}",
       X("f32", "[512, 1]") "%y = expand(%x) {shape = [512, 768]}",
       X("i8", "[512, 1]") "%y = expand(%x) {shape = [512, 768]}",

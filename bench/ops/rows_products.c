@@ -57,7 +57,7 @@ const op_row rows_products[] = {
     {"qconv_last",
      "conv",
      true,
-     NULL,
+     "groups of 16 channels: sums are short beside what a tile costs",
      {QCONV("u8", "i8", "64", "[64, 64, 3, 3]", "[]", "{pads = [1, 1, 1, 1]}"),
       QCONV("i8", "u8", "64", "[64, 64, 3, 3]", "[64, 1, 1, 1]", "{pads = [1, 1, 1, 1]}"),
       QCONV("u8", "i8", "61", "[67, 61, 3, 3]", "[]", "{pads = [1, 1, 1, 1], dilations = [2, 2]}"),

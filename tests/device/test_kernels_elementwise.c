@@ -319,6 +319,33 @@ static void norms_keep_digits(void **state) {
     }
 }
 
+/* A lane each: fewer rows than lanes, as many, and some left over. */
+static void norms_of_short_rows(void **state) {
+  static const int64_t shapes[][3] = {{1, 6, 2}, {2, 32, 3}, {5, 21, 1}, {3, 12, 8}, {40, 48, 5}};
+  (void)state;
+  for (int64_t rows = 1; rows < 200; rows = rows * 3 + 5)
+    for (int64_t length = 1; length <= 18; length++) {
+      const fast_operand x = F32(.rank = 2, .dim = {rows, length}), row = F32(.rank = 1, .dim = {length});
+      fast_check(&(fast_case){.op = "layer_norm", .in = {x, row, row}, .absolute = 2e-5, .relative = 2e-6});
+      fast_check(&(fast_case){.op = "rms_norm", .in = {x, row}, .absolute = 1e-6, .relative = 2e-6});
+    }
+  for (size_t i = 0; i < 5; i++) {
+    const fast_operand each = F32(.rank = 1, .dim = {shapes[i][1]}, .low = 0.5, .high = 2);
+    fast_case c = {.in = {F32(.rank = 3), each, each}, .absolute = 2e-5, .relative = 2e-6};
+    memcpy(c.in[0].dim, shapes[i], sizeof shapes[i]);
+    c.op = "group_norm";
+    for (int64_t groups = 3; groups <= shapes[i][1]; groups += 3) {
+      if (shapes[i][1] % groups != 0) continue;
+      c.attrs[0] = (berth_attr)FAST_INT("groups", groups);
+      fast_check(&c);
+    }
+    c.op = "batch_norm";
+    c.in[3] = c.in[4] = each;
+    memset(c.attrs, 0, sizeof c.attrs);
+    fast_check(&c);
+  }
+}
+
 static void norms_of_channels(void **state) {
   const fast_operand x = F32(.rank = 4, .dim = {2, 6, 9, 13}),
                      channels = F32(.rank = 1, .dim = {6}, .low = 0.5, .high = 2);
@@ -471,6 +498,7 @@ int main(void) {
       cmocka_unit_test(clamps_keep_nan),
       cmocka_unit_test(softmax_along_any_axis),
       cmocka_unit_test(norms_keep_digits),
+      cmocka_unit_test(norms_of_short_rows),
       cmocka_unit_test(norms_of_channels),
       cmocka_unit_test(reductions_over_any_axes),
       cmocka_unit_test(reductions_keep_nan),

@@ -7,11 +7,15 @@
 
 #define STANDARD_OPSET 17
 
-static berth_value as(berth__onnx_chain *c, const char *op, const berth_value *in, size_t n_in) {
+static berth_value as_of(berth__onnx_chain *c, const char *op, int64_t opset, const berth_value *in, size_t n_in) {
   berth_value out = BERTH_VALUE_NONE;
   while (n_in > 0 && in[n_in - 1] == BERTH_VALUE_NONE) n_in--;
-  if (c->status == BERTH_OK) c->status = berth__onnx_as(c->call, op, STANDARD_OPSET, in, n_in, &out, 1, c->err);
+  if (c->status == BERTH_OK) c->status = berth__onnx_as(c->call, op, opset, in, n_in, &out, 1, c->err);
   return out;
+}
+
+static berth_value as(berth__onnx_chain *c, const char *op, const berth_value *in, size_t n_in) {
+  return as_of(c, op, STANDARD_OPSET, in, n_in);
 }
 
 static berth_value dequantize(berth__onnx_chain *c, size_t first) {
@@ -47,6 +51,19 @@ static berth_status convert_between(berth__onnx_call *call, berth_error *err) {
     return berth__onnx_unsupported(call, err, "channels as the last axis are not supported");
   berth_value x = dequantize(&c, 0);
   call->out[0] = quantize(&c, as(&c, call->handler->berth_op, &x, 1), 3);
+  return c.status;
+}
+
+/* It says whose Softmax it is: before opset 13 that was over all axes from `axis` on. Here the default is the last one
+ * whatever the opset, and over one axis both are the same. */
+static berth_status onnx_microsoft_quant_convert_softmax(berth__onnx_call *call, berth_error *err) {
+  berth__onnx_chain c = {call, err, BERTH_OK};
+  BERTH__TRY(berth__onnx_begin(call, 2, err));
+  BERTH__TRY(call->n_in >= 4 ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "it has %zu operands", call->n_in));
+  const bool has_axis = berth__onnx_find(call, "axis") != NULL;
+  const int64_t opset = has_axis ? berth__onnx_int(call, "opset", STANDARD_OPSET) : STANDARD_OPSET;
+  berth_value x = dequantize(&c, 0);
+  call->out[0] = quantize(&c, as_of(&c, "Softmax", opset, &x, 1), 3);
   return c.status;
 }
 
@@ -89,6 +106,44 @@ static berth_status convert_integer_matmul(berth__onnx_call *call, berth_error *
   BERTH__TRY(berth__onnx_begin(call, 4, err));
   call->out[0] = scaled_product(&c, call->in[0], call->in[1], berth__onnx_in(call, 4), berth__onnx_in(call, 5),
                                 call->in[2], call->in[3], berth__onnx_in(call, 6));
+  return c.status;
+}
+
+/* Operands of QGemm; C and what comes after it may be missing. */
+enum {
+  QGEMM_A,
+  QGEMM_A_SCALE,
+  QGEMM_A_ZERO,
+  QGEMM_B,
+  QGEMM_B_SCALE,
+  QGEMM_B_ZERO,
+  QGEMM_C,
+  QGEMM_Y_SCALE
+};
+
+static berth_value qgemm_operand(berth__onnx_chain *c, berth_value value, const char *turns) {
+  if (berth__onnx_int(c->call, turns, 0) == 0) return value;
+  return berth__chain_listed(c, "transpose", value, "perm", (int64_t[]){1, 0}, 2);
+}
+
+/* C are integers of the same scale as the sums. Without a scale of its own the result is float. */
+static berth_status convert_qgemm(berth__onnx_call *call, berth_error *err) {
+  berth__onnx_chain c = {call, err, BERTH_OK};
+  BERTH__TRY(berth__onnx_begin(call, 6, err));
+  for (size_t i = QGEMM_A; i <= QGEMM_B; i += QGEMM_B)
+    if (berth__onnx_shape(call, call->in[i])->rank != 2)
+      return berth__fail(err, BERTH_MALFORMED, "operand %zu must have rank 2", i);
+  const berth_value in[4] = {qgemm_operand(&c, call->in[QGEMM_A], "transA"),
+                             qgemm_operand(&c, call->in[QGEMM_B], "transB"), call->in[QGEMM_A_ZERO],
+                             call->in[QGEMM_B_ZERO]};
+  berth_value sums = as(&c, "MatMulInteger", in, 4), scale;
+  if (berth__onnx_in(call, QGEMM_C) != BERTH_VALUE_NONE) sums = berth__chain_binary(&c, "add", sums, call->in[QGEMM_C]);
+  scale = berth__chain_binary(&c, "mul", call->in[QGEMM_A_SCALE], call->in[QGEMM_B_SCALE]);
+  const double alpha = berth__onnx_float(call, "alpha", 1);
+  if (alpha != 1) scale = berth__chain_with(&c, "mul", scale, alpha);
+  const berth_value product = berth__chain_binary(&c, "mul", berth__chain_cast(&c, sums, BERTH_F32), scale);
+  const bool is_float = berth__onnx_in(call, QGEMM_Y_SCALE) == BERTH_VALUE_NONE;
+  call->out[0] = is_float ? product : quantize(&c, product, QGEMM_Y_SCALE);
   return c.status;
 }
 
@@ -243,6 +298,7 @@ const berth__onnx_handler berth__onnx_microsoft_quant[] = {
     {"DynamicQuantizeMatMul", convert_dynamic_matmul, NULL},
     {"MatMulIntegerToFloat", convert_integer_matmul, NULL},
     {"MatMulNBits", convert_few_bits, NULL},
+    {"QGemm", convert_qgemm, NULL},
     {"QLinearAdd", onnx_microsoft_quant_convert_binary, "add"},
     {"QLinearAveragePool", convert_between, "AveragePool"},
     {"QLinearConcat", onnx_microsoft_quant_convert_concat, NULL},
@@ -250,6 +306,6 @@ const berth__onnx_handler berth__onnx_microsoft_quant[] = {
     {"QLinearLeakyRelu", convert_between, "LeakyRelu"},
     {"QLinearMul", onnx_microsoft_quant_convert_binary, "mul"},
     {"QLinearSigmoid", convert_between, "Sigmoid"},
-    {"QLinearSoftmax", convert_between, "Softmax"},
+    {"QLinearSoftmax", onnx_microsoft_quant_convert_softmax, NULL},
     {NULL, NULL, NULL},
 };
