@@ -350,7 +350,7 @@ static void parse(int argc, char **argv, options *o) {
 }
 
 int main(int argc, char **argv) {
-  bench b = {.o = {.shape = GPT2_124M, .steps = 3}, .seed = 1};
+  bench b = {.o = {.shape = GPT2_124M, .steps = 10}, .seed = 1};
   struct rusage usage;
   parse(argc, argv, &b.o);
   describe(&b);
