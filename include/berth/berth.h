@@ -318,7 +318,8 @@ BERTH_API berth_status berth_graph_grad(berth_graph *graph, berth_value loss, co
  * gradients of the loss by them are added, and so is the optimiser, which updates them in place. `learning_rate` is a
  * new input, a scalar of f32, so that a schedule is what the caller writes into it. The optimiser's own states are
  * named after the params: "w.velocity", "w.mean", "w.square"; "train.step" counts steps. Losses and weights are read as
- * ever: outputs, and berth_session_state_read. When it fails, nothing has changed. */
+ * ever: outputs, and berth_session_state_read. A param of bf16 or f16 has a copy in f32, "w.master", which the
+ * optimiser updates; the param is that copy, rounded. When it fails, nothing has changed. */
 typedef enum berth_optimizer {
   BERTH_OPTIMIZER_SGD = 0,  /* w -= rate (velocity = momentum velocity + gradient) */
   BERTH_OPTIMIZER_ADAMW = 1 /* moments with bias correction; the decay of weights is apart from them */
@@ -333,11 +334,31 @@ typedef struct berth_train_desc {
   double clip;                  /* the largest norm of all gradients together; 0: any. Keeps them all alive */
   const berth_value *params;    /* what is trained; the other params stay as they are. NULL: all of a float type */
   size_t n_params;
+  /* So many runs make a step: their gradients are summed in states ("w.sum"), and the last one updates the weights with
+   * the mean of them. "train.run" counts runs, "train.step" steps. 0 and 1: every run is a step. */
+  uint32_t accumulate;
 } berth_train_desc;
 #define BERTH_TRAIN_DESC_INIT \
-  { (uint32_t)sizeof(berth_train_desc), BERTH_OPTIMIZER_ADAMW, 0.9, 0.9, 0.999, 1e-8, 0.01, 0, NULL, 0 }
+  { (uint32_t)sizeof(berth_train_desc), BERTH_OPTIMIZER_ADAMW, 0.9, 0.9, 0.999, 1e-8, 0.01, 0, NULL, 0, 0 }
 BERTH_API berth_status berth_graph_train(berth_graph *graph, berth_value loss, const berth_train_desc *desc,
                                          berth_error *err);
+
+/* Low-rank adapters (LoRA): every product of a value and a matrix [K, N] that is a param (or a transposed one, [N, K])
+ * becomes x W + alpha / rank (x A) B, with two new params "W.lora_a" [K, rank] and "W.lora_b" [rank, N], to be trained
+ * in the place of W. They have no weights yet; with B = 0 the graph computes what it did. It is a new graph, in which
+ * values have their names and other numbers. A matrix that is read in other ways too (an embedding that is also the
+ * last product) stays as it is. INVALID: a param that is named here gets no adapter, or none at all does. */
+typedef struct berth_lora_desc {
+  uint32_t struct_size;
+  uint32_t rank;             /* at least 1 */
+  double alpha;              /* 0: the rank, so that the factor is 1 */
+  const berth_value *params; /* whose products get adapters; NULL: all that are in one */
+  size_t n_params;
+} berth_lora_desc;
+#define BERTH_LORA_DESC_INIT \
+  { (uint32_t)sizeof(berth_lora_desc), 8, 0, NULL, 0 }
+BERTH_API berth_status berth_graph_lora(const berth_graph *graph, const berth_lora_desc *desc, berth_graph **out,
+                                        berth_error *err);
 
 /* The whole graph. verify names the node that is wrong. parse reads what print writes. bind gives named dimensions
  * their extents and infers all shapes again, in a new graph whose values have the same numbers. */
@@ -504,6 +525,18 @@ BERTH_API berth_status berth_weights_at(const berth_weights *weights, uint32_t i
 BERTH_API uint32_t berth_weights_find(const berth_weights *weights, const char *name); /* UINT32_MAX: none */
 /* Give every param of the graph its weights by name; a param that is missing or of another type or shape fails. */
 BERTH_API berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err);
+
+/* Writes tensors as a safetensors file: names, types, shapes and data, each by its own berth_weight_info. What has the
+ * name is whole at every moment: it is written beside it (".new"), brought to disk and renamed. UNSUPPORTED: a type
+ * that the format does not have. */
+BERTH_API berth_status berth_weights_save(berth_context *ctx, const char *path, const berth_weight_info *weights,
+                                          uint32_t n_weights, berth_error *err);
+/* Writes the ONNX model in the file `model` to `path`, whole at every moment, with the data of its initializers
+ * replaced by those of the weights with their names; their types and shapes must be the same. Everything else is as it
+ * was, byte for byte. Tensors that the model keeps in other files are written to one beside `path`, with ".data" after
+ * its name, which is replaced first. INVALID: the model has no initializer of such a name. */
+BERTH_API berth_status berth_model_save(berth_context *ctx, const char *model, const char *path,
+                                        const berth_weight_info *weights, uint32_t n_weights, berth_error *err);
 
 /* What a file says about itself, whether or not berth can load it. What a format does not have is 0, "" or empty. */
 typedef struct berth_model_opset {
@@ -1060,6 +1093,10 @@ BERTH_API uint64_t berth_session_state_size(const berth_session *session);
 BERTH_API berth_status berth_session_state_save(berth_session *session, void *dst, size_t size, berth_error *err);
 BERTH_API berth_status berth_session_state_restore(berth_session *session, const void *src, size_t size,
                                                    berth_error *err);
+/* Whether the states are lost: the last run failed while it updated them, so that some have their old value, some their
+ * next one, and some a part of each. A run, reading and saving fail until all of them are restored, reset or written
+ * again. 0: all have what they had before the last run, or all what it made. */
+BERTH_API int berth_session_states_lost(const berth_session *session);
 /* Runs the current binding: submit, then wait. Allocates nothing. Fails, and runs nothing, while a param has no
  * weights. */
 BERTH_API berth_status berth_session_run(berth_session *session, berth_error *err);
@@ -1071,8 +1108,8 @@ BERTH_API berth_status berth_session_run(berth_session *session, berth_error *er
  * for.
  *
  * A run that fails or is cancelled leaves the session usable. Params and constants are intact. Outputs, and inputs that
- * may die, hold anything. A state that the run updates holds its old value, its next one, or a part of each: reset or
- * restore it before the next run. The token is looked at before the run and between steps on the CPU; on a GPU between
+ * may die, hold anything. States have the values that they had before the run, or those that it made, or they are lost
+ * (berth_session_states_lost). The token is looked at before the run and between steps on the CPU; on a GPU between
  * submissions, of which most models have one. */
 BERTH_API berth_status berth_session_submit(berth_session *session, berth_error *err);
 BERTH_API berth_status berth_session_wait(berth_session *session, berth_error *err);

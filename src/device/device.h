@@ -19,6 +19,7 @@ typedef struct berth__observer {
   berth_step_fn call; /* NULL: nobody looks */
   void *user;
   const berth_cancel *cancel; /* stops the run between steps; NULL: nothing does */
+  uint32_t *begun;            /* of a run: gets one more than the last step that may have begun; NULL: nobody asks */
 } berth__observer;
 
 typedef struct berth__device {

@@ -51,7 +51,11 @@ static berth_status generator_run(berth_generator *g, uint32_t count, uint32_t r
   BERTH__TRY(generator_write_last(g, count, rows, err));
   g->has_logits = false;
   generator_count_rows(g, rows); /* which a run that fails may write, too */
-  BERTH__TRY(berth_session_run(g->session, err));
+  const berth_status status = berth_session_run(g->session, err);
+  if (status != BERTH_OK) {
+    berth__session_keep_states(g->session); /* rows after the last token are written again before they are read */
+    return status;
+  }
   g->n_evaluated += count;
   return generator_score(g, count, rows, err);
 }

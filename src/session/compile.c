@@ -130,6 +130,7 @@ static berth_status session_compile(const berth_session *session, const berth_di
   BERTH__TRY(berth__slots_create(binding->plan, &binding->slots, err));
   binding->has_own_weights = has_own_weights(binding->plan);
   binding->reads_files = session_compile_reads_files(binding->plan);
+  berth__session_find_updates(binding->plan, binding);
   binding->outside = berth__alloc_array_zero(session->ctx, binding->plan->graph->n_values, sizeof *binding->outside);
   if (binding->outside == NULL) return berth__fail_nomem(err, "a binding");
   berth__progress(session->ctx, "compiling kernels", 0, 0);

@@ -10,7 +10,8 @@ berth_status berth__session_idle(const berth_session *session, berth_error *err)
 void berth__session_finish(berth_session *session) {
   if (!session->is_submitted) return;
   session->is_submitted = false;
-  (void)session->device->wait(berth__session_current(session)->program, NULL);
+  if (session->device->wait(berth__session_current(session)->program, NULL) != BERTH_OK)
+    berth__session_note_failure(session);
 }
 
 /* Everything that a run reads must be there. */
@@ -37,12 +38,16 @@ berth_status berth_session_submit(berth_session *session, berth_error *err) {
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
   BERTH__TRY(session_run_check_ready(session, err));
+  BERTH__TRY(berth__session_check_lost(session, err));
   BERTH__TRY(berth__check_cancel(session->cancel, "the run", err));
   BERTH__TRY(berth__session_settle(session, err));
   BERTH__TRY(berth__session_prepare(session, err));
   BERTH__TRY(session_run_check_files(session, err));
+  BERTH__TRY(berth__session_keep_small(session, err));
   berth__observer observer = session->observer;
   observer.cancel = session->cancel;
+  observer.begun = &session->begun;
+  session->begun = 0;
   BERTH__TRY(session->device->submit(berth__session_current(session)->program, &observer, err));
   session->is_submitted = true;
   return BERTH_OK;
@@ -53,7 +58,11 @@ berth_status berth_session_wait(berth_session *session, berth_error *err) {
   if (!session->is_submitted)
     return berth__fail(err, BERTH_INVALID, "there is no run to wait for; call berth_session_submit first");
   session->is_submitted = false;
-  BERTH__TRY(session->device->wait(berth__session_current(session)->program, err));
+  const berth_status status = session->device->wait(berth__session_current(session)->program, err);
+  if (status != BERTH_OK) {
+    berth__session_note_failure(session);
+    return status;
+  }
   return session_run_check_files(session, err);
 }
 

@@ -11,7 +11,10 @@ static berth_status allocate_tables(berth_session *session, berth_error *err) {
   session->outside = berth__alloc_array_zero(session->ctx, n, sizeof *session->outside);
   session->owned = berth__alloc_array_zero(session->ctx, n, sizeof *session->owned);
   session->is_set = berth__alloc_array_zero(session->ctx, n, sizeof *session->is_set);
-  if (session->outside == NULL || session->owned == NULL || session->is_set == NULL)
+  session->is_lost = berth__alloc_array_zero(session->ctx, session->graph->n_states, sizeof *session->is_lost);
+  session->kept = berth__alloc_array(session->ctx, session->graph->n_states, BERTH__SMALL_STATE);
+  if (session->outside == NULL || session->owned == NULL || session->is_set == NULL || session->is_lost == NULL ||
+      session->kept == NULL)
     return berth__fail_nomem(err, "a session");
   return BERTH_OK;
 }
@@ -171,6 +174,8 @@ void berth_session_destroy(berth_session *session) {
   berth__free(ctx, session->outside);
   berth__free(ctx, session->owned);
   berth__free(ctx, session->is_set);
+  berth__free(ctx, session->is_lost);
+  berth__free(ctx, session->kept);
   berth__free(ctx, session->device_name);
   berth__free(ctx, session);
 }
@@ -214,6 +219,7 @@ static berth_status copy_state(berth_session *to, const berth_session *from, ber
     to->bindings[i].is_prepared = from->bindings[i].is_prepared;
     to->bindings[i].last_used = from->bindings[i].last_used;
   }
+  for (size_t i = 0; i < from->graph->n_states; i++) to->is_lost[i] = from->is_lost[i];
   to->is_prepared = from->is_prepared;
   to->clock = from->clock;
   return BERTH_OK;

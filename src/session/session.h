@@ -23,14 +23,16 @@ typedef struct berth__binding {
   berth_plan *plan;
   berth__slots *slots;
   berth__program *program;
-  const void **outside; /* one per value: where it lies when it is not in the arena */
-  uint64_t bound;       /* the number of the arena that its program is bound to, with what lies outside; 0: none */
-  uint64_t last_used;   /* by the session's clock */
-  bool has_own_weights; /* some lie after those that bindings share: they are there while this one is current */
-  bool makes_all;       /* its prelude makes all that bindings share */
-  bool is_settled;      /* what it alone has in the arena is there: its constants, and its own weights */
-  bool is_prepared;     /* its prelude has run on the weights that there are */
-  bool reads_files;     /* its runs read weights or constants where they lie in a file, not the prelude alone */
+  const void **outside;  /* one per value: where it lies when it is not in the arena */
+  uint64_t bound;        /* the number of the arena that its program is bound to, with what lies outside; 0: none */
+  uint64_t last_used;    /* by the session's clock */
+  bool has_own_weights;  /* some lie after those that bindings share: they are there while this one is current */
+  bool makes_all;        /* its prelude makes all that bindings share */
+  bool is_settled;       /* what it alone has in the arena is there: its constants, and its own weights */
+  bool is_prepared;      /* its prelude has run on the weights that there are */
+  bool reads_files;      /* its runs read weights or constants where they lie in a file, not the prelude alone */
+  uint32_t first_update; /* the first step that writes over a state that is not small; UINT32_MAX: none does */
+  uint32_t last_update;  /* the last step that writes over any; 0: none does */
 } berth__binding;
 
 struct berth_session {
@@ -61,6 +63,9 @@ struct berth_session {
   berth__weight_files files; /* find NULL: weights are copied into the arena */
   uint64_t mapped_begin, mapped_end; /* of the arena: in between weights may be pages of files; equal: none are */
   berth__watch *watch;               /* over these bytes */
+  bool *is_lost;                     /* one per state: nobody knows what it holds since a run failed */
+  unsigned char *kept;               /* room for the states that are small, as they were before the run */
+  uint32_t begun; /* in this run, or the last: one more than the last step that may have begun; 0: none */
   berth__observer observer;
   berth_thread_pool threads; /* the caller's; without parallel_for: none */
   const berth_cancel *cancel;
@@ -99,6 +104,16 @@ void berth__session_list_dims(const berth_session *session, const berth__binding
 void berth__session_trim(berth_session *session);
 /* io.c: the constants of the current binding, which folding may have made for it alone; it must be addressed. */
 berth_status berth__session_place_constants(berth_session *session, berth_error *err);
+/* lost.c: which steps of a binding write over states. */
+void berth__session_find_updates(const berth_plan *plan, berth__binding *binding);
+/* lost.c: before a run: what is put back if it fails before it updates anything else. */
+berth_status berth__session_keep_small(berth_session *session, berth_error *err);
+#define BERTH__SMALL_STATE 64u /* bytes of a state that is kept so */
+/* lost.c: the run failed; states that it was updating are lost. */
+void berth__session_note_failure(berth_session *session);
+/* lost.c: for who knows which bytes of states a failed run may have written, and does not need them. */
+void berth__session_keep_states(berth_session *session);
+berth_status berth__session_check_lost(const berth_session *session, berth_error *err); /* fails where they are */
 /* state.c: gives every state its initial value, in an arena that was just made. */
 berth_status berth__session_begin_states(berth_session *session, berth_error *err);
 /* weights.c: sets one param, whose size is right. When the device fails while it writes, the param is not set. */

@@ -25,8 +25,12 @@ static berth_status place_initial(berth_session *session, size_t index, berth_er
   const berth_value id = session->graph->states[index];
   const berth__value *value = session_state_at(session, index);
   if (value->initial == NULL)
-    return berth_arena_fill(session->arena, id, 0, berth_arena_capacity(session->arena, id), 0, err);
-  return berth__arena_put(session->arena, id, 0, berth__blob_data(value->initial), session_state_size_of(value), err);
+    BERTH__TRY(berth_arena_fill(session->arena, id, 0, berth_arena_capacity(session->arena, id), 0, err));
+  else
+    BERTH__TRY(
+        berth__arena_put(session->arena, id, 0, berth__blob_data(value->initial), session_state_size_of(value), err));
+  session->is_lost[index] = false;
+  return BERTH_OK;
 }
 
 /* A new arena is zeros, which cost nothing until they are touched: a cache takes memory as it fills. */
@@ -60,6 +64,7 @@ berth_status berth_session_state_read(berth_session *session, const char *state,
   size_t index;
   BERTH__TRY(find_state(session, state, &index, err));
   BERTH__TRY(session_state_check_size(session_state_at(session, index), dst, size, err));
+  BERTH__TRY(berth__session_check_lost(session, err));
   return berth__arena_get(session->arena, session->graph->states[index], dst, size, err);
 }
 
@@ -68,7 +73,9 @@ berth_status berth_session_state_write(berth_session *session, const char *state
   size_t index;
   BERTH__TRY(find_state(session, state, &index, err));
   BERTH__TRY(session_state_check_size(session_state_at(session, index), src, size, err));
-  return berth__arena_put(session->arena, session->graph->states[index], 0, src, size, err);
+  BERTH__TRY(berth__arena_put(session->arena, session->graph->states[index], 0, src, size, err));
+  session->is_lost[index] = false;
+  return BERTH_OK;
 }
 
 berth_status berth_session_state_reset(berth_session *session, const char *state, berth_error *err) {
@@ -124,9 +131,7 @@ static berth_status check_whole(const berth_session *session, const void *data, 
   return BERTH_OK;
 }
 
-berth_status berth_session_state_save(berth_session *session, void *dst, size_t size, berth_error *err) {
-  BERTH__TRY(check_whole(session, dst, size, err));
-  if (size == 0) return BERTH_OK;
+static berth_status get_all(berth_session *session, void *dst, size_t size, berth_error *err) {
   const header h = header_of(session);
   unsigned char *at = dst;
   memset(at, 0, size);
@@ -138,6 +143,12 @@ berth_status berth_session_state_save(berth_session *session, void *dst, size_t 
     at += session_state_padded(bytes);
   }
   return BERTH_OK;
+}
+
+berth_status berth_session_state_save(berth_session *session, void *dst, size_t size, berth_error *err) {
+  BERTH__TRY(check_whole(session, dst, size, err));
+  BERTH__TRY(berth__session_check_lost(session, err));
+  return size == 0 ? BERTH_OK : get_all(session, dst, size, err);
 }
 
 static berth_status put_all(berth_session *session, const unsigned char *at, berth_error *err) {
@@ -161,10 +172,13 @@ berth_status berth_session_state_restore(berth_session *session, const void *src
                        session->graph->name);
   unsigned char *before = berth__alloc(session->ctx, size);
   if (before == NULL) return berth__fail_nomem(err, "restoring states");
-  berth_status status = berth_session_state_save(session, before, size, err);
+  berth_status status = get_all(session, before, size, err);
   if (status == BERTH_OK) {
     status = put_all(session, src, err);
-    if (status != BERTH_OK) put_all(session, before, NULL);
+    if (status != BERTH_OK)
+      put_all(session, before, NULL);
+    else
+      berth__session_keep_states(session);
   }
   berth__free(session->ctx, before);
   return status;

@@ -261,6 +261,11 @@ berth_status berth__cpu_submit(berth__program *program, const berth__observer *o
   return BERTH_OK;
 }
 
+static void cpu_program_begin(const berth__program *program, uint32_t step) {
+  uint32_t *begun = program->observer.begun;
+  if (begun != NULL && *begun < step + 1) *begun = step + 1;
+}
+
 berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   berth_status status = BERTH_OK;
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
@@ -269,6 +274,7 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
     bool runs = cpu_program_is_needed(program, program->calls[i].step);
     status = berth__check_cancel(program->observer.cancel, "the run", err); /* asked once: it may be taken back */
     if (status != BERTH_OK) break;
+    if (runs) cpu_program_begin(program, program->calls[i].step);
     if (runs) status = run_call(program, &program->calls[i], &program->observer, err);
     i = runs ? next_call(program, i) : i + 1;
   }

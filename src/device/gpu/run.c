@@ -63,8 +63,14 @@ static berth_status run_on_host(berth__program *program, const berth__gpu_part *
   return BERTH_OK;
 }
 
+/* A part may have done anything by the time it fails. */
+static void gpu_run_begin(const berth__observer *observer) {
+  if (observer->begun != NULL) *observer->begun = UINT32_MAX;
+}
+
 static berth_status run_part(berth__program *program, const berth__gpu_part *part, const berth__observer *observer,
                              berth_error *err) {
+  gpu_run_begin(observer);
   if (part->is_on_host) return run_on_host(program, part, observer, err);
   if (observer->call != NULL) return run_observed(program, part, observer, err);
   return submit_and_wait(program, part, false, err);
@@ -148,6 +154,7 @@ berth_status berth__gpu_submit(berth__program *program, const berth__observer *o
   if (!starts_at_once(program)) return BERTH_OK;
   BERTH__TRY(program->driver->submit(program->now.binding, &program->parts[program->n_prelude], false, err));
   program->is_under_way = true;
+  gpu_run_begin(observer);
   return BERTH_OK;
 }
 
