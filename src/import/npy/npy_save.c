@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include "base/storage.h"
+#include "base/whole.h"
 #include "import/npy/npy.h"
-
-#define MAX_WRITE ((size_t)1 << 30) /* Linux takes no more than 2 GiB at a time */
 
 /* The largest header: the magic, eight extents of 19 digits, and the padding to 64. */
 #define SAVED_HEADER 512
@@ -53,19 +52,6 @@ static size_t format_header(const berth_array *array, const char *descr, char te
   return n;
 }
 
-/* 0, or the error number of the write that failed. */
-static int npy_save_write_all(int fd, const void *data, size_t size) {
-  const uint8_t *at = data;
-  while (size > 0) {
-    ssize_t n = write(fd, at, size < MAX_WRITE ? size : MAX_WRITE);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n < 0 ? errno : EIO;
-    at += n;
-    size -= (size_t)n;
-  }
-  return 0;
-}
-
 berth_status berth_npy_save(berth_context *ctx, const char *path, const berth_array *array, berth_error *err) {
   char text[SAVED_HEADER];
   const char *descr;
@@ -77,8 +63,8 @@ berth_status berth_npy_save(berth_context *ctx, const char *path, const berth_ar
   size_t n = format_header(array, descr, text);
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return berth__fail(err, BERTH_IO, "cannot open %s for writing: %s", path, strerror(errno));
-  int failed = npy_save_write_all(fd, text, n);
-  if (!failed) failed = npy_save_write_all(fd, array->data, (size_t)array->size);
+  int failed = berth__write_all(fd, text, n);
+  if (!failed) failed = berth__write_all(fd, array->data, (size_t)array->size);
   if (close(fd) != 0 && !failed) failed = errno;
   if (!failed) return BERTH_OK;
   return berth__fail(err, BERTH_IO, "cannot write all of %s: %s; what is there now is not complete", path,

@@ -1,0 +1,333 @@
+/* An ONNX file with the data of its initializers replaced.
+ *
+ * The new file is a list of pieces: of the old file as they are, and small new ones for keys and lengths. Only the
+ * graph's own length and the tensors that change are written anew, so everything else keeps its bytes, with fields that
+ * berth does not know. Tensors whose data lies in other files are moved to one new file, whether they change or not. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/desc.h"
+#include "base/math.h"
+#include "base/whole.h"
+#include "import/onnx/tensor.h"
+
+enum { /* fields */
+  MODEL_GRAPH = 7,
+  GRAPH_INITIALIZER = 5,
+  TENSOR_FLOATS = 4,
+  TENSOR_INT32S = 5,
+  TENSOR_INT64S = 7,
+  TENSOR_RAW = 9,
+  TENSOR_DOUBLES = 10,
+  TENSOR_UINT64S = 11,
+  TENSOR_EXTERNAL = 13,
+  TENSOR_LOCATION = 14
+};
+
+#define DATA_ALIGN 64u /* of tensors in the file beside */
+
+/* Either bytes that stay where they are, or some in `made`, which moves as it grows. */
+typedef struct piece {
+  const void *data; /* NULL: in `made` */
+  size_t at, size;
+} piece;
+
+typedef struct pieces {
+  piece *items;
+  size_t n, capacity;
+  uint64_t size; /* of all */
+} pieces;
+
+typedef struct saving {
+  berth_context *ctx;
+  const berth_weight_info *weights;
+  uint32_t n_weights;
+  bool *is_used; /* one per weight: an initializer has its name */
+  berth__onnx_files files;
+  uint8_t *made; /* keys, lengths and other small things */
+  size_t n_made, made_capacity;
+  pieces model, graph, data;
+  const char *data_name; /* of the file beside, without its folder */
+} saving;
+
+static berth_status save_piece(saving *s, pieces *to, piece one, berth_error *err) {
+  if (one.size == 0) return BERTH_OK;
+  piece *last = to->n != 0 ? &to->items[to->n - 1] : NULL;
+  to->size += one.size;
+  const bool goes_on = last != NULL && (one.data != NULL) == (last->data != NULL) &&
+                       (one.data != NULL ? (const uint8_t *)last->data + last->size == (const uint8_t *)one.data
+                                         : last->at + last->size == one.at);
+  if (goes_on) {
+    last->size += one.size;
+    return BERTH_OK;
+  }
+  BERTH__TRY(BERTH__RESERVE(s->ctx, to->items, to->capacity, to->n + 1, err));
+  to->items[to->n++] = one;
+  return BERTH_OK;
+}
+
+static berth_status save_bytes(saving *s, pieces *to, const void *data, size_t size, berth_error *err) {
+  return save_piece(s, to, (piece){.data = data, .size = size}, err);
+}
+
+static berth_status save_made(saving *s, pieces *to, const void *data, size_t size, berth_error *err) {
+  BERTH__TRY(BERTH__RESERVE(s->ctx, s->made, s->made_capacity, s->n_made + size, err));
+  memcpy(s->made + s->n_made, data, size);
+  s->n_made += size;
+  return save_piece(s, to, (piece){.at = s->n_made - size, .size = size}, err);
+}
+
+static size_t save_varint(uint64_t value, uint8_t *out) {
+  size_t n = 0;
+  for (; value >= 0x80; value >>= 7) out[n++] = (uint8_t)(value | 0x80);
+  out[n++] = (uint8_t)value;
+  return n;
+}
+
+/* The key of a field of wire type 2 with its length. */
+static berth_status save_key(saving *s, pieces *to, uint32_t field, uint64_t length, berth_error *err) {
+  uint8_t text[20];
+  size_t n = save_varint((uint64_t)field << 3 | BERTH__WIRE_BYTES, text);
+  n += save_varint(length, text + n);
+  return save_made(s, to, text, n, err);
+}
+
+/* ---- Tensors ---- */
+
+static bool save_is_data(uint32_t field) {
+  return field == TENSOR_FLOATS || field == TENSOR_INT32S || field == TENSOR_INT64S || field == TENSOR_RAW ||
+         field == TENSOR_DOUBLES || field == TENSOR_UINT64S || field == TENSOR_EXTERNAL || field == TENSOR_LOCATION;
+}
+
+static const berth_weight_info *save_find(saving *s, berth__span name) {
+  for (uint32_t i = 0; i < s->n_weights; i++) {
+    if (!berth__span_is(name, s->weights[i].name)) continue;
+    s->is_used[i] = true;
+    return &s->weights[i];
+  }
+  return NULL;
+}
+
+static berth_status save_check(const berth_weight_info *w, const berth__onnx_tensor *tensor, berth_error *err) {
+  berth_type type;
+  BERTH__TRY(berth__onnx_type(tensor->data_type, &type, err));
+  bool fits = type == w->type && tensor->rank == w->rank && !tensor->rank_is_too_large;
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < w->rank && fits; i++)
+    fits = tensor->dim[i] == w->dim[i] && berth__mul_u64(count, (uint64_t)w->dim[i], &count);
+  if (!fits) return berth__fail(err, BERTH_INVALID, "initializer '%s' has another type or shape", w->name);
+  if (berth_storage_bytes(berth_type_storage(type), count) != w->size || (w->data == NULL && w->size != 0))
+    return berth__fail(err, BERTH_INVALID, "the data of '%s' is not as large as its shape", w->name);
+  return BERTH_OK;
+}
+
+static berth_status save_entry(saving *s, pieces *to, const char *key, const char *value, berth_error *err) {
+  const size_t k = strlen(key), v = strlen(value);
+  uint8_t head[2][20];
+  size_t n[2];
+  for (int i = 0; i < 2; i++) {
+    n[i] = save_varint((uint64_t)(i + 1) << 3 | BERTH__WIRE_BYTES, head[i]);
+    n[i] += save_varint(i == 0 ? k : v, head[i] + n[i]);
+  }
+  BERTH__TRY(save_key(s, to, TENSOR_EXTERNAL, n[0] + k + n[1] + v, err));
+  BERTH__TRY(save_made(s, to, head[0], n[0], err));
+  BERTH__TRY(save_made(s, to, key, k, err));
+  BERTH__TRY(save_made(s, to, head[1], n[1], err));
+  return save_made(s, to, value, v, err);
+}
+
+/* Into the file beside, and where that is into the message. */
+static berth_status save_external(saving *s, pieces *message, const void *data, size_t size, berth_error *err) {
+  static const uint8_t zeros[DATA_ALIGN] = {0}, is_external[] = {TENSOR_LOCATION << 3, 1};
+  char text[24];
+  const size_t padding = (size_t)(-s->data.size % DATA_ALIGN);
+  BERTH__TRY(save_made(s, &s->data, zeros, padding, err));
+  BERTH__TRY(save_entry(s, message, "location", s->data_name, err));
+  snprintf(text, sizeof text, "%llu", (unsigned long long)s->data.size);
+  BERTH__TRY(save_entry(s, message, "offset", text, err));
+  snprintf(text, sizeof text, "%zu", size);
+  BERTH__TRY(save_entry(s, message, "length", text, err));
+  BERTH__TRY(save_bytes(s, &s->data, data, size, err));
+  return save_made(s, message, is_external, sizeof is_external, err);
+}
+
+/* The fields that stay, then the data. */
+static berth_status save_message(saving *s, pieces *message, const berth__onnx_tensor *tensor, const void *data,
+                                 size_t size, berth_error *err) {
+  berth__span rest = tensor->message;
+  for (;;) {
+    const uint8_t *begin = rest.data;
+    berth__field field;
+    bool more;
+    BERTH__TRY(berth__wire_next(&rest, &field, &more, err));
+    if (!more) break;
+    if (!save_is_data(field.number)) BERTH__TRY(save_bytes(s, message, begin, (size_t)(rest.data - begin), err));
+  }
+  if (tensor->is_external) return save_external(s, message, data, size, err);
+  BERTH__TRY(save_key(s, message, TENSOR_RAW, size, err));
+  return save_bytes(s, message, data, size, err);
+}
+
+/* A tensor that changes, or whose data moves. */
+static berth_status save_tensor(saving *s, const berth__onnx_tensor *tensor, const berth_weight_info *w,
+                                berth_error *err) {
+  pieces message = {0};
+  berth_type type;
+  const void *data = NULL;
+  size_t size = 0;
+  void *owned = NULL;
+  berth_status status = w != NULL ? save_check(w, tensor, err)
+                                  : berth__onnx_elements(tensor, &s->files, &type, &data, &size, &owned, err);
+  if (status == BERTH_OK && w != NULL) {
+    data = w->data;
+    size = (size_t)w->size;
+  }
+  if (status == BERTH_OK) status = save_message(s, &message, tensor, data, size, err);
+  if (status == BERTH_OK) status = save_key(s, &s->graph, GRAPH_INITIALIZER, message.size, err);
+  for (size_t i = 0; i < message.n && status == BERTH_OK; i++) status = save_piece(s, &s->graph, message.items[i], err);
+  berth__free(s->ctx, message.items);
+  berth__free(s->ctx, owned); /* external data is never decoded: it lies in its file */
+  return status;
+}
+
+/* ---- The graph and the model ---- */
+
+static berth_status save_graph(saving *s, berth__span message, berth_error *err) {
+  for (;;) {
+    const uint8_t *begin = message.data;
+    berth__field field;
+    berth__onnx_tensor tensor;
+    bool more;
+    BERTH__TRY(berth__wire_next(&message, &field, &more, err));
+    if (!more) return BERTH_OK;
+    const berth_weight_info *w = NULL;
+    bool changes = false;
+    if (field.number == GRAPH_INITIALIZER && field.type == BERTH__WIRE_BYTES) {
+      BERTH__TRY(berth__onnx_parse_tensor(field.bytes, &tensor, err));
+      w = save_find(s, tensor.name);
+      changes = w != NULL || tensor.is_external;
+    }
+    BERTH__TRY(changes ? save_tensor(s, &tensor, w, err)
+                       : save_bytes(s, &s->graph, begin, (size_t)(message.data - begin), err));
+  }
+}
+
+static berth_status save_model(saving *s, berth__span message, berth_error *err) {
+  for (;;) {
+    const uint8_t *begin = message.data;
+    berth__field field;
+    bool more;
+    BERTH__TRY(berth__wire_next(&message, &field, &more, err));
+    if (!more) break;
+    if (field.number != MODEL_GRAPH || field.type != BERTH__WIRE_BYTES) {
+      BERTH__TRY(save_bytes(s, &s->model, begin, (size_t)(message.data - begin), err));
+      continue;
+    }
+    s->graph.n = 0;
+    s->graph.size = 0;
+    BERTH__TRY(save_graph(s, field.bytes, err));
+    BERTH__TRY(save_key(s, &s->model, MODEL_GRAPH, s->graph.size, err));
+    for (size_t i = 0; i < s->graph.n; i++) BERTH__TRY(save_piece(s, &s->model, s->graph.items[i], err));
+  }
+  for (uint32_t i = 0; i < s->n_weights; i++)
+    if (!s->is_used[i]) return berth__fail(err, BERTH_INVALID, "the model has no initializer '%s'", s->weights[i].name);
+  return BERTH_OK;
+}
+
+static bool save_has_external(const berth__onnx_graph *graph, bool is_inner) {
+  for (size_t i = 0; i < graph->n_initializers && is_inner; i++)
+    if (graph->initializers[i].is_external) return true;
+  for (size_t n = 0; n < graph->n_nodes; n++)
+    for (size_t k = 0; k < graph->nodes[n].n_attrs; k++) {
+      const berth__onnx_attr *attr = &graph->nodes[n].attrs[k];
+      if (attr->tensor != NULL && attr->tensor->is_external) return true;
+      if (attr->graph != NULL && save_has_external(attr->graph, true)) return true;
+    }
+  return false;
+}
+
+/* What stands in nodes and inner graphs is left alone, which would not do if it lay in another file. */
+static berth_status save_check_model(berth_context *ctx, const berth__mapping *file, berth_error *err) {
+  berth__onnx_model model;
+  BERTH__TRY(berth__onnx_parse(ctx, file->data, file->size, &model, err));
+  const bool refuses = save_has_external(&model.graph, false);
+  berth__onnx_free(&model);
+  if (refuses) return berth__fail(err, BERTH_UNSUPPORTED, "a node or an inner graph keeps a tensor in another file");
+  return BERTH_OK;
+}
+
+/* ---- Files ---- */
+
+static berth_status save_write(const saving *s, const pieces *from, const char *path, berth_error *err) {
+  berth__whole file;
+  BERTH__TRY(berth__whole_open(s->ctx, path, &file, err));
+  for (size_t i = 0; i < from->n; i++) {
+    const piece *p = &from->items[i];
+    berth__whole_write(&file, p->data != NULL ? p->data : s->made + p->at, p->size);
+  }
+  return berth__whole_close(&file, BERTH_OK, err);
+}
+
+/* The model that has the name may read one of two files: the other one is written, so that it is whole until the new
+ * one takes its place. */
+static bool save_is_read(berth_context *ctx, const char *path, const char *data_name) {
+  berth_model_info *info = NULL;
+  bool found = false;
+  if (access(path, F_OK) != 0 || berth_model_inspect(ctx, path, &info, NULL) != BERTH_OK) return false;
+  for (size_t i = 0; i < info->n_files; i++) found = found || strcmp(info->files[i], data_name) == 0;
+  berth_model_info_destroy(info);
+  return found;
+}
+
+static berth_status save_files(saving *s, const berth__mapping *file, const char *path, berth_error *err) {
+  const char *slash = strrchr(path, '/');
+  const size_t folder = slash != NULL ? (size_t)(slash - path) + 1 : 0, length = strlen(path);
+  char *data_path = berth__alloc(s->ctx, length + sizeof ".data2");
+  if (data_path == NULL) return berth__fail_nomem(err, "a path");
+  memcpy(data_path, path, length);
+  memcpy(data_path + length, ".data", sizeof ".data");
+  s->data_name = data_path + folder;
+  if (save_is_read(s->ctx, path, s->data_name)) memcpy(data_path + length, ".data2", sizeof ".data2");
+  berth_status status = save_model(s, (berth__span){file->data, file->size}, err);
+  if (status == BERTH_OK && s->data.n != 0) status = save_write(s, &s->data, data_path, err);
+  if (status == BERTH_OK) status = save_write(s, &s->model, path, err);
+  berth__free(s->ctx, data_path);
+  return status;
+}
+
+static berth_status save_mapped(saving *s, const berth__mapping *file, const char *path, const berth_weight_info *given,
+                                berth_error *err) {
+  berth_weight_info *weights = berth__alloc_array(s->ctx, s->n_weights, sizeof *weights);
+  s->is_used = berth__alloc_array_zero(s->ctx, s->n_weights, sizeof *s->is_used);
+  s->weights = weights;
+  berth_status status = weights != NULL && s->is_used != NULL ? BERTH_OK : berth__fail_nomem(err, "writing a model");
+  for (uint32_t i = 0; i < s->n_weights && status == BERTH_OK; i++) {
+    const char *at = (const char *)given + (size_t)i * given->struct_size;
+    weights[i] = (berth_weight_info)BERTH_WEIGHT_INFO_INIT;
+    status = BERTH__DESC_COPY(&weights[i], (const berth_weight_info *)(const void *)at, "berth_weight_info", err);
+    if (status == BERTH_OK && weights[i].name == NULL) status = berth__fail(err, BERTH_INVALID, "a tensor has no name");
+  }
+  if (status == BERTH_OK) status = save_check_model(s->ctx, file, err);
+  if (status == BERTH_OK) status = save_files(s, file, path, err);
+  berth__free(s->ctx, weights);
+  berth__free(s->ctx, s->is_used);
+  berth__free(s->ctx, s->made);
+  berth__free(s->ctx, s->model.items);
+  berth__free(s->ctx, s->graph.items);
+  berth__free(s->ctx, s->data.items);
+  berth__onnx_files_free(&s->files);
+  return status;
+}
+
+berth_status berth_model_save(berth_context *ctx, const char *model, const char *path, const berth_weight_info *weights,
+                              uint32_t n_weights, berth_error *err) {
+  berth__mapping file;
+  if (ctx == NULL || model == NULL || path == NULL || (weights == NULL && n_weights != 0))
+    return berth__fail(err, BERTH_INVALID, "berth_model_save needs a context, two paths and tensors");
+  BERTH__TRY(berth__file_map(model, &file, err));
+  saving s = {.ctx = ctx, .n_weights = n_weights, .files = {.ctx = ctx, .model = model}};
+  berth_status status = save_mapped(&s, &file, path, weights, err);
+  if (status != BERTH_OK) status = berth__fail_within(err, status, "%s", model);
+  berth__file_unmap(&file);
+  return status;
+}
