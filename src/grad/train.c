@@ -14,6 +14,8 @@ typedef struct training {
   berth_value *old_params;     /* the graph's list before */
   size_t n_old_params;
   berth_value rate, step, scale;
+  berth_value starts; /* the first run of a step: sums begin anew; BERTH_VALUE_NONE: every run is a step */
+  berth_value apply;  /* 1 in the last run of a step, which updates the weights */
 } training;
 
 static bool train_is_number(double x, double most) { return x >= 0 && x <= most; }
@@ -38,8 +40,8 @@ static berth_status train_check_param(const training *t, size_t index, berth_err
   const berth_value param = t->params[index];
   if (param >= graph->n_values || graph->values[param].kind != BERTH_VALUE_PARAM)
     return berth__fail(err, BERTH_INVALID, "value %u, to be trained, is no param of the graph", param);
-  if (graph->values[param].type != BERTH_F32 && graph->values[param].type != BERTH_F64)
-    return berth__fail(err, BERTH_UNSUPPORTED, "param '%s' is %s; only f32 and f64 can be trained",
+  if (!berth__type_is_float(graph->values[param].type))
+    return berth__fail(err, BERTH_UNSUPPORTED, "param '%s' is %s; only f32, f64, f16 and bf16 can be trained",
                        graph->values[param].name, berth_type_name(graph->values[param].type));
   for (size_t i = 0; i < index; i++)
     if (t->params[i] == param)
@@ -106,12 +108,14 @@ static void train_turn_back(training *t) {
     memcpy(graph->params, t->old_params, t->n_old_params * sizeof *graph->params);
 }
 
-/* 1, or less where the norm of all gradients together is above the limit. */
-static berth_value train_clip(training *t) {
+/* What gradients are multiplied by: 1 over the number of runs that they were summed over, or less where the norm of all
+ * of them together is above the limit. */
+static berth_value train_scale(training *t) {
   berth__grad *d = &t->d;
   berth_value sum = BERTH_VALUE_NONE;
   const berth_attr flat = berth_attr_int("keepdims", 0);
-  if (t->desc.clip == 0) return BERTH_VALUE_NONE;
+  const double share = t->starts != BERTH_VALUE_NONE ? 1 / (double)t->desc.accumulate : 1;
+  if (t->desc.clip == 0) return share != 1 ? berth__grad_scalar(d, BERTH_F32, share) : BERTH_VALUE_NONE;
   for (size_t i = 0; i < t->n && berth__grad_ok(d); i++) {
     if (t->grads[i] == BERTH_VALUE_NONE) continue;
     const berth_value square = berth__grad_mul(d, t->grads[i], t->grads[i]);
@@ -120,19 +124,52 @@ static berth_value train_clip(training *t) {
     sum = sum == BERTH_VALUE_NONE ? one : berth__grad_add(d, sum, one);
   }
   if (sum == BERTH_VALUE_NONE) return sum;
-  const berth_value norm = berth__grad_num(d, BERTH__OP_add, berth__grad_1(d, BERTH__OP_sqrt, sum), 1e-6);
-  return berth__grad_num(d, BERTH__OP_min, berth__grad_num_first(d, BERTH__OP_div, t->desc.clip, norm), 1);
+  berth_value root = berth__grad_1(d, BERTH__OP_sqrt, sum);
+  if (share != 1) root = berth__grad_scale(d, root, share);
+  const berth_value norm = berth__grad_num(d, BERTH__OP_add, root, 1e-6);
+  const berth_value scale =
+      berth__grad_num(d, BERTH__OP_min, berth__grad_num_first(d, BERTH__OP_div, t->desc.clip, norm), 1);
+  return share != 1 ? berth__grad_scale(d, scale, share) : scale;
 }
 
-/* A state of the optimiser's own, which starts as zeros. */
-static berth_value train_state(training *t, berth_value param, const char *suffix) {
+/* What the optimiser computes in: there is a copy of weights of 16 bits. */
+static berth_type train_type(const training *t, berth_value param) {
+  return t->d.graph->values[param].type == BERTH_F64 ? BERTH_F64 : BERTH_F32;
+}
+
+/* A state of the optimiser's own, named after a param; data NULL: it starts as zeros. */
+static berth_value train_state_of(training *t, berth_value param, const char *suffix, const void *data, size_t size) {
   berth_graph *graph = t->d.graph;
   char name[256];
   berth_value out = BERTH_VALUE_NONE;
   if (!berth__grad_ok(&t->d)) return out;
   snprintf(name, sizeof name, "%.200s%s", graph->values[param].name, suffix);
-  t->d.status = berth_graph_state(graph, name, graph->values[param].type,
-                                  berth__shape_export(graph, &graph->values[param].shape), NULL, 0, &out, t->d.err);
+  t->d.status = berth_graph_state(graph, name, train_type(t, param),
+                                  berth__shape_export(graph, &graph->values[param].shape), data, size, &out, t->d.err);
+  return out;
+}
+
+static berth_value train_state(training *t, berth_value param, const char *suffix) {
+  return train_state_of(t, param, suffix, NULL, 0);
+}
+
+/* The copy in f32 of weights of 16 bits, which starts with what they are. */
+static berth_value train_master(training *t, size_t index) {
+  berth_context *ctx = t->d.graph->ctx;
+  const berth__value *value = &t->d.graph->values[t->params[index]];
+  int64_t count = 0;
+  if (!berth__grad_ok(&t->d)) return BERTH_VALUE_NONE;
+  if (t->data[index] == NULL || !berth__shape_count(&value->shape, &count))
+    return train_state(t, t->params[index], ".master");
+  float *wide = berth__alloc_array(ctx, (size_t)count, sizeof *wide);
+  berth_value out = BERTH_VALUE_NONE;
+  if (wide == NULL) {
+    t->d.status = berth__fail_nomem(t->d.err, "a copy of weights");
+    return out;
+  }
+  t->d.status = berth_to_f32(value->type, t->data[index], (uint64_t)count, wide, t->d.err);
+  out = train_state_of(t, t->params[index], ".master", wide, (size_t)count * sizeof *wide);
+  berth__free(ctx, wide);
   return out;
 }
 
@@ -140,42 +177,78 @@ static void train_update(training *t, berth_value state, berth_value next) {
   if (berth__grad_ok(&t->d)) t->d.status = berth_graph_update(t->d.graph, state, next, t->d.err);
 }
 
-static void train_sgd(training *t, berth_value w, berth_value gradient) {
+/* The weight that an optimiser has updated; where it is a copy, the param is that, rounded. */
+static void train_update_weight(training *t, berth_value param, berth_value w, berth_value next) {
+  train_update(t, w, next);
+  if (w != param) train_update(t, param, berth__grad_cast(&t->d, next, berth__grad_type(&t->d, param)));
+}
+
+static void train_sgd(training *t, berth_value param, berth_value w, berth_value gradient) {
   const berth_attr attrs[2] = {berth_attr_float("momentum", t->desc.momentum),
                                berth_attr_float("weight_decay", t->desc.weight_decay)};
   const bool has_velocity = t->desc.momentum != 0;
-  const berth_value velocity = has_velocity ? train_state(t, w, ".velocity") : BERTH_VALUE_NONE;
-  const berth_value in[] = {w, gradient, t->rate, velocity, t->scale};
-  berth_value out[2];
-  berth__grad_ops(&t->d, BERTH__OP_sgd, in, 5, attrs, 2, out, has_velocity ? 2 : 1);
-  train_update(t, w, out[0]);
+  const berth_value velocity = has_velocity ? train_state(t, param, ".velocity") : BERTH_VALUE_NONE;
+  const berth_value in[] = {w, gradient, t->rate, velocity, t->scale, t->apply};
+  berth_value out[2] = {BERTH_VALUE_NONE, BERTH_VALUE_NONE};
+  berth__grad_ops(&t->d, BERTH__OP_sgd, in, 6, attrs, 2, out, has_velocity ? 2 : 1);
+  train_update_weight(t, param, w, out[0]);
   if (has_velocity) train_update(t, velocity, out[1]);
 }
 
-static void train_adamw(training *t, berth_value w, berth_value gradient) {
+static void train_adamw(training *t, berth_value param, berth_value w, berth_value gradient) {
   const berth_attr attrs[4] = {berth_attr_float("beta1", t->desc.beta1), berth_attr_float("beta2", t->desc.beta2),
                                berth_attr_float("epsilon", t->desc.epsilon),
                                berth_attr_float("weight_decay", t->desc.weight_decay)};
-  const berth_value mean = train_state(t, w, ".mean"), square = train_state(t, w, ".square");
-  const berth_value in[] = {w, gradient, mean, square, t->rate, t->step, t->scale};
-  berth_value out[3];
-  berth__grad_ops(&t->d, BERTH__OP_adamw, in, 7, attrs, 4, out, 3);
-  train_update(t, w, out[0]);
+  const berth_value mean = train_state(t, param, ".mean"), square = train_state(t, param, ".square");
+  const berth_value in[] = {w, gradient, mean, square, t->rate, t->step, t->scale, t->apply};
+  berth_value out[3] = {BERTH_VALUE_NONE, BERTH_VALUE_NONE, BERTH_VALUE_NONE};
+  berth__grad_ops(&t->d, BERTH__OP_adamw, in, 8, attrs, 4, out, 3);
+  train_update_weight(t, param, w, out[0]);
   train_update(t, mean, out[1]);
   train_update(t, square, out[2]);
 }
 
-static void train_add_inputs(training *t) {
-  berth_graph *graph = t->d.graph;
+static berth_value train_counter(training *t, const char *name) {
   berth_value count = BERTH_VALUE_NONE;
   if (berth__grad_ok(&t->d))
-    t->d.status = berth_graph_input(graph, "learning_rate", BERTH_F32, berth_shape_fixed(0, NULL), &t->rate, t->d.err);
-  if (berth__grad_ok(&t->d))
-    t->d.status =
-        berth_graph_state(graph, "train.step", BERTH_I64, berth_shape_fixed(0, NULL), NULL, 0, &count, t->d.err);
-  t->step = berth__grad_num(&t->d, BERTH__OP_add, count, 1);
+    t->d.status = berth_graph_state(t->d.graph, name, BERTH_I64, berth_shape_fixed(0, NULL), NULL, 0, &count, t->d.err);
+  return count;
+}
+
+/* Which runs of a step these are, where a step takes several. */
+static void train_count_runs(training *t) {
+  berth__grad *d = &t->d;
+  const double n = (double)t->desc.accumulate;
+  const berth_value run = train_counter(t, "train.run");
+  const berth_value next = berth__grad_num(d, BERTH__OP_add, run, 1);
+  const berth_value is_last = berth__grad_num(d, BERTH__OP_eq, berth__grad_num(d, BERTH__OP_mod, next, n), 0);
+  train_update(t, run, next);
+  t->starts = berth__grad_num(d, BERTH__OP_eq, berth__grad_num(d, BERTH__OP_mod, run, n), 0);
+  t->apply = berth__grad_cast(d, is_last, BERTH_I64);
+}
+
+static void train_add_inputs(training *t) {
+  berth__grad *d = &t->d;
+  t->starts = t->apply = BERTH_VALUE_NONE;
+  if (berth__grad_ok(d))
+    d->status = berth_graph_input(d->graph, "learning_rate", BERTH_F32, berth_shape_fixed(0, NULL), &t->rate, d->err);
+  if (t->desc.accumulate > 1) train_count_runs(t);
+  const berth_value count = train_counter(t, "train.step");
+  t->step =
+      t->apply == BERTH_VALUE_NONE ? berth__grad_num(d, BERTH__OP_add, count, 1) : berth__grad_add(d, count, t->apply);
   train_update(t, count, t->step);
-  t->scale = train_clip(t);
+}
+
+/* The gradient that the optimiser gets: in its own type, and summed over the runs of a step. */
+static berth_value train_gradient(training *t, size_t index) {
+  berth__grad *d = &t->d;
+  const berth_value gradient = berth__grad_cast(d, t->grads[index], train_type(t, t->params[index]));
+  if (t->starts == BERTH_VALUE_NONE) return gradient;
+  const berth_value sum = train_state(t, t->params[index], ".sum");
+  const berth_value zero = berth__grad_scalar(d, train_type(t, t->params[index]), 0);
+  const berth_value next = berth__grad_add(d, berth__grad_where(d, t->starts, zero, sum), gradient);
+  train_update(t, sum, next);
+  return next;
 }
 
 static void train_add_steps(training *t) {
@@ -184,10 +257,17 @@ static void train_add_steps(training *t) {
     t->n_turned = i + 1;
     if (t->grads[i] == BERTH_VALUE_NONE) continue;
     d->status = train_turn(t, i, d->err);
+    t->grads[i] = train_gradient(t, i);
+  }
+  t->scale = train_scale(t);
+  for (size_t i = 0; i < t->n && berth__grad_ok(d); i++) {
+    if (t->grads[i] == BERTH_VALUE_NONE) continue;
+    const berth_value param = t->params[i];
+    const berth_value w = t->d.graph->values[param].type == train_type(t, param) ? param : train_master(t, i);
     if (t->desc.optimizer == BERTH_OPTIMIZER_SGD)
-      train_sgd(t, t->params[i], t->grads[i]);
+      train_sgd(t, param, w, t->grads[i]);
     else
-      train_adamw(t, t->params[i], t->grads[i]);
+      train_adamw(t, param, w, t->grads[i]);
   }
 }
 

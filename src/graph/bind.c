@@ -49,6 +49,23 @@ static berth_status check_dims(const binding *b, berth_error *err) {
   return BERTH_OK;
 }
 
+berth_status berth__graph_copy_source(berth_graph *to, const berth__value *value, berth_value *id, berth_error *err) {
+  BERTH__TRY(berth__graph_new_value(to, value->name, value, id, err));
+  if (value->blob != NULL) berth__blob_retain(value->blob);
+  if (value->initial != NULL) berth__blob_retain(value->initial);
+  if (value->kind == BERTH_VALUE_INPUT) {
+    BERTH__TRY(BERTH__RESERVE(to->ctx, to->inputs, to->inputs_capacity, to->n_inputs + 1, err));
+    to->inputs[to->n_inputs++] = *id;
+  } else if (value->kind == BERTH_VALUE_PARAM) {
+    BERTH__TRY(BERTH__RESERVE(to->ctx, to->params, to->params_capacity, to->n_params + 1, err));
+    to->params[to->n_params++] = *id;
+  } else if (value->kind == BERTH_VALUE_STATE) {
+    BERTH__TRY(BERTH__RESERVE(to->ctx, to->states, to->states_capacity, to->n_states + 1, err));
+    to->states[to->n_states++] = *id;
+  }
+  return BERTH_OK;
+}
+
 static berth_status bind_source(const binding *b, const berth__value *value, berth_error *err) {
   berth__value copy = *value;
   berth_value id;
@@ -59,21 +76,7 @@ static berth_status bind_source(const binding *b, const berth__value *value, ber
   uint64_t size;
   if (!b->keeps_names && !berth__value_size(&copy, &size))
     return berth__fail(err, BERTH_INVALID, "'%s': its size in bytes does not fit in 64 bits", value->name);
-  BERTH__TRY(berth__graph_new_value(b->to, value->name, &copy, &id, err));
-  if (copy.blob != NULL) berth__blob_retain(copy.blob);
-  if (copy.initial != NULL) berth__blob_retain(copy.initial);
-  berth_graph *to = b->to;
-  if (value->kind == BERTH_VALUE_INPUT) {
-    BERTH__TRY(BERTH__RESERVE(to->ctx, to->inputs, to->inputs_capacity, to->n_inputs + 1, err));
-    to->inputs[to->n_inputs++] = id;
-  } else if (value->kind == BERTH_VALUE_PARAM) {
-    BERTH__TRY(BERTH__RESERVE(to->ctx, to->params, to->params_capacity, to->n_params + 1, err));
-    to->params[to->n_params++] = id;
-  } else if (value->kind == BERTH_VALUE_STATE) {
-    BERTH__TRY(BERTH__RESERVE(to->ctx, to->states, to->states_capacity, to->n_states + 1, err));
-    to->states[to->n_states++] = id;
-  }
-  return BERTH_OK;
+  return berth__graph_copy_source(b->to, &copy, &id, err);
 }
 
 /* Attributes with the names in DIMS lists replaced; *dims is what they point into, to be freed. */

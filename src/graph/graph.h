@@ -158,6 +158,9 @@ void berth__graph_roll_back(berth_graph *graph, const berth__graph_mark *mark);
 /* A copy with the same numbers; constants and weights are shared. */
 berth_status berth__graph_clone(const berth_graph *graph, berth_graph **out, berth_error *err);
 
+/* bind.c: a value that no node makes, as it is, into another graph; dimensions have the same numbers there. */
+berth_status berth__graph_copy_source(berth_graph *to, const berth__value *value, berth_value *id, berth_error *err);
+
 /* duplicate.c: the same of a graph that was rewritten, where nodes do not stand in the order of their values. */
 berth_status berth__graph_duplicate(const berth_graph *graph, berth_graph **out, berth_error *err);
 

@@ -4,6 +4,8 @@
  *   mean = beta1 mean + (1 - beta1) g,  square = beta2 square + (1 - beta2) g^2
  *   w = w - rate weight_decay w - rate (mean / (1 - beta1^step)) / (sqrt(square / (1 - beta2^step)) + epsilon)
  *
+ * Where `apply` is 0, the results are the operands: a step that waits for more gradients.
+ *
  * Steps count from 1. In f64, rounded once for each result. An element of the operands is read before the same one of
  * a result is written, so that all results may lie over their operands. */
 #include <math.h>
@@ -28,6 +30,7 @@ static berth_status adamw_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__optimizer_check_scalar(infer, BERTH__ADAMW_RATE, false, err));
   BERTH__TRY(berth__optimizer_check_scalar(infer, BERTH__ADAMW_STEP, true, err));
   BERTH__TRY(berth__optimizer_check_scalar(infer, BERTH__ADAMW_SCALE, false, err));
+  BERTH__TRY(berth__optimizer_check_scalar(infer, BERTH__ADAMW_APPLY, true, err));
   for (uint32_t i = 0; i < infer->n_out; i++) {
     infer->out_type[i] = infer->in_type[0];
     infer->out_shape[i] = infer->in_shape[0];
@@ -68,6 +71,12 @@ static berth_status adamw_kernel(const berth_op_call *call, berth_error *err) {
              .beta2 = call->attrs[BERTH__ADAMW_BETA2].f,
              .epsilon = call->attrs[BERTH__ADAMW_EPSILON].f};
   (void)err;
+  if (berth__optimizer_scalar(call, BERTH__ADAMW_APPLY, 1) == 0) {
+    berth__optimizer_keep(call, BERTH__ADAMW_W, 0);
+    berth__optimizer_keep(call, BERTH__ADAMW_MEAN, 1);
+    berth__optimizer_keep(call, BERTH__ADAMW_SQUARE, 2);
+    return BERTH_OK;
+  }
   s.correct1 = 1 - pow(s.beta1, step);
   s.correct2 = 1 - pow(s.beta2, step);
   (call->in[0].type == BERTH_F32 ? adamw_f32 : adamw_f64)(call, &s);

@@ -2,6 +2,8 @@
  *
  *   g = scale gradient + weight_decay w,  velocity = momentum velocity + g,  w = w - rate velocity
  *
+ * Where `apply` is 0, the results are the operands: a step that waits for more gradients.
+ *
  * In f64, rounded once for each result. An element of the operands is read before the same one of a result is written,
  * so that both results may lie over their operands. */
 #include "ops/optimizer.h"
@@ -17,6 +19,7 @@ static berth_status sgd_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(berth__optimizer_check_like(infer, BERTH__SGD_GRADIENT, err));
   BERTH__TRY(berth__optimizer_check_scalar(infer, BERTH__SGD_RATE, false, err));
   BERTH__TRY(berth__optimizer_check_scalar(infer, BERTH__SGD_SCALE, false, err));
+  BERTH__TRY(berth__optimizer_check_scalar(infer, BERTH__SGD_APPLY, true, err));
   if (has_velocity) BERTH__TRY(berth__optimizer_check_like(infer, BERTH__SGD_VELOCITY, err));
   if (has_velocity != (infer->n_out == 2))
     return berth__fail(err, BERTH_INVALID, "a velocity is kept where there is one: it is operand 3 and result 1");
@@ -54,6 +57,11 @@ static berth_status sgd_kernel(const berth_op_call *call, berth_error *err) {
                  .decay = call->attrs[BERTH__SGD_WEIGHT_DECAY].f,
                  .momentum = call->attrs[BERTH__SGD_MOMENTUM].f};
   (void)err;
+  if (berth__optimizer_scalar(call, BERTH__SGD_APPLY, 1) == 0) {
+    berth__optimizer_keep(call, BERTH__SGD_W, 0);
+    if (call->n_out > 1) berth__optimizer_keep(call, BERTH__SGD_VELOCITY, 1);
+    return BERTH_OK;
+  }
   (call->in[0].type == BERTH_F32 ? sgd_f32 : sgd_f64)(call, &s);
   return BERTH_OK;
 }

@@ -1,6 +1,7 @@
 #include "ops/optimizer.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 berth_status berth__optimizer_check_weight(const berth__infer *infer, berth_error *err) {
   if (infer->in_type[0] == BERTH_F32 || infer->in_type[0] == BERTH_F64) return BERTH_OK;
@@ -31,4 +32,12 @@ berth_status berth__optimizer_check_scalar(const berth__infer *infer, uint32_t o
     return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " has %" PRId64 " elements, expected one", operand,
                        count);
   return BERTH_OK;
+}
+
+void berth__optimizer_keep(const berth_op_call *call, uint32_t operand, uint32_t result) {
+  const size_t element = berth_type_size(call->out[result].type);
+  const size_t begin = (size_t)call->begin * element, size = (size_t)(call->end - call->begin) * element;
+  const char *from = call->in[operand].data;
+  char *to = call->out[result].data;
+  if (from != to && size != 0) memcpy(to + begin, from + begin, size);
 }

@@ -14,6 +14,8 @@ berth_status berth__optimizer_check_scalar(const berth__infer *infer, uint32_t o
 static inline bool berth__optimizer_has(const berth_op_call *call, uint32_t operand) {
   return operand < call->n_in && call->in[operand].type != BERTH_TYPE_NONE;
 }
+/* A result is an operand: nothing to do where it lies over it. */
+void berth__optimizer_keep(const berth_op_call *call, uint32_t operand, uint32_t result);
 /* The element of a scalar; `otherwise` where it is left out. */
 static inline double berth__optimizer_scalar(const berth_op_call *call, uint32_t operand, double otherwise) {
   return berth__optimizer_has(call, operand) ? berth__load_f64(&call->in[operand], 0) : otherwise;

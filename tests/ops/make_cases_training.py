@@ -20,6 +20,11 @@ def scalar(kind, value, shape=()):
     return Tensor(kind, np.full(shape, value))
 
 
+def w8(kind, n):
+    """Eight numbers without a draw."""
+    return quantise(kind, np.cos(np.arange(8) * n + n))
+
+
 def sgd_step(kind, w, g, rate, velocity=None, scale=None, momentum=0.0, weight_decay=0.0):
     step = g.f64() * (1.0 if scale is None else scale.f64()) + weight_decay * w.f64()
     if velocity is not None:
@@ -47,6 +52,14 @@ def sgd():
     f.error("sgd_rank", "sgd", [normal("f32", 3), normal("f32", 3, 1), rate], "has rank 2, expected 1")
     f.error("sgd_type", "sgd", [normal("f16", 3), normal("f16", 3), rate], "expected f32 or f64")
     f.error("sgd_rate", "sgd", [normal("f32", 3), normal("f32", 3), normal("f32", 3)], "3 elements, expected one")
+    for kind, yes in (("f32", "i64"), ("f64", "i32")):  # nothing drawn from here on: what is above stays
+        w, g, v = w8(kind, 1), w8(kind, 2), w8(kind, 3)
+        rate = scalar("f32", 0.125)
+        f.add("sgd_applied_" + kind, "sgd", [w, g, rate, v, None, scalar(yes, 1)],
+              sgd_step(kind, w, g, rate, v, None, 0.5), {"momentum": 0.5}, tol=TOL[kind])
+        f.add("sgd_not_applied_" + kind, "sgd", [w, g, rate, v, None, scalar(yes, 0)], [w, v], {"momentum": 0.5})
+        f.add("sgd_plain_not_applied_" + kind, "sgd", [w, g, rate, None, None, scalar(yes, 0)], [w])
+    f.error("sgd_apply", "sgd", [w, g, rate, None, None, rate], "expected i32")
     f.write()
 
 
@@ -82,6 +95,15 @@ def adamw():
     f.error("adamw_moment", "adamw", [x, x, normal("f32", 4), x, rate, step], "extents 3 and 4 differ")
     f.error("adamw_step", "adamw", [x, x, x, x, rate, rate], "expected i32")
     f.error("adamw_beta", "adamw", [x, x, x, x, rate, step], "expected 0 to less than 1", {"beta1": 1.0})
+    for kind, yes in (("f32", "i64"), ("f64", "i32")):
+        w, g, m, v = w8(kind, 1), w8(kind, 2), w8(kind, 3), quantise(kind, np.arange(1, 9) / 8)
+        rate, step = scalar("f32", 0.125), scalar("i64", 3)
+        f.add("adamw_applied_" + kind, "adamw", [w, g, m, v, rate, step, None, scalar(yes, 1)],
+              adamw_step(kind, w, g, m, v, rate, step), tol=TOL[kind] if kind == "f64" else (1e-6, 1e-5))
+        for steps in (3, 0):  # no step has been done while the first gradients are summed
+            f.add("adamw_not_applied_%s_%d" % (kind, steps), "adamw",
+                  [w, g, m, v, rate, scalar("i64", steps), None, scalar(yes, 0)], [w, m, v])
+    f.error("adamw_apply", "adamw", [w, g, m, v, rate, step, None, rate], "expected i32")
     f.write()
 
 

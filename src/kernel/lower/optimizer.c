@@ -13,8 +13,14 @@ static berth__x lower_optimizer_scalar(const berth__lowering *l, berth__kernel *
   return berth__l_load(l, k, operand, berth__x_i32(k, 0));
 }
 
-static void lower_optimizer_store(const berth__lowering *l, berth__kernel *k, uint32_t result, berth__x index,
-                                  berth__x value) {
+/* The result, or the operand that it takes the place of where `apply` is there and 0. */
+static void lower_optimizer_store(const berth__lowering *l, berth__kernel *k, uint32_t apply, uint32_t result,
+                                  berth__x index, berth__x before, berth__x value) {
+  if (berth__l_has(l, apply)) {
+    const berth__x given =
+        berth__x_convert(k, BERTH__NUM_I32, berth__l_load(l, k, apply, berth__x_i32(k, 0))); /* i64 is two words */
+    value = berth__x_select(k, berth__x_ne(k, given, berth__x_i32(k, 0)), value, before);
+  }
   berth__l_store(l, k, result, berth__l_place_flat(k, &l->call->out[result], index), value);
 }
 
@@ -29,13 +35,14 @@ berth_status berth__lower_sgd(berth__lowering *l, berth_error *err) {
   berth__x step = berth__x_mul(k, scale, lower_optimizer_element(l, k, BERTH__SGD_GRADIENT, i));
   if (attrs[BERTH__SGD_WEIGHT_DECAY].f != 0)
     step = berth__x_add(k, step, berth__m_scale(k, w, (float)attrs[BERTH__SGD_WEIGHT_DECAY].f));
+  berth__x velocity = w; /* where there is one */
   if (berth__l_has(l, BERTH__SGD_VELOCITY)) {
-    const berth__x velocity = lower_optimizer_element(l, k, BERTH__SGD_VELOCITY, i);
+    velocity = lower_optimizer_element(l, k, BERTH__SGD_VELOCITY, i);
     step = berth__x_add(k, step, berth__m_scale(k, velocity, (float)attrs[BERTH__SGD_MOMENTUM].f));
   }
   const berth__x next = berth__x_sub(k, w, berth__x_mul(k, lower_optimizer_scalar(l, k, BERTH__SGD_RATE, 0), step));
-  if (l->call->n_out > 1) lower_optimizer_store(l, k, 1, i, step);
-  lower_optimizer_store(l, k, 0, i, next);
+  if (l->call->n_out > 1) lower_optimizer_store(l, k, BERTH__SGD_APPLY, 1, i, velocity, step);
+  lower_optimizer_store(l, k, BERTH__SGD_APPLY, 0, i, w, next);
   return berth__l_end(l, k, err);
 }
 
@@ -59,9 +66,10 @@ berth_status berth__lower_adamw(berth__lowering *l, berth_error *err) {
   const berth__x w = lower_optimizer_element(l, k, BERTH__ADAMW_W, i);
   const berth__x scale = lower_optimizer_scalar(l, k, BERTH__ADAMW_SCALE, 1);
   const berth__x g = berth__x_mul(k, scale, lower_optimizer_element(l, k, BERTH__ADAMW_GRADIENT, i));
-  const berth__x mean = lower_optimizer_moment(k, beta1, lower_optimizer_element(l, k, BERTH__ADAMW_MEAN, i), g);
-  const berth__x square =
-      lower_optimizer_moment(k, beta2, lower_optimizer_element(l, k, BERTH__ADAMW_SQUARE, i), berth__x_mul(k, g, g));
+  const berth__x old_mean = lower_optimizer_element(l, k, BERTH__ADAMW_MEAN, i);
+  const berth__x old_square = lower_optimizer_element(l, k, BERTH__ADAMW_SQUARE, i);
+  const berth__x mean = lower_optimizer_moment(k, beta1, old_mean, g);
+  const berth__x square = lower_optimizer_moment(k, beta2, old_square, berth__x_mul(k, g, g));
   const berth__x steps =
       berth__x_convert(k, BERTH__NUM_F32, berth__l_load(l, k, BERTH__ADAMW_STEP, berth__x_i32(k, 0)));
   const berth__x root =
@@ -70,8 +78,8 @@ berth_status berth__lower_adamw(berth__lowering *l, berth_error *err) {
   const berth__x step = berth__x_div(k, berth__x_div(k, mean, lower_optimizer_correction(k, beta1, steps)), below);
   const berth__x change = berth__x_add(k, berth__m_scale(k, w, (float)attrs[BERTH__ADAMW_WEIGHT_DECAY].f), step);
   const berth__x rate = lower_optimizer_scalar(l, k, BERTH__ADAMW_RATE, 0);
-  lower_optimizer_store(l, k, 1, i, mean);
-  lower_optimizer_store(l, k, 2, i, square);
-  lower_optimizer_store(l, k, 0, i, berth__x_sub(k, w, berth__x_mul(k, rate, change)));
+  lower_optimizer_store(l, k, BERTH__ADAMW_APPLY, 1, i, old_mean, mean);
+  lower_optimizer_store(l, k, BERTH__ADAMW_APPLY, 2, i, old_square, square);
+  lower_optimizer_store(l, k, BERTH__ADAMW_APPLY, 0, i, w, berth__x_sub(k, w, berth__x_mul(k, rate, change)));
   return berth__l_end(l, k, err);
 }
