@@ -27,6 +27,9 @@ What berth has on top of that:
 ``op``
     An op of your own, in Python.
 
+``Trainer``
+    A model that learns: ``trainer.step({"x": rows}, labels)``, weights and checkpoints as files.
+
 ``Generator`` and ``Embedder``
     Language models, and models that make vectors of texts, from GGUF files.
 
@@ -56,8 +59,11 @@ from ._berth import (  # noqa: E402
     __version__,
     devices,
     from_dlpack,
+    load_weights,
     memory_in_use,
     op_names,
+    save_model,
+    save_weights,
 )
 from ._generate import Generator, Piece, generate
 from ._graph import Graph, Node, Value, ValueInfo, load
@@ -75,6 +81,7 @@ from ._session import (
     get_available_providers,
     get_device,
 )
+from ._train import Trainer, cross_entropy, mean_squared_error
 
 __all__ = [
     "Buffer",
@@ -104,18 +111,24 @@ __all__ = [
     "RunOptions",
     "SessionOptions",
     "Tensor",
+    "Trainer",
     "Unsupported",
     "Value",
     "ValueInfo",
     "__version__",
+    "cross_entropy",
     "devices",
     "from_dlpack",
     "generate",
     "get_available_providers",
     "get_device",
     "load",
+    "load_weights",
+    "mean_squared_error",
     "memory_in_use",
     "op",
     "op_names",
     "pack",
+    "save_model",
+    "save_weights",
 ]

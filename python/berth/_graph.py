@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _berth
 from ._plan import PathLike, Plan, bytes_of
@@ -312,13 +312,20 @@ class Graph:
         return [None if number is None else Value(self, number) for number in numbers]
 
     def train(
-        self, loss: Value, optimizer: str = "adamw", params: Optional[Sequence[Value]] = None, **options: float
+        self,
+        loss: Value,
+        optimizer: str = "adamw",
+        params: Optional[Sequence[Value]] = None,
+        *,
+        accumulate: int = 1,
+        **options: float,
     ) -> None:
         """Makes every run a step of training: params become states, which the optimiser updates in place, and
         `learning_rate` becomes an input.
 
         optimizer  "adamw" or "sgd"
         params     what is trained; all by default
+        accumulate runs that make a step, whose gradients are averaged
         options    momentum, beta1, beta2, epsilon, weight_decay, clip
 
         >>> graph = Graph()
@@ -336,7 +343,23 @@ class Graph:
         2.0
         """
         numbers = None if params is None else [self._number(value) for value in params]
-        self.handle.train(self._number(loss), optimizer, numbers, **options)
+        self.handle.train(self._number(loss), optimizer, numbers, accumulate=accumulate, **options)
+
+    def bind(self, dims: Mapping[str, int]) -> "Graph":
+        """The same graph with its named dimensions bound: gradients of some ops need to know extents."""
+        return Graph(handle=self.handle.bind(dict(dims)))
+
+    def lora(
+        self, rank: int, alpha: Optional[float] = None, params: Optional[Sequence[Value]] = None
+    ) -> "Graph":
+        """A graph with low-rank adapters beside its products: x W becomes x W + alpha / rank (x A) B, with the new
+        params `W.lora_a` and `W.lora_b`.
+
+        alpha   the rank by default, so that the factor is 1
+        params  the matrices that get one; all that are in products alone by default
+        """
+        numbers = None if params is None else [self._number(value) for value in params]
+        return Graph(handle=self.handle.lora(rank, 0.0 if alpha is None else alpha, numbers))
 
     def fix(self, input: str, array: Any) -> None:
         """Turns an input whose elements decide shapes into a constant."""

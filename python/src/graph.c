@@ -3,7 +3,7 @@
 
 PyTypeObject *py_graph_type;
 
-static py_graph *graph_wrap(berth_graph *graph) {
+py_graph *py_graph_wrap(berth_graph *graph) {
   py_graph *self = PyObject_New(py_graph, py_graph_type);
   if (self == NULL) {
     berth_graph_destroy(graph);
@@ -86,7 +86,7 @@ static PyObject *graph_load(PyObject *class, PyObject *args, PyObject *kwargs) {
   }
   Py_DECREF(path);
   Py_XDECREF(weights);
-  return failed ? NULL : (PyObject *)graph_wrap(graph);
+  return failed ? NULL : (PyObject *)py_graph_wrap(graph);
 }
 
 /* The bytes that a graph lies in are let go when the last thing made of it is gone, on whatever thread that is. */
@@ -123,7 +123,7 @@ static PyObject *graph_from_bytes(PyObject *class, PyObject *args, PyObject *kwa
                                         &desc, &graph, &err);
   Py_END_ALLOW_THREADS;
   Py_XDECREF(weights);
-  return status != BERTH_OK ? py_fail(&err) : (PyObject *)graph_wrap(graph);
+  return status != BERTH_OK ? py_fail(&err) : (PyObject *)py_graph_wrap(graph);
 }
 
 static PyObject *graph_attach(PyObject *object, PyObject *given) {
@@ -324,10 +324,12 @@ static PyMethodDef graph_methods[] = {
     {"rename", graph_rename, METH_VARARGS, "rename(value, name)"},
     {"add_node", graph_add, METH_VARARGS, "add_node(op, operands, attrs, n_out) -> list of int"},
     {"grad", py_graph_grad, METH_VARARGS, "grad(loss, of) -> tuple of int or None"},
+    {"bind", py_graph_bind, METH_O, "bind(dims) -> GraphHandle\n\nThe same with its named dimensions bound."},
+    {"lora", py_graph_lora, METH_VARARGS, "lora(rank, alpha, params or None) -> GraphHandle"},
     {"train", PY_METHOD(py_graph_train), METH_VARARGS | METH_KEYWORDS,
      "train(loss, optimizer='adamw', params=None, momentum=0.9, beta1=0.9, beta2=0.999, epsilon=1e-8, "
      "weight_decay=0.01, "
-     "clip=0)"},
+     "clip=0, accumulate=1)"},
     {"fix", graph_fix, METH_VARARGS, "fix(input, array)\n\nTurns an input into a constant."},
     GRAPH_LOOK_METHODS,
     {NULL, NULL, 0, NULL}};

@@ -14,6 +14,9 @@ extern PyGetSetDef graph_getters[];
 PyObject *py_graph_numbers(const berth_value *values, uint32_t n);          /* a tuple; None where none is */
 berth_value *py_graph_operands(PyObject *given, PyObject *keep, size_t *n); /* graph.c; None: left out */
 PyObject *py_graph_grad(PyObject *self, PyObject *args);                    /* train.c */
+PyObject *py_graph_bind(PyObject *self, PyObject *dims);
+PyObject *py_graph_lora(PyObject *self, PyObject *args);
+py_graph *py_graph_wrap(berth_graph *graph); /* graph.c: takes it, also on failure */
 PyObject *py_graph_train(PyObject *self, PyObject *args, PyObject *kwargs);
 
 #define GRAPH_LOOK_METHODS                                                                                          \

@@ -211,6 +211,10 @@ int py_session_find_output(py_session *self, PyObject *name, uint32_t *out); /* 
 PyObject *py_session_feed(PyObject *self, PyObject *feeds);
 PyObject *py_session_read(PyObject *self, PyObject *name);
 PyObject *py_session_read_into(PyObject *self, PyObject *args);
+PyObject *py_save_weights(PyObject *module, PyObject *args); /* save.c */
+PyObject *py_save_model(PyObject *module, PyObject *args);
+PyObject *py_load_weights(PyObject *module, PyObject *path);
+PyObject *py_session_states_lost(PyObject *self, PyObject *unused); /* state.c */
 PyObject *py_session_states(PyObject *self, PyObject *unused);
 PyObject *py_session_state_get(PyObject *self, PyObject *name);
 PyObject *py_session_state_set(PyObject *self, PyObject *args);

@@ -399,6 +399,8 @@ static PyMethodDef session_methods[] = {
     {"reset", py_session_state_reset, METH_VARARGS, "reset(name=None)\n\nGives a state, or all, its initial value."},
     {"save_states", py_session_save, METH_NOARGS, "save_states() -> bytes\n\nAll states as one piece."},
     {"restore_states", py_session_restore, METH_O, "restore_states(data)\n\nWhat save_states gave."},
+    {"states_lost", py_session_states_lost, METH_NOARGS,
+     "states_lost() -> bool\n\nA run failed while it updated states: restore, reset or set all of them."},
     {"state_names", py_session_states, METH_NOARGS, "state_names() -> list of str"},
     {NULL, NULL, 0, NULL}};
 

@@ -42,6 +42,15 @@ PyObject *py_session_states(PyObject *object, PyObject *unused) {
   return list;
 }
 
+PyObject *py_session_states_lost(PyObject *object, PyObject *unused) {
+  py_session *self = (py_session *)object;
+  (void)unused;
+  if (state_enter(self) < 0) return NULL;
+  const int is_lost = berth_session_states_lost(self->session);
+  py_guard_leave(&self->guard);
+  return PyBool_FromLong(is_lost);
+}
+
 PyObject *py_session_state_get(PyObject *object, PyObject *name) {
   py_session *self = (py_session *)object;
   berth_error err = {BERTH_OK, ""};

@@ -20,17 +20,50 @@ PyObject *py_graph_grad(PyObject *object, PyObject *args) {
   return result;
 }
 
+PyObject *py_graph_bind(PyObject *object, PyObject *given) {
+  const berth_dim *dims = NULL;
+  berth_graph *bound = NULL;
+  berth_error err = {BERTH_OK, ""};
+  size_t n = 0;
+  PyObject *keep = PyList_New(0);
+  int failed = keep == NULL || py_dims_from(given, keep, &dims, &n) < 0;
+  if (!failed && berth_graph_bind(((py_graph *)object)->graph, dims, n, &bound, &err) != BERTH_OK) {
+    failed = 1;
+    py_fail(&err);
+  }
+  Py_XDECREF(keep);
+  return failed ? NULL : (PyObject *)py_graph_wrap(bound);
+}
+
+PyObject *py_graph_lora(PyObject *object, PyObject *args) {
+  berth_lora_desc desc = BERTH_LORA_DESC_INIT;
+  berth_graph *adapted = NULL;
+  berth_error err = {BERTH_OK, ""};
+  PyObject *params;
+  if (!PyArg_ParseTuple(args, "IdO", &desc.rank, &desc.alpha, &params)) return NULL;
+  PyObject *keep = PyList_New(0);
+  if (keep != NULL && params != Py_None) desc.params = py_graph_operands(params, keep, &desc.n_params);
+  int failed = keep == NULL || PyErr_Occurred() != NULL;
+  if (!failed && berth_graph_lora(((py_graph *)object)->graph, &desc, &adapted, &err) != BERTH_OK) {
+    failed = 1;
+    py_fail(&err);
+  }
+  Py_XDECREF(keep);
+  return failed ? NULL : (PyObject *)py_graph_wrap(adapted);
+}
+
 PyObject *py_graph_train(PyObject *object, PyObject *args, PyObject *kwargs) {
-  static char *names[] = {"loss",  "optimizer", "params",       "momentum", "beta1",
-                          "beta2", "epsilon",   "weight_decay", "clip",     NULL};
+  static char *names[] = {"loss",    "optimizer",    "params", "momentum",   "beta1", "beta2",
+                          "epsilon", "weight_decay", "clip",   "accumulate", NULL};
   py_graph *self = (py_graph *)object;
   berth_train_desc desc = BERTH_TRAIN_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
   const char *optimizer = "adamw";
   PyObject *params = Py_None;
   unsigned int loss;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "I|sOdddddd", names, &loss, &optimizer, &params, &desc.momentum,
-                                   &desc.beta1, &desc.beta2, &desc.epsilon, &desc.weight_decay, &desc.clip))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "I|sOddddddI", names, &loss, &optimizer, &params, &desc.momentum,
+                                   &desc.beta1, &desc.beta2, &desc.epsilon, &desc.weight_decay, &desc.clip,
+                                   &desc.accumulate))
     return NULL;
   if (strcmp(optimizer, "adamw") != 0 && strcmp(optimizer, "sgd") != 0)
     return py_invalid("the optimisers are 'adamw' and 'sgd', not '%s'", optimizer);

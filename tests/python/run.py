@@ -15,14 +15,14 @@ import unittest
 import berth
 import tap
 
-MODULES = ["graphs", "sessions", "views", "safety", "threads", "texts", "ort_scripts", "wrong_calls", "onnx_nodes"]
+MODULES = ["graphs", "sessions", "views", "safety", "threads", "texts", "ort_scripts", "wrong_calls", "training", "onnx_nodes"]
 
 
 def examples():
     """The examples in docstrings, which see the names of berth."""
     os.chdir(os.environ["BERTH_SRC"])
     suite = unittest.TestSuite()
-    for name in ("_graph", "_op", "_plan", "_session"):
+    for name in ("_graph", "_op", "_plan", "_session", "_train"):
         module = importlib.import_module(f"berth.{name}")
         globs = {**vars(berth), **vars(module)}
         suite.addTests(doctest.DocTestSuite(module, globs=globs))
