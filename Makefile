@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PYTHON ?= $(shell command -v /usr/bin/python3 || echo python3)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all build run web serve check check-ort check-slow wheel deb dist install bench bench-ort bench-llama bench-cuda bench-train bench-python format lint deps clean help
+.PHONY: all build run web serve check train-demo check-ort check-slow wheel deb dist install bench bench-ort bench-llama bench-cuda bench-train bench-python format lint deps clean help
 
 all: build
 
@@ -18,6 +18,11 @@ run:
 	@$(MAKE) build
 	build/berth plan
 	build/berth run
+
+train-demo:
+	@scripts/install-deps.sh run
+	@$(MAKE) build
+	@scripts/train-demo.sh build/berth
 
 web:
 	@scripts/install-deps.sh web
@@ -94,6 +99,7 @@ clean:
 help:
 	@echo "make            build the library and build/berth"
 	@echo "make run        install what is missing, build, plan and run the model that is built in"
+	@echo "make train-demo train the digit model from its data, and a small model of characters on a play"
 	@echo "make web        build berth for browsers and Node: the page and the package in build/web are plain files to serve"
 	@echo "make serve      the same, and a server for it; PORT=8080"
 	@echo "make check      install what is missing, build with gcc (sanitizers) and clang, run every test and clang-tidy"

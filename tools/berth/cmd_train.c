@@ -1,37 +1,58 @@
 /* berth train: a model, data, a loss and an optimiser; weights, and checkpoints to go on from. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "train.h"
 
+#define AT(field) offsetof(train_options, field), 0, 0
+#define AT_LEAST_1(field) offsetof(train_options, field), 1, 0
 static const arg_option options[] = {
-    {"input", 0, ARG_LIST, "NAME=FILE.npy", "rows of an input; one for every input", offsetof(train_options, inputs), 0,
-     0},
-    {"labels", 0, ARG_TEXT, "FILE.npy",
-     "what the first output should be, a row for each: numbers of classes, or values", offsetof(train_options, labels),
-     0, 0},
-    {"loss", 0, ARG_TEXT, "L", "cross_entropy or mse (cross_entropy)", offsetof(train_options, loss), 0, 0},
-    {"optimizer", 0, ARG_TEXT, "O", "adamw or sgd (adamw)", offsetof(train_options, optimizer), 0, 0},
-    {"rate", 0, ARG_REAL, "R", "the learning rate (0.001)", offsetof(train_options, rate), 0, 0},
-    {"momentum", 0, ARG_REAL, "M", "of sgd (0.9)", offsetof(train_options, momentum), 0, 0},
-    {"weight-decay", 0, ARG_REAL, "D", "how fast weights go to 0 by themselves (0.01)",
-     offsetof(train_options, weight_decay), 0, 0},
-    {"clip", 0, ARG_REAL, "N", "the largest norm of all gradients together (0: any)", offsetof(train_options, clip), 0,
-     0},
-    {"steps", 0, ARG_COUNT, "N", "steps in all (1000)", offsetof(train_options, steps), 1, 0},
-    {"batch", 0, ARG_COUNT, "N", "rows of a step (32)", offsetof(train_options, batch), 1, 1u << 30},
-    {"seed", 0, ARG_COUNT, "N", "of the order of rows (1)", offsetof(train_options, seed), 0, 0},
-    {"save", 0, ARG_TEXT, "FILE", "write the weights to FILE, as safetensors", offsetof(train_options, save), 0, 0},
+    {"input", 0, ARG_LIST, "NAME=FILE", "rows of an input, one for every input: .npy, or a tensor (x.safetensors:NAME)",
+     AT(inputs)},
+    {"labels", 0, ARG_TEXT, "FILE", "what the output should be, a row for each: numbers of classes, or values",
+     AT(labels)},
+    {"text", 0, ARG_TEXT, "FILE",
+     "learn to go on with a text, character by character, in place of --input and --labels", AT(text)},
+    {"scale", 0, ARG_LIST, "NAME=F", "multiply what an input gets, of any type, by F", AT(scales)},
+    {"hold-out", 0, ARG_REAL, "P", "percent of the rows that are not trained on but measured with (0)", AT(hold_out)},
+    {"loss", 0, ARG_TEXT, "L", "cross_entropy or mse (cross_entropy)", AT(loss)},
+    {"optimizer", 0, ARG_TEXT, "O", "adamw or sgd (adamw)", AT(optimizer)},
+    {"rate", 0, ARG_REAL, "R", "the learning rate (0.001)", AT(rate)},
+    {"warmup", 0, ARG_COUNT, "N", "steps in which the rate rises from 0 (0)", AT(warmup)},
+    {"schedule", 0, ARG_TEXT, "S", "what the rate does then until the last step: constant, cosine or linear (constant)",
+     AT(schedule)},
+    {"momentum", 0, ARG_REAL, "M", "of sgd (0.9)", AT(momentum)},
+    {"weight-decay", 0, ARG_REAL, "D", "how fast weights go to 0 by themselves (0.01)", AT(weight_decay)},
+    {"clip", 0, ARG_REAL, "N", "the largest norm of all gradients together (0: any)", AT(clip)},
+    {"steps", 0, ARG_COUNT, "N", "steps in all (1000)", AT_LEAST_1(steps)},
+    {"batch", 0, ARG_COUNT, "N", "rows of a run (32)", offsetof(train_options, batch), 1, 1u << 30},
+    {"accumulate", 0, ARG_COUNT, "N", "runs of a step, whose gradients are averaged (1)",
+     offsetof(train_options, accumulate), 1, 1u << 20},
+    {"seed", 0, ARG_COUNT, "N", "of the order of rows, and of weights that start at random (1)", AT(seed)},
+    {"train", 0, ARG_LIST, "NAME", "train params with this name alone; * stands for anything", AT(trained)},
+    {"freeze", 0, ARG_LIST, "NAME", "do not train params with this name; * stands for anything", AT(frozen)},
+    {"lora", 0, ARG_COUNT, "RANK", "train low-rank adapters beside the products of the model, and not the model (0)",
+     offsetof(train_options, lora), 1, 1u << 16},
+    {"lora-on", 0, ARG_LIST, "NAME", "matrices that get adapters; * stands for anything (all)", AT(lora_on)},
+    {"lora-alpha", 0, ARG_REAL, "A", "adapters are multiplied by A / RANK (RANK)", AT(lora_alpha)},
+    {"save", 0, ARG_TEXT, "FILE", "write the weights to FILE: safetensors, or the model itself with FILE.onnx",
+     AT(save)},
+    {"adapters", 0, ARG_TEXT, "FILE", "write the adapters alone to FILE, as safetensors", AT(adapters)},
     {"checkpoint", 0, ARG_TEXT, "FILE", "go on from FILE where it is there, and write it as often as --every says",
-     offsetof(train_options, checkpoint), 0, 0},
-    {"every", 0, ARG_COUNT, "N", "steps between two checkpoints (500)", offsetof(train_options, every), 1, 0},
+     AT(checkpoint)},
+    {"every", 0, ARG_COUNT, "N", "steps between two checkpoints (500)", AT_LEAST_1(every)},
+    {"sample", 0, ARG_COUNT, "N", "with --text: print N characters that the model writes at the end (0)", AT(sample)},
+    {"prompt", 0, ARG_TEXT, "T", "what the sample begins with", AT(prompt)},
     MODEL_OPTION_ROWS(train_options),
     MODEL_THREADS_ROW(train_options),
-    {"json", 0, ARG_FLAG, NULL, "print one JSON object", offsetof(train_options, json), 0, 0},
+    {"json", 0, ARG_FLAG, NULL, "print one JSON object", AT(json)},
 };
 
 const arg_verb cmd_train_verb = {
@@ -43,22 +64,91 @@ const arg_verb cmd_train_verb = {
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .details =
-        "Every step takes --batch rows, in an order that follows from --seed. The loss is put behind the first\n"
-        "output; a softmax there is left out for cross_entropy. All params of a float type are trained. A\n"
-        "training that goes on from a checkpoint does what it would have done without a break. Files are whole at\n"
-        "every moment.\n",
+        "Every run takes --batch rows, in an order that follows from --seed. The loss is taken of the first output\n"
+        "of a float type; a softmax there is left out for cross_entropy. All params of a float type are trained. A\n"
+        "training that goes on from a checkpoint does what it would have done without a break, and Ctrl-C leaves a\n"
+        "checkpoint. Files are whole at every moment.\n",
     .examples =
-        "  berth train model.onnx --input x=images.npy --labels digits.npy --steps 2000 --save trained.safetensors\n"
-        "  berth train model.berth --weights start.safetensors --input x=x.npy --labels y.npy --loss mse\n",
+        "  berth train model.onnx --input x=images.npy --labels digits.npy --hold-out 10 --save trained.onnx\n"
+        "  berth train model.berth --weights start.safetensors --input x=x.npy --labels y.npy --loss mse\n"
+        "  berth train model.onnx --input x=x.npy --labels y.npy --lora 8 --adapters small.safetensors\n"
+        "  berth train chars.berth --text book.txt --dim time=64 --steps 2000 --sample 200\n",
 };
 
+/* ---- What is asked for ---- */
+
+static int train_check_data(const train_options *wanted) {
+  if (wanted->text != NULL && (wanted->labels != NULL || wanted->inputs.n != 0))
+    return cli_usage("--text takes the place of --input and --labels");
+  if (wanted->text == NULL && wanted->labels == NULL) return cli_usage("--labels is missing");
+  if (wanted->text != NULL && strcmp(wanted->loss, "cross_entropy") != 0)
+    return cli_usage("--text needs --loss cross_entropy");
+  if (wanted->text == NULL && wanted->sample != 0) return cli_usage("--sample goes with --text");
+  if (!(wanted->hold_out >= 0 && wanted->hold_out < 100))
+    return cli_usage("--hold-out is a percentage from 0 to less than 100");
+  return CLI_OK;
+}
+
 static int train_check_names(const train_options *wanted) {
-  if (wanted->labels == NULL) return cli_usage("--labels is missing");
+  static const char *const schedules[] = {"constant", "cosine", "linear"};
+  bool is_known = false;
   if (strcmp(wanted->loss, "cross_entropy") != 0 && strcmp(wanted->loss, "mse") != 0)
     return cli_usage("--loss %s is none of cross_entropy and mse", wanted->loss);
   if (strcmp(wanted->optimizer, "adamw") != 0 && strcmp(wanted->optimizer, "sgd") != 0)
     return cli_usage("--optimizer %s is none of adamw and sgd", wanted->optimizer);
-  return CLI_OK;
+  for (size_t i = 0; i < 3; i++) is_known = is_known || strcmp(wanted->schedule, schedules[i]) == 0;
+  if (!is_known) return cli_usage("--schedule %s is none of constant, cosine and linear", wanted->schedule);
+  if (wanted->lora == 0 && (wanted->lora_on.n != 0 || wanted->lora_alpha != 0 || wanted->adapters != NULL))
+    return cli_usage("--lora-on, --lora-alpha and --adapters go with --lora");
+  if (!(wanted->lora_alpha >= 0)) return cli_usage("--lora-alpha is a number above 0");
+  return train_check_data(wanted);
+}
+
+/* A training takes long: what cannot be written at its end is said before it begins. */
+static int train_check_place(const char *path) {
+  if (path == NULL) return CLI_OK;
+  const char *slash = strrchr(path, '/');
+  const size_t length = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
+  char *folder = strndup(slash == NULL ? "." : path, length);
+  if (folder == NULL) return cli_no_memory();
+  const int code = access(folder, W_OK) == 0 ? CLI_OK : cli_failed("%s cannot be written: %s", path, strerror(errno));
+  free(folder);
+  return code;
+}
+
+static int train_check_places(const train_options *wanted) {
+  const size_t length = wanted->save != NULL ? strlen(wanted->save) : 0;
+  berth_format_info format = BERTH_FORMAT_INFO_INIT;
+  int code = train_check_place(wanted->save);
+  if (code == CLI_OK) code = train_check_place(wanted->adapters);
+  if (code == CLI_OK) code = train_check_place(wanted->checkpoint);
+  if (code != CLI_OK || length < 5 || strcmp(wanted->save + length - 5, ".onnx") != 0) return code;
+  if (berth_file_format(wanted->model.path, &format, NULL) == BERTH_OK && strcmp(format.name, "onnx") == 0)
+    return CLI_OK;
+  return cli_usage("--save %s: the model is no ONNX file, so its weights can only be written as safetensors",
+                   wanted->save);
+}
+
+/* ---- Steps ---- */
+
+static volatile sig_atomic_t train_is_stopped;
+
+static void train_stop(int signal_number) {
+  (void)signal_number;
+  train_is_stopped = 1;
+}
+
+/* The step that is under way is ended; a second signal ends the program at once. */
+static void train_catch(void) {
+  static const int signals[] = {SIGINT, SIGTERM};
+  struct sigaction action;
+  for (size_t i = 0; i < 2; i++) {
+    if (sigaction(signals[i], NULL, &action) != 0 || action.sa_handler == SIG_IGN) continue; /* a job of a shell */
+    memset(&action, 0, sizeof action);
+    action.sa_handler = train_stop;
+    action.sa_flags = (int)SA_RESETHAND;
+    sigaction(signals[i], &action, NULL);
+  }
 }
 
 static int train_create_session(training *t) {
@@ -67,61 +157,102 @@ static int train_create_session(training *t) {
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
-  berth_value loss = BERTH_VALUE_NONE;
+  berth_value loss = BERTH_VALUE_NONE, *params = NULL;
   int code = train_add_loss(t, &loss);
+  if (code == CLI_OK) code = train_choose(t, &params, &how.n_params);
   if (code != CLI_OK) return code;
   how.optimizer = strcmp(wanted->optimizer, "sgd") == 0 ? BERTH_OPTIMIZER_SGD : BERTH_OPTIMIZER_ADAMW;
   how.momentum = wanted->momentum;
   how.weight_decay = wanted->weight_decay;
   how.clip = wanted->clip;
+  how.accumulate = (uint32_t)wanted->accumulate;
+  how.params = params;
   plan.flags = model_plan_flags(&wanted->model);
   plan.gpu_profile = wanted->model.gpu_profile;
   plan.compute = model_compute(&wanted->model);
   plan.device = desc.device = wanted->model.device;
   desc.plan = &plan;
-  if (berth_graph_train(t->graph, loss, &how, &err) != BERTH_OK ||
-      berth_session_create(t->graph, &desc, &t->session, &err) != BERTH_OK)
-    return cli_report(&err);
-  return train_start_params(t);
+  berth_status status = berth_graph_train(t->graph, loss, &how, &err);
+  if (status == BERTH_OK) status = berth_session_create(t->graph, &desc, &t->session, &err);
+  free(params);
+  return status == BERTH_OK ? train_start_params(t) : cli_report(&err);
+}
+
+/* A run that fails leaves the weights as they were before it, or after it, or they are lost. */
+static int train_report_failure(const training *t, const berth_error *err) {
+  const int code = cli_report(err);
+  if (berth_session_states_lost(t->session))
+    cli_hint("the weights are lost since step %" PRIu64 "%s", t->step,
+             t->wanted->checkpoint != NULL ? "; the checkpoint is whole, and the same command goes on from it"
+                                           : "; --checkpoint keeps them from time to time");
+  return code;
 }
 
 static int train_step(training *t) {
-  const float rate = (float)t->wanted->rate;
-  float loss = 0;
+  const float rate = (float)train_rate(t);
+  double sum = 0;
   berth_error err = {BERTH_OK, ""};
-  int code = train_write_batch(t);
-  if (code != CLI_OK) return code;
-  if (berth_session_write(t->session, "learning_rate", &rate, sizeof rate, &err) != BERTH_OK ||
-      berth_session_run(t->session, &err) != BERTH_OK ||
-      berth_session_read(t->session, "train.loss", &loss, sizeof loss, &err) != BERTH_OK)
-    return cli_report(&err);
+  for (uint64_t i = 0; i < t->wanted->accumulate; i++) {
+    float loss = 0;
+    const int code = train_write_batch(t, t->step * t->wanted->accumulate + i);
+    if (code != CLI_OK) return code;
+    if (berth_session_write(t->session, "learning_rate", &rate, sizeof rate, &err) != BERTH_OK ||
+        berth_session_run(t->session, &err) != BERTH_OK)
+      return train_report_failure(t, &err);
+    if (berth_session_read(t->session, "train.loss", &loss, sizeof loss, &err) != BERTH_OK) return cli_report(&err);
+    sum += (double)loss;
+  }
   t->step++;
-  t->loss = (double)loss;
-  if (isfinite(loss)) return CLI_OK;
+  t->loss = sum / (double)t->wanted->accumulate;
+  if (isfinite(t->loss)) return CLI_OK;
   return cli_failed("the loss is no number after step %" PRIu64 "; a lower --rate or --clip may help", t->step);
 }
 
 static void train_show(const training *t, double start, uint64_t first) {
   const double ms = cli_now_ms() - start;
-  printf("step %" PRIu64 " of %" PRIu64 ": loss %.5f, %.2f ms a step\n", t->step, t->wanted->steps, t->loss,
+  printf("step %" PRIu64 " of %" PRIu64 ": loss %.5f, %.2f ms per step", t->step, t->wanted->steps, t->loss,
          ms / (double)(t->step - first));
+  if (t->score.count != 0) printf("; held out: loss %.5f", t->score.loss);
+  if (t->score.count != 0 && train_has_classes(t)) printf(", %.2f %% right", t->score.accuracy * 100);
+  printf("\n");
   fflush(stdout);
 }
 
-static int train_all(training *t, double *ms) {
+/* After a step: its loss is shown, and the checkpoint written, where it is time for that. */
+static int train_after(training *t, double start, uint64_t first) {
   const train_options *wanted = t->wanted;
-  const double start = cli_now_ms();
-  const uint64_t first = t->step, shown = wanted->steps >= 20 ? wanted->steps / 10 : 1;
+  const uint64_t shown = wanted->steps >= 20 ? wanted->steps / 10 : 1;
+  const bool is_last = t->step == wanted->steps || train_is_stopped;
   int code = CLI_OK;
-  while (t->step < wanted->steps && code == CLI_OK) {
-    code = train_step(t);
-    if (code == CLI_OK && !wanted->json && (t->step % shown == 0 || t->step == wanted->steps))
-      train_show(t, start, first);
-    if (code == CLI_OK && wanted->checkpoint != NULL && (t->step % wanted->every == 0 || t->step == wanted->steps))
-      code = train_save_checkpoint(t, wanted->checkpoint);
+  if ((!wanted->json && t->step % shown == 0) || is_last) {
+    if (!train_is_stopped) code = train_measure(t);
+    if (code == CLI_OK && !wanted->json) train_show(t, start, first);
   }
-  *ms = t->step > first ? (cli_now_ms() - start) / (double)(t->step - first) : 0;
+  if (code == CLI_OK && wanted->checkpoint != NULL && (t->step % wanted->every == 0 || is_last))
+    code = train_save_checkpoint(t, wanted->checkpoint);
   return code;
+}
+
+static int train_interrupted(const training *t) {
+  if (t->wanted->checkpoint != NULL)
+    cli_note("interrupted after step %" PRIu64 "; the same command goes on from %s", t->step, t->wanted->checkpoint);
+  else
+    cli_note("interrupted after step %" PRIu64 "; with --checkpoint it could go on from there", t->step);
+  return CLI_INTERRUPTED;
+}
+
+static int train_all(training *t, double *ms) {
+  const double start = cli_now_ms();
+  const uint64_t first = t->step;
+  int code = CLI_OK;
+  train_catch();
+  while (t->step < t->wanted->steps && code == CLI_OK && !train_is_stopped) {
+    code = train_step(t);
+    if (code == CLI_OK) code = train_after(t, start, first);
+  }
+  if (t->step == first && code == CLI_OK && !train_is_stopped) code = train_measure(t); /* it had ended before */
+  *ms = t->step > first ? (cli_now_ms() - start) / (double)(t->step - first) : 0;
+  return code == CLI_OK && train_is_stopped ? train_interrupted(t) : code;
 }
 
 static int train_report(const training *t, double ms) {
@@ -141,39 +272,61 @@ static int train_report(const training *t, double ms) {
   json_uint(&out, "samples", (uint64_t)t->n_samples);
   json_uint(&out, "batch", (uint64_t)t->batch);
   json_string(&out, "device", model_device(&t->wanted->model));
+  json_uint(&out, "accumulate", t->wanted->accumulate);
+  json_uint(&out, "trained", (uint64_t)t->n_train);
+  if (t->score.count != 0) {
+    json_open_object(&out, "held_out");
+    json_uint(&out, "count", t->score.count);
+    json_double(&out, "loss", t->score.loss);
+    json_double(&out, "accuracy", t->score.accuracy);
+    json_close_object(&out);
+  } else {
+    json_null(&out, "held_out");
+  }
   json_close_object(&out);
   return json_print(&out);
 }
 
 static int train_run(training *t) {
+  const train_options *wanted = t->wanted;
   double ms = 0;
-  int code = train_check_names(t->wanted);
-  if (code == CLI_OK) code = model_open(&t->wanted->model, &t->model);
-  if (code == CLI_OK) code = train_read_rows(t);
+  int code = train_check_names(wanted);
+  if (code == CLI_OK) code = train_check_places(wanted);
+  if (code == CLI_OK) code = model_open(&wanted->model, &t->model);
+  if (code == CLI_OK) {
+    berth_format_info format = BERTH_FORMAT_INFO_INIT;
+    t->is_onnx = berth_file_format(wanted->model.path, &format, NULL) == BERTH_OK && strcmp(format.name, "onnx") == 0;
+    code = train_read_rows(t);
+  }
+  if (code == CLI_OK) code = train_adapt(t);
   if (code == CLI_OK) code = train_create_session(t);
-  if (code == CLI_OK && t->wanted->checkpoint != NULL) code = train_load_checkpoint(t, t->wanted->checkpoint);
+  if (code == CLI_OK && wanted->checkpoint != NULL) code = train_load_checkpoint(t, wanted->checkpoint);
   if (code == CLI_OK) code = train_all(t, &ms);
-  if (code == CLI_OK && t->wanted->save != NULL) code = train_save_weights(t, t->wanted->save);
+  if (code == CLI_OK && wanted->save != NULL) code = train_save_weights(t, wanted->save);
+  if (code == CLI_OK && wanted->adapters != NULL) code = train_save_adapters(t, wanted->adapters);
+  if (code == CLI_OK && wanted->sample != 0 && !wanted->json) code = train_write_sample(t);
   return code == CLI_OK ? train_report(t, ms) : code;
 }
 
 static void train_close(training *t) {
   berth_session_destroy(t->session);
+  berth_session_destroy(t->forward);
   berth_graph_destroy(t->graph);
-  for (uint32_t i = 0; i < t->n_rows; i++) berth_array_free(t->model.ctx, &t->rows[i].array);
-  free(t->order);
-  free(t->gathered);
+  berth_graph_destroy(t->adapted);
+  train_free_rows(t);
   model_close(&t->model);
 }
 
 int cmd_train(int argc, char **argv) {
   train_options wanted = {.loss = "cross_entropy",
                           .optimizer = "adamw",
+                          .schedule = "constant",
                           .rate = 0.001,
                           .momentum = 0.9,
                           .weight_decay = 0.01,
                           .steps = 1000,
                           .batch = 32,
+                          .accumulate = 1,
                           .seed = 1,
                           .every = 500};
   int code;

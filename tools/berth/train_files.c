@@ -1,5 +1,6 @@
-/* What a training writes: weights as safetensors, and checkpoints. A file is written beside its name, brought to disk
- * and then renamed over it, so that what has the name is whole at every moment. */
+/* What a training writes: weights as safetensors or as an ONNX model, adapters alone, and checkpoints. The library
+ * writes a file beside its name, brings it to disk and renames it, so that what has the name is whole at every moment.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,173 +8,268 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json.h"
+#include "elements.h"
 #include "train.h"
 
-typedef struct whole_file {
-  FILE *stream;
-  const char *path;
-  char *beside;
-} whole_file;
+/* Tensors to be written, with their data. */
+typedef struct train_list {
+  berth_weight_info *items;
+  uint32_t n;
+} train_list;
 
-static int whole_open(const char *path, whole_file *file) {
-  *file = (whole_file){.path = path, .beside = malloc(strlen(path) + 5)};
-  if (file->beside == NULL) return cli_no_memory();
-  sprintf(file->beside, "%s.new", path);
-  file->stream = fopen(file->beside, "wb");
-  if (file->stream != NULL) return CLI_OK;
-  const int code = cli_failed("%s: %s", file->beside, strerror(errno));
-  free(file->beside);
-  return code;
+static int train_list_create(train_list *list, uint32_t most) {
+  *list = (train_list){calloc((size_t)most + 1, sizeof *list->items), 0};
+  return list->items != NULL ? CLI_OK : cli_no_memory();
 }
 
-static void whole_write(const whole_file *file, const void *data, size_t size) {
-  if (size != 0) (void)fwrite(data, 1, size, file->stream); /* ferror remembers */
+static void train_list_free(train_list *list) {
+  for (uint32_t i = 0; i < list->n; i++) free((void *)(uintptr_t)list->items[i].data);
+  free(list->items);
 }
 
-/* Renames where all went well; otherwise the file that there was stays. */
-static int whole_close(whole_file *file, int code) {
-  bool fits = fflush(file->stream) == 0 && !ferror(file->stream) && fsync(fileno(file->stream)) == 0;
-  fits = fclose(file->stream) == 0 && fits;
-  if (code == CLI_OK && (!fits || rename(file->beside, file->path) != 0))
-    code = cli_failed("%s: %s", file->path, strerror(errno));
-  if (code != CLI_OK) (void)remove(file->beside);
-  free(file->beside);
-  return code;
+/* One more, whose data is to be filled in. */
+static void *train_list_add(train_list *list, const char *name, berth_type type, const berth_shape *shape,
+                            uint64_t size) {
+  berth_weight_info *one = &list->items[list->n];
+  *one = (berth_weight_info)BERTH_WEIGHT_INFO_INIT;
+  one->name = name;
+  one->type = type;
+  one->rank = shape->rank;
+  one->size = size;
+  for (uint32_t k = 0; k < shape->rank; k++) one->dim[k] = shape->dim[k].extent;
+  void *data = calloc((size_t)size + 1, 1);
+  one->data = data;
+  if (data != NULL) list->n++;
+  return data;
 }
 
-static const char *safetensors_type(berth_type type) {
-  static const struct {
-    berth_type type;
-    const char *name;
-  } names[] = {{BERTH_F32, "F32"}, {BERTH_F64, "F64"}, {BERTH_F16, "F16"},  {BERTH_BF16, "BF16"}, {BERTH_I8, "I8"},
-               {BERTH_U8, "U8"},   {BERTH_I16, "I16"}, {BERTH_I32, "I32"},  {BERTH_I64, "I64"},   {BERTH_U16, "U16"},
-               {BERTH_U32, "U32"}, {BERTH_U64, "U64"}, {BERTH_BOOL, "BOOL"}};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (names[i].type == type) return names[i].name;
-  return NULL;
-}
+/* ---- Weights ---- */
 
-/* The params of the model, as they were before it was trained: their names, and how many bytes they have. */
-static berth_value_info train_param(const training *t, uint32_t index) {
+static berth_value_info train_find(const berth_graph *graph, const char *name, const char *suffix) {
+  char full[300];
   berth_value_info info = BERTH_VALUE_INFO_INIT;
-  (void)berth_graph_value(t->model.graph, berth_graph_param_at(t->model.graph, index), &info, NULL);
+  snprintf(full, sizeof full, "%.250s%s", name, suffix);
+  const berth_value value = berth_graph_find(graph, full);
+  if (value != BERTH_VALUE_NONE) (void)berth_graph_value(graph, value, &info, NULL);
   return info;
 }
 
-static int train_write_header(const training *t, const whole_file *file) {
-  json out = JSON_INIT;
-  uint64_t at = 0;
-  json_open_object(&out, NULL);
-  for (uint32_t i = 0; i < berth_graph_n_params(t->model.graph); i++) {
-    const berth_value_info info = train_param(t, i);
-    int64_t shape[BERTH_MAX_RANK];
-    if (safetensors_type(info.type) == NULL) {
-      json_free(&out);
-      return cli_unsupported("param '%s' is %s, which safetensors has no type for", info.name,
-                             berth_type_name(info.type));
-    }
-    for (uint32_t k = 0; k < info.shape.rank; k++) shape[k] = info.shape.dim[k].extent;
-    const int64_t offsets[] = {(int64_t)at, (int64_t)(at + info.size)};
-    json_open_object(&out, info.name);
-    json_string(&out, "dtype", safetensors_type(info.type));
-    json_ints(&out, "shape", info.shape.rank, shape);
-    json_ints(&out, "data_offsets", 2, offsets);
-    json_close_object(&out);
-    at += info.size;
+static bool train_is_turned(const berth_graph *graph, const char *name) {
+  const berth_value w = berth_graph_find(graph, name);
+  for (uint32_t i = 0; i < berth_graph_n_nodes(graph); i++) {
+    berth_node_info node = BERTH_NODE_INFO_INIT;
+    (void)berth_graph_node(graph, i, &node, NULL);
+    if (node.n_in != 0 && node.in[0] == w && strcmp(node.op, "transpose") == 0) return true;
   }
-  json_close_object(&out);
-  json_end(&out);
-  const size_t size = out.failed ? 0 : strlen(out.text); /* without its terminator */
-  const uint64_t padded = (size + 7) / 8 * 8;
-  unsigned char length[8];
-  for (int i = 0; i < 8; i++) length[i] = (unsigned char)(padded >> 8 * i);
-  if (!out.failed) {
-    whole_write(file, length, sizeof length);
-    whole_write(file, out.text, size);
-    whole_write(file, "       ", (size_t)(padded - size));
-  }
-  const int code = out.failed ? cli_no_memory() : CLI_OK;
-  json_free(&out);
-  return code;
+  return false;
 }
 
-/* Trained ones are states of the session; the others are as they were. */
-static int train_write_param(training *t, const whole_file *file, uint32_t index) {
-  const berth_value_info info = train_param(t, index);
+/* w += factor a b, for a [K, rank] and b [rank, N]. */
+static int train_add_product(const training *t, const berth_value_info *w, void *data, const berth_value_info *info_a,
+                             const void *a, const void *b) {
+  const size_t rank = (size_t)t->wanted->lora, count = element_count_of(w->type, w->size);
+  const size_t rows = element_count_of(info_a->type, info_a->size) / rank, columns = count / rows;
+  const double factor = t->wanted->lora_alpha != 0 ? t->wanted->lora_alpha / (double)rank : 1;
+  const bool is_turned = train_is_turned(t->model.graph, w->name);
   berth_error err = {BERTH_OK, ""};
-  berth_value_info now = BERTH_VALUE_INFO_INIT;
-  if (berth_graph_value(t->graph, berth_graph_find(t->graph, info.name), &now, &err) != BERTH_OK)
-    return cli_report(&err);
-  if (now.kind != BERTH_VALUE_STATE) {
-    whole_write(file, info.data, (size_t)info.size);
-    return CLI_OK;
-  }
-  void *data = malloc((size_t)info.size + 1);
-  if (data == NULL) return cli_no_memory();
-  const berth_status status = berth_session_state_read(t->session, info.name, data, (size_t)info.size, &err);
-  if (status == BERTH_OK) whole_write(file, data, (size_t)info.size);
-  free(data);
+  float *sum = malloc(count * sizeof *sum + 1);
+  if (sum == NULL) return cli_no_memory();
+  for (size_t i = 0; i < rows; i++)
+    for (size_t k = 0; k < columns; k++) {
+      const size_t at = is_turned ? k * rows + i : i * columns + k;
+      double more = 0;
+      for (size_t r = 0; r < rank; r++)
+        more += element_at(w->type, a, i * rank + r) * element_at(w->type, b, r * columns + k);
+      sum[at] = (float)(element_at(w->type, data, at) + factor * more);
+    }
+  const berth_status status = berth_from_f32(w->type, sum, count, data, &err);
+  free(sum);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
-int train_save_weights(training *t, const char *path) {
-  whole_file file;
-  int code = whole_open(path, &file);
-  if (code != CLI_OK) return code;
-  code = train_write_header(t, &file);
-  for (uint32_t i = 0; i < berth_graph_n_params(t->model.graph) && code == CLI_OK; i++)
-    code = train_write_param(t, &file, i);
-  return whole_close(&file, code);
-}
-
-/* ---- Checkpoints: all states, which count the steps too ---- */
-
-static const char checkpoint_magic[16] = "berth training 1";
-
-int train_save_checkpoint(training *t, const char *path) {
-  const uint64_t size = berth_session_state_size(t->session);
-  berth_error err = {BERTH_OK, ""};
-  whole_file file;
-  void *data = malloc((size_t)size + 1);
-  if (data == NULL) return cli_no_memory();
-  int code = whole_open(path, &file);
-  if (code == CLI_OK) {
-    if (berth_session_state_save(t->session, data, (size_t)size, &err) != BERTH_OK) code = cli_report(&err);
-    whole_write(&file, checkpoint_magic, sizeof checkpoint_magic);
-    whole_write(&file, &t->wanted->seed, sizeof t->wanted->seed);
-    if (code == CLI_OK) whole_write(&file, data, (size_t)size);
-    code = whole_close(&file, code);
-  }
-  free(data);
+/* The adapter of a param, if it has one, goes into it. */
+static int train_merge(training *t, const berth_value_info *w, void *data) {
+  if (t->adapted == NULL) return CLI_OK;
+  const berth_value_info a = train_find(t->adapted, w->name, ".lora_a"), b = train_find(t->adapted, w->name, ".lora_b");
+  if (a.name == NULL || b.name == NULL) return CLI_OK;
+  void *data_a = malloc((size_t)a.size + 1), *data_b = malloc((size_t)b.size + 1);
+  int code = data_a != NULL && data_b != NULL ? CLI_OK : cli_no_memory();
+  if (code == CLI_OK) code = train_read_param(t, a.name, data_a, (size_t)a.size);
+  if (code == CLI_OK) code = train_read_param(t, b.name, data_b, (size_t)b.size);
+  if (code == CLI_OK) code = train_add_product(t, w, data, &a, data_a, data_b);
+  free(data_a);
+  free(data_b);
   return code;
 }
 
-static int train_restore(training *t, const char *path, FILE *stream, void *data, size_t size) {
-  char magic[sizeof checkpoint_magic];
-  uint64_t seed;
-  int64_t steps = 0;
+static bool train_has_changed(const training *t, const char *name) {
+  const berth_value_info now = train_find(t->graph, name, "");
+  return now.kind == BERTH_VALUE_STATE || (t->adapted != NULL && train_find(t->adapted, name, ".lora_a").name != NULL);
+}
+
+/* Params of the model as they are now; those alone that have changed, or all. */
+static int train_list_params(training *t, bool is_changed_alone, train_list *list) {
+  const berth_graph *graph = t->model.graph;
+  int code = train_list_create(list, berth_graph_n_params(graph));
+  for (uint32_t i = 0; i < berth_graph_n_params(graph) && code == CLI_OK; i++) {
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
+    (void)berth_graph_value(graph, berth_graph_param_at(graph, i), &info, NULL);
+    if (is_changed_alone && !train_has_changed(t, info.name)) continue;
+    void *data = train_list_add(list, info.name, info.type, &info.shape, info.size);
+    code = data != NULL ? train_read_param(t, info.name, data, (size_t)info.size) : cli_no_memory();
+    if (code == CLI_OK) code = train_merge(t, &info, data);
+  }
+  return code;
+}
+
+int train_save_weights(training *t, const char *path) {
+  const size_t length = strlen(path);
+  const bool is_onnx = length > 5 && strcmp(path + length - 5, ".onnx") == 0;
   berth_error err = {BERTH_OK, ""};
-  if (fread(magic, 1, sizeof magic, stream) != sizeof magic || memcmp(magic, checkpoint_magic, sizeof magic) != 0 ||
-      fread(&seed, 1, sizeof seed, stream) != sizeof seed || fread(data, 1, size, stream) != size ||
-      fgetc(stream) != EOF)
-    return cli_failed("%s is no checkpoint of this training", path);
-  if (seed != t->wanted->seed)
-    return cli_failed("%s was made with --seed %" PRIu64 "; go on with that one", path, seed);
-  if (berth_session_state_restore(t->session, data, size, &err) != BERTH_OK ||
-      berth_session_state_read(t->session, "train.step", &steps, sizeof steps, &err) != BERTH_OK)
-    return cli_report(&err);
-  t->step = (uint64_t)steps;
+  train_list list;
+  int code = train_list_params(t, is_onnx, &list);
+  if (code == CLI_OK) {
+    const berth_status status =
+        is_onnx ? berth_model_save(t->model.ctx, t->wanted->model.path, path, list.items, list.n, &err)
+                : berth_weights_save(t->model.ctx, path, list.items, list.n, &err);
+    if (status != BERTH_OK) code = cli_report(&err);
+  }
+  train_list_free(&list);
+  return code;
+}
+
+int train_save_adapters(training *t, const char *path) {
+  const berth_graph *graph = t->adapted;
+  berth_error err = {BERTH_OK, ""};
+  train_list list;
+  int code = train_list_create(&list, berth_graph_n_params(graph));
+  for (uint32_t i = 0; i < berth_graph_n_params(graph) && code == CLI_OK; i++) {
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
+    (void)berth_graph_value(graph, berth_graph_param_at(graph, i), &info, NULL);
+    if (berth_graph_find(t->model.graph, info.name) != BERTH_VALUE_NONE) continue;
+    void *data = train_list_add(&list, info.name, info.type, &info.shape, info.size);
+    code = data != NULL ? train_read_param(t, info.name, data, (size_t)info.size) : cli_no_memory();
+  }
+  if (code == CLI_OK && berth_weights_save(t->model.ctx, path, list.items, list.n, &err) != BERTH_OK)
+    code = cli_report(&err);
+  train_list_free(&list);
+  return code;
+}
+
+/* ---- Checkpoints: all states, which count the steps too, and the options that decide which numbers come ---- */
+
+#define CHECKPOINT "berth.training"
+
+enum {
+  MARK_VERSION,
+  MARK_SEED,
+  MARK_BATCH,
+  MARK_ACCUMULATE,
+  MARK_SAMPLES,
+  MARK_TRAINED,
+  MARK_WINDOW,
+  MARK_COUNT
+};
+
+static void train_mark(const training *t, int64_t mark[MARK_COUNT]) {
+  mark[MARK_VERSION] = 1;
+  mark[MARK_SEED] = (int64_t)t->wanted->seed;
+  mark[MARK_BATCH] = t->batch;
+  mark[MARK_ACCUMULATE] = (int64_t)t->wanted->accumulate;
+  mark[MARK_SAMPLES] = t->n_samples;
+  mark[MARK_TRAINED] = t->n_train;
+  mark[MARK_WINDOW] = t->window;
+}
+
+int train_save_checkpoint(training *t, const char *path) {
+  const berth_shape marks = BERTH_SHAPE(MARK_COUNT);
+  int64_t mark[MARK_COUNT];
+  berth_error err = {BERTH_OK, ""};
+  train_list list;
+  int code = train_list_create(&list, berth_graph_n_states(t->graph) + 1);
+  if (code == CLI_OK) {
+    void *data = train_list_add(&list, CHECKPOINT, BERTH_I64, &marks, sizeof mark);
+    train_mark(t, mark);
+    if (data != NULL) memcpy(data, mark, sizeof mark);
+    if (data == NULL) code = cli_no_memory();
+  }
+  for (uint32_t i = 0; i < berth_graph_n_states(t->graph) && code == CLI_OK; i++) {
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
+    (void)berth_graph_value(t->graph, berth_graph_state_at(t->graph, i), &info, NULL);
+    void *data = train_list_add(&list, info.name, info.type, &info.shape, info.size);
+    if (data == NULL)
+      code = cli_no_memory();
+    else if (berth_session_state_read(t->session, info.name, data, (size_t)info.size, &err) != BERTH_OK)
+      code = cli_report(&err);
+  }
+  if (code == CLI_OK && berth_weights_save(t->model.ctx, path, list.items, list.n, &err) != BERTH_OK)
+    code = cli_report(&err);
+  train_list_free(&list);
+  return code;
+}
+
+static int train_check_mark(const training *t, const char *path, const berth_weights *from) {
+  static const char *const names[MARK_COUNT] = {"version", "--seed",     "--batch", "--accumulate",
+                                                "rows",    "--hold-out", "--dim"};
+  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
+  int64_t mark[MARK_COUNT], now[MARK_COUNT];
+  const uint32_t index = berth_weights_find(from, CHECKPOINT);
+  if (index == UINT32_MAX || berth_weights_at(from, index, &info, NULL) != BERTH_OK || info.type != BERTH_I64 ||
+      info.size != sizeof mark)
+    return cli_failed("%s is no checkpoint of a training", path);
+  memcpy(mark, info.data, sizeof mark);
+  train_mark(t, now);
+  for (int i = 0; i < MARK_COUNT; i++)
+    if (mark[i] != now[i])
+      return cli_failed("%s was made with another %s (%" PRId64 ", and now it is %" PRId64
+                        "), so it cannot go on from it",
+                        path, names[i], mark[i], now[i]);
   return CLI_OK;
 }
 
+/* All states are checked before the first is written: a checkpoint of another model changes nothing. */
+static int train_find_state(const training *t, const char *path, const berth_weights *from, uint32_t state,
+                            berth_weight_info *out) {
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  (void)berth_graph_value(t->graph, berth_graph_state_at(t->graph, state), &info, NULL);
+  const uint32_t index = berth_weights_find(from, info.name);
+  if (index == UINT32_MAX)
+    return cli_failed("%s has no '%s': it is a checkpoint of another model or optimiser", path, info.name);
+  berth_error err = {BERTH_OK, ""};
+  if (berth_weights_at(from, index, out, &err) != BERTH_OK) return cli_report(&err);
+  bool fits = out->type == info.type && out->rank == info.shape.rank;
+  for (uint32_t k = 0; k < out->rank && fits; k++) fits = out->dim[k] == info.shape.dim[k].extent;
+  if (fits) return CLI_OK;
+  return cli_failed("'%s' in %s has another type or shape: it is a checkpoint of another model", info.name, path);
+}
+
+static int train_restore(training *t, const char *path, const berth_weights *from) {
+  const uint32_t n = berth_graph_n_states(t->graph);
+  berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
+  berth_error err = {BERTH_OK, ""};
+  int64_t steps = 0;
+  int code = train_check_mark(t, path, from);
+  for (uint32_t i = 0; i < n && code == CLI_OK; i++) code = train_find_state(t, path, from, i, &info);
+  if (code == CLI_OK && berth_weights_count(from) != n + 1)
+    code = cli_failed("%s has more states than this training: it is a checkpoint of another model or optimiser", path);
+  for (uint32_t i = 0; i < n && code == CLI_OK; i++) {
+    code = train_find_state(t, path, from, i, &info);
+    if (code == CLI_OK &&
+        berth_session_state_write(t->session, info.name, info.data, (size_t)info.size, &err) != BERTH_OK)
+      code = cli_report(&err);
+  }
+  if (code == CLI_OK && berth_session_state_read(t->session, "train.step", &steps, sizeof steps, &err) != BERTH_OK)
+    code = cli_report(&err);
+  if (code == CLI_OK) t->step = (uint64_t)steps;
+  return code;
+}
+
 int train_load_checkpoint(training *t, const char *path) {
-  const size_t size = (size_t)berth_session_state_size(t->session);
-  FILE *stream = fopen(path, "rb");
-  if (stream == NULL) return errno == ENOENT ? CLI_OK : cli_failed("%s: %s", path, strerror(errno));
-  void *data = malloc(size + 1);
-  const int code = data != NULL ? train_restore(t, path, stream, data, size) : cli_no_memory();
-  free(data);
-  fclose(stream);
+  berth_weights *from = NULL;
+  berth_error err = {BERTH_OK, ""};
+  if (access(path, F_OK) != 0 && errno == ENOENT) return CLI_OK;
+  int code = berth_weights_open(t->model.ctx, path, &from, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
+  if (code == CLI_OK) code = train_restore(t, path, from);
+  berth_weights_destroy(from);
   return code;
 }

@@ -1,0 +1,202 @@
+/* Which params are trained, low-rank adapters beside them, and what they start with. */
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elements.h"
+#include "train.h"
+
+static bool train_matches(const arg_list *patterns, const char *name) {
+  for (size_t i = 0; i < patterns->n; i++)
+    if (fnmatch(patterns->items[i], name, 0) == 0) return true;
+  return false;
+}
+
+static berth_value_info train_param_at(const berth_graph *graph, uint32_t index) {
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  (void)berth_graph_value(graph, berth_graph_param_at(graph, index), &info, NULL);
+  return info;
+}
+
+/* Small initializers of ONNX files are read as constants, which stay as they are. Those that are added, multiplied by
+ * or normalised with may be weights: that is said. */
+static bool train_is_weight(const berth_graph *graph, berth_value value) {
+  static const struct {
+    const char *op;
+    uint32_t first; /* operand that may be one */
+  } rows[] = {{"add", 0},        {"matmul", 1},     {"conv", 1},     {"conv_transpose", 1},
+              {"layer_norm", 1}, {"group_norm", 1}, {"rms_norm", 1}, {"embedding", 0}};
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  (void)berth_graph_value(graph, value, &info, NULL);
+  if (info.kind != BERTH_VALUE_CONSTANT || !element_is_float(info.type) || info.shape.rank == 0 ||
+      element_count_of(info.type, info.size) < 2)
+    return false;
+  for (uint32_t i = 0; i < berth_graph_n_nodes(graph); i++) {
+    berth_node_info node = BERTH_NODE_INFO_INIT;
+    (void)berth_graph_node(graph, i, &node, NULL);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+      for (uint32_t k = rows[r].first; k < node.n_in && strcmp(node.op, rows[r].op) == 0; k++)
+        if (node.in[k] == value) return true;
+  }
+  return false;
+}
+
+/* A pattern that fits no param is a mistake. */
+static int train_check_patterns(const berth_graph *graph, const char *option, const arg_list *patterns) {
+  for (size_t i = 0; i < patterns->n; i++) {
+    const arg_list one = {&patterns->items[i], 1};
+    bool found = false;
+    for (uint32_t k = 0; k < berth_graph_n_params(graph); k++)
+      found = found || train_matches(&one, train_param_at(graph, k).name);
+    if (!found) return cli_usage("--%s %s: no param of the model has such a name", option, patterns->items[i]);
+  }
+  return CLI_OK;
+}
+
+/* ---- Adapters ---- */
+
+int train_adapt(training *t) {
+  const berth_graph *graph = t->model.graph;
+  berth_lora_desc desc = BERTH_LORA_DESC_INIT;
+  berth_error err = {BERTH_OK, ""};
+  if (t->wanted->lora == 0) return CLI_OK;
+  const int code = train_check_patterns(graph, "lora-on", &t->wanted->lora_on);
+  if (code != CLI_OK) return code;
+  berth_value *params = calloc((size_t)berth_graph_n_params(graph) + 1, sizeof *params);
+  if (params == NULL) return cli_no_memory();
+  for (uint32_t i = 0; i < berth_graph_n_params(graph); i++)
+    if (train_matches(&t->wanted->lora_on, train_param_at(graph, i).name))
+      params[desc.n_params++] = berth_graph_param_at(graph, i);
+  desc.rank = (uint32_t)t->wanted->lora;
+  desc.alpha = t->wanted->lora_alpha;
+  if (t->wanted->lora_on.n != 0) desc.params = params;
+  const berth_status status = berth_graph_lora(graph, &desc, &t->adapted, &err);
+  free(params);
+  return status == BERTH_OK ? CLI_OK : cli_report(&err);
+}
+
+static bool train_is_adapter(const training *t, const char *name) {
+  return t->adapted != NULL && berth_graph_find(t->model.graph, name) == BERTH_VALUE_NONE;
+}
+
+/* ---- What is trained ---- */
+
+/* With adapters those alone, and what --train names; otherwise all params of a float type, or those that --train
+ * names; never what --freeze names. */
+static bool train_is_chosen(const training *t, const berth_value_info *info) {
+  const train_options *wanted = t->wanted;
+  if (!element_is_float(info->type) || train_matches(&wanted->frozen, info->name)) return false;
+  if (train_is_adapter(t, info->name) || train_matches(&wanted->trained, info->name)) return true;
+  return t->adapted == NULL && wanted->trained.n == 0;
+}
+
+int train_choose(training *t, berth_value **params, size_t *n) {
+  const uint32_t count = berth_graph_n_params(t->graph);
+  uint32_t n_constants = 0;
+  int code = train_check_patterns(t->graph, "train", &t->wanted->trained);
+  if (code == CLI_OK) code = train_check_patterns(t->graph, "freeze", &t->wanted->frozen);
+  if (code != CLI_OK) return code;
+  *n = 0;
+  *params = calloc((size_t)count + 1, sizeof **params);
+  if (*params == NULL) return cli_no_memory();
+  for (uint32_t i = 0; i < count; i++) {
+    const berth_value_info info = train_param_at(t->graph, i);
+    if (train_is_chosen(t, &info)) (*params)[(*n)++] = berth_graph_param_at(t->graph, i);
+  }
+  for (uint32_t v = 0; v < berth_graph_n_values(t->graph) && t->is_onnx && t->adapted == NULL; v++)
+    n_constants += train_is_weight(t->graph, v);
+  if (n_constants != 0)
+    cli_note("%u small tensors of the model (up to 64 elements) are constants to berth and are not trained",
+             n_constants);
+  return *n != 0 ? CLI_OK : cli_failed("no param of a float type is left to train");
+}
+
+/* ---- What they hold ---- */
+
+static bool train_is_state(const training *t, const char *name, const char *suffix) {
+  char full[300];
+  berth_value_info now = BERTH_VALUE_INFO_INIT;
+  snprintf(full, sizeof full, "%.250s%s", name, suffix);
+  const berth_value value = berth_graph_find(t->graph, full);
+  return value != BERTH_VALUE_NONE && berth_graph_value(t->graph, value, &now, NULL) == BERTH_OK &&
+         now.kind == BERTH_VALUE_STATE;
+}
+
+int train_read_param(training *t, const char *name, void *dst, size_t size) {
+  berth_error err = {BERTH_OK, ""};
+  berth_value_info info = BERTH_VALUE_INFO_INIT;
+  if (train_is_state(t, name, ""))
+    return berth_session_state_read(t->session, name, dst, size, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
+  berth_graph_value(train_base(t), berth_graph_find(train_base(t), name), &info, NULL);
+  if (info.data != NULL) memcpy(dst, info.data, size);
+  return info.data != NULL ? CLI_OK : cli_failed("param '%s' has no weights, and is not trained", name);
+}
+
+/* Into the param, and into its copy in f32 where there is one. */
+static int train_set(training *t, const berth_value_info *info, const float *data, size_t count) {
+  char master[300];
+  berth_error err = {BERTH_OK, ""};
+  void *narrow = malloc((size_t)info->size + 1);
+  if (narrow == NULL) return cli_no_memory();
+  snprintf(master, sizeof master, "%.250s.master", info->name);
+  berth_status status = berth_from_f32(info->type, data, count, narrow, &err);
+  if (status == BERTH_OK) status = berth_session_state_write(t->session, info->name, narrow, (size_t)info->size, &err);
+  if (status == BERTH_OK && train_is_state(t, info->name, ".master"))
+    status = berth_session_state_write(t->session, master, data, count * sizeof *data, &err);
+  free(narrow);
+  return status == BERTH_OK ? CLI_OK : cli_report(&err);
+}
+
+static float train_random_number(uint64_t *state) { /* from -1 to 1 */
+  return (float)((double)(element_random(state) >> 11) * 0x1p-52 - 1);
+}
+
+/* So many elements go into each of a result. */
+static double train_fan_in(const berth_value_info *info) {
+  double n = 1;
+  if (info->shape.rank == 2) return (double)info->shape.dim[0].extent;
+  for (uint32_t i = 1; i < info->shape.rank; i++) n *= (double)info->shape.dim[i].extent;
+  return n;
+}
+
+static bool train_ends_with(const char *name, const char *end) {
+  const size_t length = strlen(name), wanted = strlen(end);
+  return length >= wanted && strcmp(name + length - wanted, end) == 0;
+}
+
+/* Scales of norms start as ones, other vectors and the second half of an adapter as zeros, and the rest at random. */
+static int train_start_param(training *t, const berth_value_info *info, uint64_t *state) {
+  const size_t count = element_count_of(info->type, info->size);
+  const bool is_zero =
+      info->shape.rank < 2 || (train_is_adapter(t, info->name) && train_ends_with(info->name, ".lora_b"));
+  const double scale = is_zero ? 0 : sqrt(1 / fmax(train_fan_in(info), 1));
+  const float first = train_ends_with(info->name, "norm.weight") || train_ends_with(info->name, ".scale") ? 1.0f : 0.0f;
+  float *data = malloc(count * sizeof *data + 1);
+  if (data == NULL) return cli_no_memory();
+  for (size_t i = 0; i < count; i++)
+    data[i] = is_zero ? (info->shape.rank < 2 ? first : 0) : (float)(scale * (double)train_random_number(state));
+  const int code = train_set(t, info, data, count);
+  free(data);
+  return code;
+}
+
+int train_start_params(training *t) {
+  const berth_graph *base = train_base(t);
+  uint64_t state = t->wanted->seed;
+  int code = CLI_OK, n = 0;
+  for (uint32_t i = 0; i < berth_graph_n_params(base) && code == CLI_OK; i++) {
+    const berth_value_info info = train_param_at(base, i);
+    if (info.data != NULL) continue;
+    if (!train_is_state(t, info.name, ""))
+      return cli_failed("param '%s' has no weights, and is not trained; --weights has them", info.name);
+    n += !train_is_adapter(t, info.name);
+    code = train_start_param(t, &info, &state);
+  }
+  if (n != 0 && code == CLI_OK)
+    cli_note("%d params have no weights: they start at random, and as zeros or ones where they have less than two axes",
+             n);
+  return code;
+}
