@@ -27,6 +27,18 @@ static void optimizer_kernel_span(const berth_op_call *call, int64_t *begin, int
   *end = call->end * ITEM < count ? call->end * ITEM : count;
 }
 
+/* Where `apply` is there and 0: the results are these operands, and nothing is left to do. */
+static bool optimizer_kernel_waits(const berth_op_call *call, uint32_t apply, const uint32_t *operands, int64_t begin,
+                                   int64_t end) {
+  if (berth__optimizer_scalar(call, apply, 1) != 0) return false;
+  for (uint32_t r = 0; r < call->n_out; r++) {
+    const float *from = call->in[operands[r]].data;
+    float *to = call->out[r].data;
+    if (from != to && end > begin) memcpy(to + begin, from + begin, (size_t)(end - begin) * sizeof *to);
+  }
+  return true;
+}
+
 static vf optimizer_kernel_load(const float *p, int64_t n) { return n == VF_LANES ? vf_load(p) : vf_load_n(p, n); }
 
 static void optimizer_kernel_store(float *p, vf x, int64_t n) {
@@ -54,9 +66,11 @@ static berth_status run_sgd(const berth_op_call *call, berth_error *err) {
   const vf scale = vf_set1((float)berth__optimizer_scalar(call, BERTH__SGD_SCALE, 1));
   const vf decay = vf_set1((float)call->attrs[BERTH__SGD_WEIGHT_DECAY].f);
   const vf momentum = vf_set1((float)call->attrs[BERTH__SGD_MOMENTUM].f);
+  static const uint32_t kept[] = {BERTH__SGD_W, BERTH__SGD_VELOCITY};
   int64_t i, end;
   (void)err;
   optimizer_kernel_span(call, &i, &end);
+  if (optimizer_kernel_waits(call, BERTH__SGD_APPLY, kept, i, end)) return BERTH_OK;
   for (; i < end; i += VF_LANES) {
     const int64_t n = vf_tail(end - i);
     const vf before = optimizer_kernel_load(w + i, n);
@@ -98,9 +112,11 @@ static berth_status run_adamw(const berth_op_call *call, berth_error *err) {
   const float *w = call->in[BERTH__ADAMW_W].data, *gradient = call->in[BERTH__ADAMW_GRADIENT].data;
   const float *means = call->in[BERTH__ADAMW_MEAN].data, *squares = call->in[BERTH__ADAMW_SQUARE].data;
   float *to = call->out[0].data, *to_mean = call->out[1].data, *to_square = call->out[2].data;
+  static const uint32_t kept[] = {BERTH__ADAMW_W, BERTH__ADAMW_MEAN, BERTH__ADAMW_SQUARE};
   int64_t i, end;
   (void)err;
   optimizer_kernel_span(call, &i, &end);
+  if (optimizer_kernel_waits(call, BERTH__ADAMW_APPLY, kept, i, end)) return BERTH_OK;
   for (; i < end; i += VF_LANES) {
     const int64_t n = vf_tail(end - i);
     const vf before = optimizer_kernel_load(w + i, n);
