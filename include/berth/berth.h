@@ -772,9 +772,9 @@ typedef struct berth_plan_desc {
   const berth_dim *dims; /* named dimensions */
   size_t n_dims;
   const berth_layout *layout; /* put the params where another plan has them */
-  /* What kind of GPU the plan is for: "generic", "nvidia", "turing" (NVIDIA before compute capability 8.0), "cpu" (one
-   * that a CPU plays) or "minimal". NULL: the device itself where it is there (a plan opens it to ask), otherwise
-   * "generic". A session refuses a profile that asks for more than its device has. */
+  /* What kind of GPU the plan is for: "generic", "nvidia", "hopper" (9.0), "turing" (NVIDIA before compute capability
+   * 8.0), "cpu" (one that a CPU plays) or "minimal". NULL: the device itself where it is there (a plan opens it to
+   * ask), otherwise "generic". A session refuses a profile that asks for more than its device has. */
   const char *gpu_profile;
   const berth_cancel *cancel; /* stops planning; NULL: none */
   berth_compute compute;      /* how products may be computed; a device without such units refuses it */

@@ -46,18 +46,22 @@ const arg_verb cmd_kernels_verb = {
         "  BERTH_KERNEL_PACK=model.pack berth run model.onnx --dim batch=1 --device cuda\n",
 };
 
-/* What GPUs of the targets, here or not, are planned for as: all before sm_80, whose matrix units are not used; or not.
- * Targets that are none are left to the library. */
+/* What GPUs of the targets, here or not, are planned for as: all before sm_80, whose matrix units are not used; some of
+ * sm_90, which ask for kernels that no other can have; or neither. Targets that are none are left to the library. */
 static const char *kernels_profile(const char *targets) {
   enum {
-    FIRST_WITH_UNITS = 80
+    FIRST_WITH_UNITS = 80,
+    WITH_WARPGROUPS = 90
   };
-  for (const char *at = targets; *at != '\0';
-       at += at[strcspn(at, ",")] == ',' ? strcspn(at, ",") + 1 : strcspn(at, ",")) {
-    const size_t word = strcspn(at, "_,");
-    if (at[word] != '_' || strtol(at + word + 1, NULL, 10) >= FIRST_WITH_UNITS) return "nvidia";
+  const char *profile = "turing", *at = targets;
+  for (;;) {
+    const size_t word = strcspn(at, "_,"), end = strcspn(at, ",");
+    const long number = at[word] == '_' ? strtol(at + word + 1, NULL, 10) : FIRST_WITH_UNITS;
+    if (number == WITH_WARPGROUPS && strncmp(at, "sm_", 3) == 0) return "hopper";
+    if (number >= FIRST_WITH_UNITS) profile = "nvidia";
+    if (at[end] == '\0') return profile;
+    at += end + 1;
   }
-  return "turing";
 }
 
 typedef struct packing {
