@@ -57,7 +57,8 @@ static void lower_cross_entropy_label(berth__kernel *k, entropy *s, int64_t rows
   const berth__x given = berth__x_convert(k, BERTH__NUM_I32, loaded);
   const berth__x last = berth__x_i32(k, s->length - 1), zero = berth__x_i32(k, 0);
   s->counts = berth__x_ne(k, given, berth__x_i32(k, ignored < INT32_MIN || ignored > INT32_MAX ? INT32_MIN : ignored));
-  s->label = berth__x_max(k, berth__x_min(k, given, last), zero);
+  /* In this order: ptxas 13.0 takes max(min(x, n), 0) == n for true where x is n - 1. */
+  s->label = berth__x_min(k, berth__x_max(k, given, zero), last);
 }
 
 static void lower_cross_entropy_sum(berth__kernel *k, entropy *s, berth__l_rows *rows) {
