@@ -17,8 +17,9 @@ static int may_be_refused(const grad_case *c) { return strstr(c->text, "loop_beg
 static int count_wrong(const char *device) {
   const size_t share = share_of(device);
   int n_wrong = 0, n_held = 0, n_refused = 0;
-  for (size_t i = 0; grad_cases[i].op != NULL; i += share) {
+  for (size_t i = 0; grad_cases[i].op != NULL; i++) {
     berth_error why;
+    if (i % share != 0) continue;
     const int wrong = grad_check_case_on(&grad_cases[i], device, &why);
     n_refused += wrong < 0;
     n_held += wrong == 0;

@@ -266,6 +266,12 @@ static void cpu_program_begin(const berth__program *program, uint32_t step) {
   if (begun != NULL && *begun < step + 1) *begun = step + 1;
 }
 
+/* write_rows looks at its positions before it writes: where it fails, its cache is as it was. */
+static void cpu_program_take_back(const berth__program *program, const call *c) {
+  uint32_t *begun = program->observer.begun;
+  if (begun != NULL && *begun == c->step + 1 && c->op->code == BERTH__OP_write_rows) *begun = c->step;
+}
+
 berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   berth_status status = BERTH_OK;
   if (program->watch != NULL) berth__watch_start(program->watch, program->base);
@@ -276,6 +282,7 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
     if (status != BERTH_OK) break;
     if (runs) cpu_program_begin(program, program->calls[i].step);
     if (runs) status = run_call(program, &program->calls[i], &program->observer, err);
+    if (status != BERTH_OK) cpu_program_take_back(program, &program->calls[i]);
     i = runs ? next_call(program, i) : i + 1;
   }
   berth__burst burst = program->burst;

@@ -72,7 +72,7 @@ static berth_status save_bytes(saving *s, pieces *to, const void *data, size_t s
 
 static berth_status save_made(saving *s, pieces *to, const void *data, size_t size, berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(s->ctx, s->made, s->made_capacity, s->n_made + size, err));
-  memcpy(s->made + s->n_made, data, size);
+  if (size != 0) memcpy(s->made + s->n_made, data, size);
   s->n_made += size;
   return save_piece(s, to, (piece){.at = s->n_made - size, .size = size}, err);
 }
