@@ -193,7 +193,7 @@ elif ! compgen -G "$work/dist/*.tar.gz" >/dev/null || ! compgen -G "$work/wheels
   skip_test "clean systems" "the wheel, the Debian packages or the archive were not made"
 else
   try_system bullseye "" static                            # the oldest that Debian's mirrors have
-  try_system bookworm python3-venv static debs wheel       # Python 3.11
-  try_system trixie python3-venv static debs wheel         # Python 3.13
+  try_system bookworm python3-venv,libc6-dev static debs wheel # Python 3.11; the headers need those of C
+  try_system trixie python3-venv,libc6-dev static debs wheel   # Python 3.13
 fi
 tap_done

@@ -18,7 +18,8 @@ static int pages_of_object(struct dl_phdr_info *info, size_t size, void *user) {
     if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W)) continue;
     const uintptr_t begin = info->dlpi_addr + segment->p_vaddr, end = begin + segment->p_memsz;
     const uintptr_t first = begin / page * page;
-    (void)madvise((void *)first, (end / page * page) - first, MADV_DONTNEED); /* NOLINT(performance-no-int-to-ptr) */
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers */
+    (void)madvise((void *)first, (end / page * page) - first, MADV_DONTNEED);
   }
   return 0;
 }
