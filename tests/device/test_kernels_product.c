@@ -141,6 +141,10 @@ static const plain_shape plain_shapes[] = {
     {F32(4, 20, 8), F32(8, 20)},
     {F32(6, 0), F32(0, 6)},
     {F32(300, 64), F32(64, 40)},
+    {F32(90, 21), F32(21, 16)}, /* b is a panel as it lies, on one instruction set or another */
+    {F32(2, 30, 9), F32(2, 9, 32)},
+    {F32(3, 9), F32(9, 8)},
+    {F32(3, 12), F32(12, 48)},
 };
 #define N_PLAIN (sizeof plain_shapes / sizeof *plain_shapes)
 static const fast_layout layouts[] = {FAST_PLAIN, FAST_PADDED, FAST_REVERSED, FAST_REPEATED};

@@ -102,6 +102,12 @@ static void gemm_kernel_cut(gemm *g) {
   g->item_panels = even_piece(g->panels, gemm_kernel_most(panels_of_item(g, fitting), 1));
 }
 
+/* B is a panel as it lies: rows of whole vectors, one after the other. Packing would copy it, and pad it at worst. */
+static bool lies_as_panel(const gemm *g) {
+  return g->b_type == BERTH_F32 && g->b_column == 1 && g->columns % VF_LANES == 0 && g->columns <= VF_PANEL &&
+         g->b_step >= g->columns && g->b_step <= VF_PANEL;
+}
+
 void gemm_plan(const gemm_shape *shape, gemm *g) {
   *g = (gemm){.depth = shape->k,
               .columns = shape->n,
@@ -116,7 +122,8 @@ void gemm_plan(const gemm_shape *shape, gemm *g) {
   sort_axes(shape, g);
   g->packs_a = g->a_type != BERTH_F32 || (g->a_step != 1 && g->depth > 1);
   /* A step of 0 (one row for all of K) means packed panels to the tile. */
-  g->packs_b = !g->is_packed && (g->rows > DIRECT_ROWS || g->b_column != 1 || g->b_step == 0 || g->b_type != BERTH_F32);
+  g->packs_b = !g->is_packed && !lies_as_panel(g) &&
+               (g->rows > DIRECT_ROWS || g->b_column != 1 || g->b_step == 0 || g->b_type != BERTH_F32);
   g->goes_down = g->is_packed && g->rows * g->depth <= NEAR_ELEMENTS;
   gemm_kernel_cut(g);
 }
@@ -130,12 +137,12 @@ int64_t gemm_grain(const gemm *g) {
   return gemm_kernel_most(1, (int64_t)(ITEM_US / (panel_us(g, g->item_rows) * (double)g->item_panels)));
 }
 
-/* Elements of scratch: packed rows of A, then packed panels of B (when B is read in place: its last panel), then a
- * block of results that are rounded when they are finished. */
+/* Elements of scratch: packed rows of A, then packed panels of B (when B is read in place: its last panel, unless that
+ * ends with a whole vector), then a block of results that are rounded when they are finished. */
 static int64_t packed_row(const gemm *g) { return (g->depth + OFF_PAGE) / VF_LANES * VF_LANES + OFF_PAGE; }
 static int64_t packed_a(const gemm *g) { return g->packs_a ? g->block_rows * packed_row(g) : 0; }
 static int64_t packed_b(const gemm *g) {
-  const int64_t panels = g->packs_b ? g->item_panels : g->columns % VF_PANEL != 0;
+  const int64_t panels = g->packs_b ? g->item_panels : g->columns % VF_LANES != 0;
   return g->is_packed ? 0 : panels * g->depth * VF_PANEL;
 }
 
@@ -332,7 +339,7 @@ static void find_panels(const gemm *g, const gemm_data *data, int64_t at, block 
   }
   from += b->column * g->b_column;
   if (!g->packs_b) {
-    const int64_t over = b->n_columns % VF_PANEL, whole = b->n_columns - over;
+    const int64_t over = b->n_columns % VF_LANES != 0 ? b->n_columns % VF_PANEL : 0, whole = b->n_columns - over;
     *b = (block){.panels = from,
                  .panel_step = g->b_step,
                  .panel_stride = VF_PANEL,
