@@ -4,10 +4,12 @@ import { Heaps } from './heaps.mjs';
 import { serve } from './server.mjs';
 import { check, diagnostic, done, expect, expectEqual } from './tap.mjs';
 
+const HEAPS = ['page', 'worker'];
 const BEFORE = 20; // runs until everything is warm
 const RUNS = 200;
 const REPEATS = 1000;
 const MOST = 400 * RUNS; // bytes that a heap may grow: the browser learns about the code, but nothing stays of a run
+const WINDOWS = 3; // of so many runs: what a run leaves behind grows in each of them, what the browser learns does not
 
 /** Presses the button so often, one run after the other. */
 const press = (own, times) => own.page.evaluate(async (n) => {
@@ -34,10 +36,14 @@ async function checkRuns(own, device) {
     await own.sample('digits');
     await own.device(device);
     await press(own, BEFORE);
-    before = await measure(own);
-    await press(own, RUNS);
     after = await measure(own);
-    diagnostic(`${device} after ${BEFORE} runs: ${JSON.stringify(before)}\nafter ${RUNS} more: ${JSON.stringify(after)}`);
+    diagnostic(`${device} after ${BEFORE} runs: ${JSON.stringify(after)}`);
+    for (let i = 0; i < WINDOWS && (!before || HEAPS.some((heap) => after[heap] - before[heap] >= MOST)); i++) {
+      before = after;
+      await press(own, RUNS);
+      after = await measure(own);
+      diagnostic(`after ${RUNS} more: ${JSON.stringify(after)}`);
+    }
   });
   if (!after) return;
   await check(`memory of WebAssembly, nodes and listeners of the page are as many on ${device}`, () => {
@@ -46,7 +52,7 @@ async function checkRuns(own, device) {
       expect(after[key] - before[key] < RUNS / 10, `${key}: ${before[key]} before ${RUNS} runs, ${after[key]} after`);
     }
   });
-  for (const heap of ['page', 'worker']) {
+  for (const heap of HEAPS) {
     await check(`the heap of the ${heap} does not grow on ${device}`, () => {
       const growth = after[heap] - before[heap];
       expect(growth < MOST, `it grew by ${growth} bytes: ${growth / RUNS} a run`);
