@@ -7,6 +7,12 @@ file(GLOB module_sources CONFIGURE_DEPENDS web/wasm/*.c web/wasm/sys/*.c)
 target_include_directories(berth_options BEFORE INTERFACE ${wasm}/sys)
 target_compile_options(berth_options INTERFACE -msimd128 -matomics -mbulk-memory -ftls-model=local-exec
                        -ffunction-sections -fdata-sections)
+# The module is fetched before anything can be shown: what is no kernel is compiled to be small, and so are kernels that
+# are one short loop for each of many types.
+target_compile_options(berth_objects PRIVATE -Os)
+foreach(name arg_any cast loops pool_places reduce_int)
+  set_property(SOURCE src/device/cpu/kernels/${name}.c APPEND PROPERTY COMPILE_OPTIONS -Os)
+endforeach()
 
 set(digits ${PROJECT_SOURCE_DIR}/examples/digits)
 add_library(berth_digits OBJECT)
@@ -16,8 +22,8 @@ berth_embed(berth_digits ${digits}/digits.safetensors berth_digits_weights)
 
 function(berth_module target name)
   add_executable(${target} $<TARGET_OBJECTS:berth_objects> ${kernel_objects} $<TARGET_OBJECTS:berth_digits> ${module_sources}
-                 tools/berth/elements.c tools/berth/generation_plan.c tools/berth/json.c tools/berth/least.c tools/berth/ranges.c
-                 tools/berth/utf8.c tools/berth/work.c)
+                 tools/berth/elements.c tools/berth/generation_plan.c tools/berth/json.c tools/berth/least.c tools/berth/loss.c
+                 tools/berth/ranges.c tools/berth/utf8.c tools/berth/work.c)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .wasm)
   target_include_directories(${target} PRIVATE include tools/berth)
   target_link_libraries(${target} PRIVATE berth_options m)

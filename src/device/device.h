@@ -20,6 +20,7 @@ typedef struct berth__observer {
   void *user;
   const berth_cancel *cancel; /* stops the run between steps; NULL: nothing does */
   uint32_t *begun;            /* of a run: gets one more than the last step that may have begun; NULL: nobody asks */
+  bool is_apart;              /* no step begins before it was called for the one before */
 } berth__observer;
 
 typedef struct berth__device {

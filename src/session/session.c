@@ -267,6 +267,10 @@ void berth_session_observe(berth_session *session, berth_step_fn observe, void *
   session->observer = (berth__observer){.call = observe, .user = user};
 }
 
+void berth_session_observe_apart(berth_session *session, berth_step_fn observe, void *user) {
+  session->observer = (berth__observer){.call = observe, .user = user, .is_apart = true};
+}
+
 berth_clock berth_session_clock(const berth_session *session) {
   return session->device->clock != NULL ? session->device->clock(session->engine) : BERTH_CLOCK_HOST;
 }

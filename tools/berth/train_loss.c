@@ -6,6 +6,7 @@
 
 #include "elements.h"
 #include "format.h"
+#include "loss.h"
 #include "train.h"
 
 /* ---- Shapes ---- */
@@ -69,66 +70,12 @@ int train_bind(training *t, int64_t batch, berth_graph **out) {
 
 /* ---- The output that the loss is taken of ---- */
 
-static bool train_is_softmax(const berth_node_info *node, uint32_t rank) {
-  if (strcmp(node->op, "softmax") != 0) return false;
-  for (uint32_t i = 0; i < node->n_attrs; i++)
-    if (strcmp(node->attrs[i].name, "axis") == 0)
-      return node->attrs[i].i == (int64_t)rank - 1 || node->attrs[i].i == -1;
-  return false;
-}
-
-static berth_value train_output(const berth_graph *graph) {
-  berth_value_info info = BERTH_VALUE_INFO_INIT;
-  for (uint32_t i = 0; i < berth_graph_n_outputs(graph); i++) {
-    berth_graph_value(graph, berth_graph_output_at(graph, i), &info, NULL);
-    if (element_is_float(info.type)) return berth_graph_output_at(graph, i);
-  }
-  return BERTH_VALUE_NONE;
-}
-
-/* A softmax that ends the model is left out: its logarithm is exact where it overflows. */
 berth_value train_logits(const training *t, const berth_graph *graph) {
-  berth_value_info info = BERTH_VALUE_INFO_INIT;
-  berth_node_info node = BERTH_NODE_INFO_INIT;
-  const berth_value output = train_output(graph);
-  if (output == BERTH_VALUE_NONE || !train_has_classes(t)) return output;
-  berth_graph_value(graph, output, &info, NULL);
-  if (info.kind != BERTH_VALUE_NODE || berth_graph_node(graph, info.node, &node, NULL) != BERTH_OK) return output;
-  return train_is_softmax(&node, info.shape.rank) ? node.in[0] : output;
+  const berth_value output = loss_output(graph);
+  return output == BERTH_VALUE_NONE || !train_has_classes(t) ? output : loss_logits(graph, output);
 }
 
 /* ---- Losses ---- */
-
-static berth_status train_add(training *t, const char *op, const berth_value *in, size_t n_in, const berth_attr *attrs,
-                              size_t n_attrs, berth_value *out, berth_error *err) {
-  return berth_graph_add(t->graph, op, in, n_in, attrs, n_attrs, out, 1, err);
-}
-
-/* The mean of -log p of each label, in f32. */
-static berth_status train_cross_entropy(training *t, berth_value logits, berth_value labels, uint32_t rank,
-                                        berth_value *loss, berth_error *err) {
-  const berth_attr to[] = {berth_attr_string("to", "i64"), berth_attr_string("to", "f32")};
-  const berth_attr axis = berth_attr_int("axis", (int64_t)rank - 1), flat = berth_attr_int("keepdims", 0);
-  berth_value value = logits;
-  berth_status status = train_add(t, "cast", &logits, 1, &to[1], 1, &value, err);
-  if (status == BERTH_OK) status = train_add(t, "log_softmax", &value, 1, &axis, 1, &value, err);
-  if (status == BERTH_OK) status = train_add(t, "cast", &labels, 1, &to[0], 1, &labels, err);
-  const berth_value both[] = {value, labels};
-  if (status == BERTH_OK) status = train_add(t, "gather_elements", both, 2, &axis, 1, &value, err);
-  if (status == BERTH_OK) status = train_add(t, "reduce_mean", &value, 1, &flat, 1, &value, err);
-  return status == BERTH_OK ? train_add(t, "neg", &value, 1, NULL, 0, loss, err) : status;
-}
-
-static berth_status train_squares(training *t, berth_value y, berth_value labels, berth_value *loss, berth_error *err) {
-  const berth_attr flat = berth_attr_int("keepdims", 0), to = berth_attr_string("to", "f32");
-  const berth_value both[] = {y, labels};
-  berth_value value = y;
-  berth_status status = train_add(t, "sub", both, 2, NULL, 0, &value, err);
-  if (status == BERTH_OK) status = train_add(t, "cast", &value, 1, &to, 1, &value, err);
-  const berth_value twice[] = {value, value};
-  if (status == BERTH_OK) status = train_add(t, "mul", twice, 2, NULL, 0, &value, err);
-  return status == BERTH_OK ? train_add(t, "reduce_mean", &value, 1, &flat, 1, loss, err) : status;
-}
 
 static uint64_t train_count(const berth_value_info *info) { return info->size / berth_type_size(info->type); }
 
@@ -201,8 +148,8 @@ int train_add_loss(training *t, berth_value *loss) {
   const berth_type type = t->text != NULL ? BERTH_I64 : t->rows[t->n_rows - 1].array.type;
   berth_status status = berth_graph_input(t->graph, "train.labels", type, shape, &given, &err);
   if (status == BERTH_OK)
-    status = train_has_classes(t) ? train_cross_entropy(t, output, given, y.shape.rank, loss, &err)
-                                  : train_squares(t, output, given, loss, &err);
+    status = train_has_classes(t) ? loss_cross_entropy(t->graph, output, given, y.shape.rank, loss, &err)
+                                  : loss_squares(t->graph, output, given, loss, &err);
   if (status == BERTH_OK) status = berth_graph_output(t->graph, "train.loss", *loss, &err);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }

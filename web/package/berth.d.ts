@@ -71,6 +71,8 @@ export type OnProgress = (progress: Progress) => void;
 export interface LoadOptions {
   /** The folder of berth.wasm and berth-threads.wasm; default: beside this module, or where a bundler put them. */
   base?: string | URL;
+  /** Instead of fetching one: a module that is compiled already, of berth-threads.wasm or, for one thread, berth.wasm. */
+  module?: WebAssembly.Module | Promise<WebAssembly.Module>;
   /** Threads of the CPU device, this one included. More than one needs shared memory (a page that is cross-origin
    * isolated, or Node), and a thread that may wait (a worker, or Node); where that is missing there is one.
    * Default: what the machine has, at most 8. */

@@ -95,13 +95,30 @@ async function compile(at, tell) {
   }
 }
 
-export async function load({ base, threads: wanted, onProgress } = {}) {
-  const threads = countThreads(wanted);
-  const memory = memoryFor(threads);
-  const name = memory !== null ? 'berth-threads.wasm' : 'berth.wasm';
+async function fetchModule(base, isShared, onProgress) {
+  const name = isShared ? 'berth-threads.wasm' : 'berth.wasm';
   const tell = (done, total) => listener(onProgress)({ stage: 'fetching the program', done, total });
-  const at = base === undefined ? modules[name]() : new URL(name, new URL(base, globalThis.location?.href));
-  const module = await compile(at, tell);
+  return compile(base === undefined ? modules[name]() : new URL(name, new URL(base, globalThis.location?.href)), tell);
+}
+
+/** Which of the two modules it is: berth-threads.wasm is the one that is given its memory. */
+const takesMemory = (module) => WebAssembly.Module.imports(module).some(({ kind }) => kind === 'memory');
+
+/** A module that was compiled by others. */
+async function givenModule(given, isShared) {
+  const module = await given;
+  if (!(module instanceof WebAssembly.Module))
+    throw new BerthError('INVALID', 'module takes a WebAssembly.Module, compiled of berth-threads.wasm or berth.wasm');
+  if (takesMemory(module) && !isShared)
+    throw new BerthError('UNSUPPORTED', 'the module is berth-threads.wasm, and there is no shared memory here; berth.wasm needs none');
+  return module;
+}
+
+export async function load({ base, module: given, threads: wanted, onProgress } = {}) {
+  let threads = countThreads(wanted), memory = memoryFor(threads);
+  const isShared = memory !== null;
+  const module = await (given === undefined ? fetchModule(base, isShared, onProgress) : givenModule(given, isShared));
+  if (isShared && !takesMemory(module)) [threads, memory] = [1, null];
   const program = new Program(module, memory, memory !== null ? new Threads(module, threads - 1) : null);
   program.need(program.now('start', threads));
   try {

@@ -3,11 +3,23 @@
  * `{ id, error }` go out. One request after the other; only `stop` is heard at once. README.md has the kinds.
  */
 import { load } from './package/berth.js';
-import { isText, seededWeights } from './worker/weights.js';
 import { inputsOf, runMany } from './worker/runs.js';
-import { converse, generatorOf } from './worker/talks.js';
 import { arrayOf, writer } from './common/types.js';
-import { layoutGraph } from './common/graph_layout.js';
+/* What these import, so that all is asked for at once: a file that is found by reading another waits for it. */
+import './common/random.js';
+import './worker/summary.js';
+import './package/external.js';
+import './package/generator.js';
+import './package/gguf.js';
+import './package/handle.js';
+import './package/host.js';
+import './package/model.js';
+import './package/program.js';
+import './package/source.js';
+import './package/tensor.js';
+import './package/threads.js';
+import './package/wasi.js';
+import './package/webgpu.js';
 
 /* { source, model, fixed (a key), spent (models that a session may still be of) }; of a GGUF file also gguf, byKind
  * (models by the type of their cache) and talk (its generator) */
@@ -15,8 +27,11 @@ const models = new Map();
 const sessions = new Map();
 const stopped = new Set();
 let berth = null;
-let heard = () => {}; // how far loading is
-const loading = load({ onProgress: (progress) => heard(progress) }); // before anybody asks
+let give = null; // the module, which the page fetches
+const module = new Promise((resolve) => {
+  give = resolve;
+});
+const loading = load({ module }); // before anybody asks
 loading.catch(() => {});
 let nextHandle = 1;
 
@@ -67,6 +82,7 @@ async function openModel(source, onProgress) {
   if (await isGguf(source)) return openGguf(source, onProgress);
   onProgress({ stage: 'reading the file', done: 0, total: 0 });
   const bytes = await bytesOf(source);
+  const { isText, seededWeights } = await import('./worker/weights.js');
   const given = source.weights ?? null;
   const made = !given && isText(bytes) ? seededWeights(new TextDecoder().decode(bytes)) : null;
   const weights = given ?? made ?? undefined;
@@ -115,8 +131,7 @@ function closeSpent({ spent }) {
 }
 
 const kinds = {
-  async load(_, onProgress) {
-    heard = onProgress;
+  async load() {
     berth = await loading;
     return { version: berth.version, threads: berth.threads };
   },
@@ -144,6 +159,7 @@ const kinds = {
   async graph({ model: handle, dims }) {
     const { model } = get(models, handle, 'model');
     const graph = await model.nodes({ dims: Object.fromEntries(Object.entries(dims).filter(([name]) => model.dims.includes(name))) });
+    const { layoutGraph } = await import('./common/graph_layout.js');
     return { ...graph, layout: layoutGraph({ ...graph, inputs: model.inputs.map(({ name }) => name) }) };
   },
 
@@ -173,6 +189,7 @@ const kinds = {
   fit: ({ model, bytes, options }, onProgress) => get(models, model, 'model').gguf.fit(bytes, { ...options, onProgress }),
 
   async talk({ id, model, options, ...request }, onProgress) {
+    const { converse, generatorOf } = await import('./worker/talks.js');
     const talk = await generatorOf(get(models, model, 'model'), options, onProgress);
     const value = await converse(talk, request, onProgress, () => stopped.has(id));
     return { ...value, memory: berth.memory() };
@@ -218,5 +235,6 @@ async function answer(request) {
 let last = Promise.resolve();
 addEventListener('message', ({ data }) => {
   if (data.kind === 'stop') stopped.add(data.run);
+  else if (data.kind === 'module') give(data.module);
   else last = last.then(() => answer(data));
 });

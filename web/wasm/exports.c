@@ -53,7 +53,8 @@ double berth_web_allocations(void) { return (double)n_allocations; }
 /* A graph with the bytes that it uses. Sessions hold it too: the graph inside them reads the same bytes. */
 struct web_graph {
   berth_graph *graph;
-  void *weights; /* to be freed; NULL: it has none beside the model */
+  void *weights;   /* to be freed; NULL: it has none beside the model */
+  web_graph *base; /* whose bytes it reads; NULL: its own */
   uint32_t n_holders;
 };
 
@@ -66,7 +67,7 @@ static void release(void *user, const void *data, size_t size) {
 web_graph *web_graph_hold(berth_graph *graph, void *weights) {
   web_graph *held = malloc(sizeof *held);
   if (held != NULL) {
-    *held = (web_graph){graph, weights, 1};
+    *held = (web_graph){graph, weights, NULL, 1};
     return held;
   }
   berth_graph_destroy(graph);
@@ -112,11 +113,18 @@ int berth_web_fix(web_graph *graph, const char *input, const char *type, uint32_
 void berth_web_graph_close(web_graph *graph) {
   if (--graph->n_holders != 0) return;
   berth_graph_destroy(graph->graph);
+  if (graph->base != NULL) berth_web_graph_close(graph->base);
   free(graph->weights);
   free(graph);
 }
 
 const berth_graph *web_graph_of(const web_graph *graph) { return graph->graph; }
+
+web_graph *web_graph_derive(web_graph *base, berth_graph *graph) {
+  web_graph *held = web_graph_hold(graph, NULL);
+  if (held != NULL) held->base = web_graph_retain(base);
+  return held;
+}
 
 web_graph *web_graph_retain(web_graph *graph) {
   graph->n_holders++;

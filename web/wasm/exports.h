@@ -99,6 +99,31 @@ BERTH_WEB_EXPORT(generator_load) int berth_web_generator_load(berth_generator *g
 BERTH_WEB_EXPORT(generator_tokens) const int32_t *berth_web_generator_tokens(const berth_generator *generator);
 BERTH_WEB_EXPORT(describe_generator) const char *berth_web_describe_generator(const berth_generator *generator);
 
+/* ---- train.c: graphs whose runs are steps of training, and weights ---- */
+typedef struct web_training {
+  double momentum, beta1, beta2, epsilon, weight_decay, clip; /* as berth_train_desc has them */
+  const char *loss;                                           /* "cross_entropy", "mse" */
+  const char *output;                                         /* that it is taken of; "": the first of a float type */
+  const char *optimizer;                                      /* "adamw", "sgd" */
+  const char *const *params;                                  /* what is trained */
+  uint32_t n_params;                                          /* 0: all of a float type */
+  uint32_t accumulate;
+} web_training;
+
+/* The model for these dims, with inputs "train.labels" and "learning_rate" and an output "train.loss"; to be closed. */
+BERTH_WEB_EXPORT(train)
+web_graph *berth_web_train(web_graph *model, const web_training *how, const berth_dim *dims, size_t n_dims);
+/* JSON: name, type, shape, size, and where the elements are (0: there are none). */
+BERTH_WEB_EXPORT(describe_weights) const char *berth_web_describe_weights(const web_graph *model);
+BERTH_WEB_EXPORT(describe_states) const char *berth_web_describe_states(const web_session *session);
+BERTH_WEB_EXPORT(state_read)
+int berth_web_state_read(web_session *session, const char *state, void *dst, size_t size);
+BERTH_WEB_EXPORT(state_write)
+int berth_web_state_write(web_session *session, const char *state, const void *src, size_t size);
+BERTH_WEB_EXPORT(state_size) double berth_web_state_size(const web_session *session);
+BERTH_WEB_EXPORT(state_save) int berth_web_state_save(web_session *session, void *dst, size_t size);
+BERTH_WEB_EXPORT(state_restore) int berth_web_state_restore(web_session *session, const void *src, size_t size);
+
 /* ---- memory.c ---- */
 BERTH_WEB_EXPORT(used) double berth_web_used(void); /* bytes of the memory that are in use */
 
@@ -141,7 +166,8 @@ extern berth_context *web_context;
 extern berth_error web_error;
 const berth_graph *web_graph_of(const web_graph *graph);
 berth_session *web_session_of(const web_session *session);
-web_graph *web_graph_hold(berth_graph *graph, void *weights); /* takes over both; NULL: there is no room */
+web_graph *web_graph_hold(berth_graph *graph, void *weights);     /* takes over both; NULL: there is no room */
+web_graph *web_graph_derive(web_graph *base, berth_graph *graph); /* as hold; it reads the bytes of base */
 web_graph *web_graph_retain(web_graph *graph);
 /* The text that describing functions give. finish: NULL where it is not whole. */
 json *web_text_begin(void);

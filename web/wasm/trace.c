@@ -16,6 +16,7 @@ typedef struct trace {
   bool *ran;
   trace_kept *kept;
   uint32_t n_steps, n_kept, capacity, most;
+  berth_session *session;
   bool no_memory;
 } trace;
 
@@ -63,31 +64,54 @@ static trace_kept *trace_slot(uint32_t step, uint32_t out) {
   return &traced.kept[traced.n_kept++];
 }
 
-static void trace_keep(uint32_t step, uint32_t out, const berth_tensor *tensor) {
+/* value: read from the arena where the host cannot address it. */
+static void trace_keep(uint32_t step, uint32_t out, const berth_tensor *tensor, berth_value value) {
   const size_t width = berth_type_size(tensor->type); /* 0: in blocks, which nobody here reads */
   const uint64_t all = trace_count(tensor), count = all < traced.most ? all : traced.most;
-  if (tensor->data == NULL || width == 0 || count == 0) return;
+  if (width == 0 || count == 0) return;
   trace_kept *kept = trace_slot(step, out);
   unsigned char *data = kept != NULL ? malloc((size_t)count * width) : NULL;
   if (data == NULL) {
     traced.no_memory = true;
     return;
   }
-  trace_copy(tensor, width, count, data);
   free(kept->tensor.data);
   kept->tensor = *tensor;
   kept->tensor.data = data;
   kept->count = count;
+  if (tensor->data != NULL) {
+    trace_copy(tensor, width, count, data);
+  } else if (berth_arena_read(berth_session_arena(traced.session), value, 0, data, count * width, NULL) != BERTH_OK) {
+    free(data); /* it has no bytes: another step makes it on the way */
+    kept->tensor.data = NULL;
+  }
+}
+
+/* What a step on a GPU made: no tensor of it is told of, but it lies in the arena. */
+static void trace_keep_arena(uint32_t step, uint32_t node) {
+  const berth_graph *graph = berth_plan_graph(berth_session_plan(traced.session));
+  berth_node_info info = BERTH_NODE_INFO_INIT;
+  if (berth_graph_node(graph, node, &info, NULL) != BERTH_OK) return;
+  for (uint32_t i = 0; i < info.n_out; i++) {
+    berth_value_info value = BERTH_VALUE_INFO_INIT;
+    if (info.out[i] == BERTH_VALUE_NONE || !berth_arena_has(berth_session_arena(traced.session), info.out[i])) continue;
+    if (berth_graph_value(graph, info.out[i], &value, NULL) != BERTH_OK) continue;
+    berth_tensor tensor = {.type = value.type, .rank = value.shape.rank};
+    for (uint32_t k = 0; k < tensor.rank; k++) tensor.dim[k] = value.shape.dim[k].extent;
+    trace_keep(step, i, &tensor, info.out[i]);
+  }
 }
 
 static void trace_observe(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
                           double ms) {
   (void)user;
-  (void)node;
   if (step >= traced.n_steps) return;
   traced.ms[step] += ms;
   traced.ran[step] = true;
-  for (uint32_t i = 0; i < n_out; i++) trace_keep(step, i, &out[i]);
+  if (traced.most == 0) return;
+  if (n_out == 0) trace_keep_arena(step, node);
+  for (uint32_t i = 0; i < n_out; i++)
+    if (out[i].data != NULL) trace_keep(step, i, &out[i], BERTH_VALUE_NONE);
 }
 
 static const char *trace_describe(void) {
@@ -130,7 +154,11 @@ const char *berth_web_trace(web_session *session, uint32_t most) {
   if (traced.ms == NULL || traced.ran == NULL) return NULL;
   traced.n_steps = info.n_steps;
   traced.most = most;
-  berth_session_observe(run, trace_observe, NULL);
+  traced.session = run;
+  if (most != 0)
+    berth_session_observe_apart(run, trace_observe, NULL);
+  else
+    berth_session_observe(run, trace_observe, NULL);
   const berth_status status = berth_session_run(run, &web_error);
   berth_session_observe(run, NULL, NULL);
   if (status != BERTH_OK) return NULL;

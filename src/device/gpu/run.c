@@ -47,7 +47,8 @@ static berth_status run_observed(berth__program *program, const berth__gpu_part 
   const size_t most = program->driver->timed_steps(program->engine);
   for (size_t i = part->first, next; i < part->end; i = next) {
     next = end_of_step(program, i, part->end);
-    for (size_t n = 1; n < most && next < part->end; n++) next = end_of_step(program, next, part->end);
+    for (size_t n = 1; n < most && !observer->is_apart && next < part->end; n++)
+      next = end_of_step(program, next, part->end);
     const berth__gpu_part some = {.first = i, .end = next, .index = part->index};
     BERTH__TRY(most != 0 ? run_timed(program, &some, observer, err) : run_by_host_clock(program, &some, observer, err));
   }

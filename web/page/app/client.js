@@ -23,10 +23,15 @@ export class Client {
   ready = null;
 
   #start() {
-    // The first one was started by boot.js.
-    this.#worker =
+    // The first one was started by boot.js, and the module is compiled once for all of them.
+    const worker =
       window.berthWorker ?? new Worker(new URL('../worker.js', import.meta.url), { type: 'module', name: 'berth' });
     window.berthWorker = null;
+    this.#worker = worker;
+    window.berthModule.then(
+      (module) => worker.postMessage({ kind: 'module', module }),
+      ({ message }) => this.#worker === worker && this.#end(new WorkerError({ message, status: '' })),
+    );
     this.#worker.addEventListener('message', ({ data }) => this.#hear(data));
     this.#worker.addEventListener('error', (event) => {
       event.preventDefault();

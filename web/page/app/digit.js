@@ -91,11 +91,17 @@ async function recognise() {
   $('digit-time').textContent = `${milliseconds(timings.total[0])} on ${sessionDevice}; ${weights}.`;
 }
 
+let following = Promise.resolve();
+
 /** One run at a time; what was drawn meanwhile is run after it. */
-async function follow() {
+function follow() {
   again = true;
   if (going || !client) return;
   going = true;
+  following = recogniseAll();
+}
+
+async function recogniseAll() {
   while (again) {
     again = false;
     try {
@@ -138,3 +144,6 @@ export function startDigit(ownClient) {
 }
 
 export { follow as digitAgain };
+
+/** When what was drawn so far is recognised, or it was said why it is not. */
+export const digitDone = () => following;

@@ -20,6 +20,13 @@ export function bytes(n) {
 /** "4,096 bytes" */
 export const exactBytes = (n) => `${whole.format(n)} ${n === 1 ? 'byte' : 'bytes'}`;
 
+/** A power of two of bytes, of which there are at most `most` in a span. */
+export function roundBytes(span, most) {
+  let step = 1;
+  while (span / step > most) step *= 2;
+  return step;
+}
+
 export function milliseconds(ms) {
   if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
   if (ms >= 100) return `${ms.toFixed(0)} ms`;

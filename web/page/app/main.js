@@ -1,8 +1,9 @@
-/** What happens when: berth is loaded, a network is opened, planned again and again, and run. */
+/** What happens when: a network is opened, planned again and again, and run. first.js starts it. */
 import { $, save } from './dom.js';
 import { count, fileName } from './format.js';
 import { busy } from './busy.js';
-import { Cancelled, Client } from './client.js';
+import { Cancelled } from './client.js';
+import { client, load } from './start.js';
 import { clearAlert, showAlert } from './alerts.js';
 import { explain } from './foreign.js';
 import { fault } from './fault.js';
@@ -17,26 +18,12 @@ import { forgetRun, freeSession, loseSession, showInputs, showNoInputs, watchRun
 import { cacheOptions, chooseCtx, dimsFor, fitAgain, nearFor, watchFit } from './fit.js';
 import { loseTalk, moveTalk, showLanguage, watchTalk } from './talk.js';
 import { outputsOf } from './outputs.js';
-import { digitAgain, loseDigit, startDigit, watchDigit } from './digit.js';
-import { watchHero } from './hero.js';
+import { digitAgain, loseDigit } from './digit.js';
 import { extrasOpened, extrasPlanned, isRefusedBudget, openFirst, watchExtras } from './extras.js';
 import { watchOffline } from './offline.js';
 
-const client = new Client();
 let current = null; // { source, handle, name, inputs, ... } of the model that is open
 let opening = 0; // counts what was asked to be opened: only the last one matters
-
-function setState(state, text) {
-  $('state').dataset.state = state;
-  $('state').textContent = text;
-}
-
-async function load(call) {
-  const { version, threads } = await busy('loading berth', (onProgress) => call('load', {}, onProgress));
-  const words = threads === 1 ? 'one thread' : `${threads} threads`;
-  setState('ready', `berth ${version} is ready, with ${words} in this browser.`);
-  $('where').textContent = `berth ${version}. The CPU part runs in a worker of this page with ${words}.`;
-}
 
 async function lookForDevices() {
   showDevices(await client.call('devices'), () => {
@@ -257,8 +244,8 @@ const saveSvg = () =>
     'image/svg+xml',
   );
 
-async function start() {
-  setState('loading', 'Loading berth…');
+/** `isLoaded`: berth is there. Else all stands as it would, and says what is wrong when it is asked. */
+export async function start(isLoaded) {
   showSources(open);
   watchSetup(() => {
     chooseCtx(dimOf('ctx'));
@@ -267,7 +254,6 @@ async function start() {
   });
   watchPlan();
   watchExtras({ client, open, replan: () => replan(), target, current: () => current });
-  watchDigit(watchHero());
   watchRun(client, target, cancel);
   watchFit(client, (ctx) => {
     loseTalk();
@@ -277,18 +263,7 @@ async function start() {
   const tale = samples.find(({ id }) => id === 'tale');
   watchTalk(client, cancel, () => open(tale.source, {}));
   $('save-svg').addEventListener('click', saveSvg);
-  try {
-    await client.restart(load);
-  } catch (error) {
-    setState('failed', 'berth could not be loaded.');
-    showAlert(
-      'load',
-      error,
-      'This browser may lack WebAssembly, or a file of the page is missing. Try a recent Chrome, Edge, Firefox or Safari.',
-    );
-    return;
-  }
-  startDigit(client);
+  if (!isLoaded) return;
   if (opening === 0) await openFirst();
   watchOffline(); // now that nothing else needs the network
   lookForDevices().catch((error) => showAlert('network', error)); // a browser may take its time with the GPU
@@ -296,5 +271,3 @@ async function start() {
 
 /** For tests and for the console. */
 window.berthPage = { outputsOf, device, pictureSvg };
-
-start();

@@ -1,6 +1,6 @@
 /** Paints a plan: a rectangle a buffer, axes, and the lower bound. Knows nothing of pointers and keys. */
 import { colour } from './dom.js';
-import { bytes } from './format.js';
+import { bytes, roundBytes } from './format.js';
 import { roles } from './roles.js';
 
 export const margin = { left: 62, right: 10, top: 10, bottom: 26 };
@@ -36,13 +36,6 @@ function roundStep(span, most) {
   const rough = span / most;
   const power = 10 ** Math.floor(Math.log10(rough));
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
-}
-
-/** A power of two of bytes, of which there are at most `most` in a span. */
-export function roundBytes(span, most) {
-  let step = 1;
-  while (span / step > most) step *= 2;
-  return step;
 }
 
 function paintAxes(context, view, place, width, height, colours, floor) {

@@ -3,8 +3,6 @@ import { el, sharpen } from './dom.js';
 import { bytes, count, exactBytes, percent, typeOf } from './format.js';
 import { framesOf } from './play_frames.js';
 import { bufferAt, harbourColours, paintHarbour } from './play_draw.js';
-import { saveMovie } from './movie.js';
-import { tensorView } from './tensor.js';
 
 const WHOLE = 6000; // milliseconds from the first step to the last,
 const QUICK = 90; // but a step takes no less,
@@ -221,7 +219,8 @@ export class Harbour {
     this.#detail.replaceChildren(facts);
     if (!this.#look || buffer.kind === 'scratch') return;
     try {
-      const tensor = tensorOf(await this.#look(), buffer);
+      const [made, { tensorView }] = await Promise.all([this.#look(), import('./tensor.js')]);
+      const tensor = tensorOf(made, buffer);
       if (this.#scene.chosen !== buffer) return;
       if (tensor) this.#detail.replaceChildren(tensorView(tensor), facts);
       else this.#detail.append(el('p', { class: 'hint', text: 'What is in it cannot be seen here.' }));
@@ -237,6 +236,7 @@ export class Harbour {
     button.disabled = true;
     try {
       const title = `${this.#name}: ${bytes(this.#scene.peak)} instead of ${bytes(this.#scene.grown)}`;
+      const { saveMovie } = await import('./movie.js');
       await saveMovie(this.#name, title, this.#scene, (share) => {
         button.textContent = `Saving, ${percent(share)}`;
       });

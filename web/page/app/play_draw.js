@@ -1,8 +1,7 @@
 /** Paints the harbour: the block as a quay with the buffers that lie there, and bytes over time below it. */
 import { colour } from './dom.js';
-import { bytes } from './format.js';
+import { bytes, roundBytes } from './format.js';
 import { roles } from './roles.js';
-import { roundBytes } from './picture_draw.js';
 import { fleet } from './play_frames.js';
 
 const FONT = '12px system-ui, sans-serif';

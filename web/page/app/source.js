@@ -73,6 +73,10 @@ export function showSources(open) {
     target.value = ''; // the same file may be chosen again
   });
 
+  const early = [...window.berthDropped, ...$('file').files];
+  window.berthListens();
+  if (early.length > 0) choose(early);
+
   const drop = $('drop');
   let depth = 0;
   const light = (step) => {
