@@ -13,6 +13,11 @@ rm -rf "$out"
 mkdir -p "$out"
 [ ! -d web/page ] || cp -R web/page/. "$out/"
 [ ! -d web/page ] || cp examples/tale/tale.gguf "$out/samples/" # the language model that ships
+if [ -d web/page ]; then # the network that reads digits, and digits to rehearse while it learns more: behind a header of 128 bytes
+  cp examples/digits/digits.berth "$out/samples/"
+  head -c $((128 + 600 * 64)) examples/digits/images.npy | tail -c +129 >"$out/samples/digits-images.bin"
+  head -c $((128 + 600)) examples/digits/labels.npy | tail -c +129 >"$out/samples/digits-labels.bin"
+fi
 cp -R web/package "$out/package"
 cp LICENSE "$out/package/"
 cp build/wasm/berth.wasm build/wasm/berth-threads.wasm "$out/package/"

@@ -1,5 +1,5 @@
 /** Language models in the package: what they take by their headers alone, and what they say, as the native program does. */
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { generateNative, hasNative, planTextNative } from './native.mjs';
 import { check, expect, expectEqual, skip } from './tap.mjs';
@@ -45,6 +45,62 @@ async function checkWords(berth) {
     generator.close();
   });
   model.close();
+}
+
+const text = (string) => Buffer.concat([Buffer.from(BigUint64Array.of(BigInt(string.length)).buffer), Buffer.from(string)]);
+const number = (name, type, bytes) => Buffer.concat([text(name), Buffer.from(Uint32Array.of(type).buffer), bytes]);
+const u64 = (value) => Buffer.from(BigUint64Array.of(BigInt(value)).buffer);
+
+/** Splits a GGUF file as llama.cpp does: all keys in the first part, and so many tensors in each. Gives the parts' paths. */
+export async function writeParts(folder, file, name, count) {
+  const { readHeader } = await import(`${process.env.BERTH_WEB}/package/parts.js`);
+  const whole = readFileSync(file), header = await readHeader(new Blob([whole]));
+  const ends = header.tensors.map(({ offset }, i) => header.tensors[i + 1]?.offset ?? whole.length - header.data);
+  const each = Math.ceil(header.tensors.length / count);
+  return Array.from({ length: count }, (_, part) => {
+    const [first, end] = [part * each, Math.min((part + 1) * each, header.tensors.length)];
+    const own = [number('split.no', 2, Buffer.from(Uint16Array.of(part).buffer)),
+      number('split.count', 2, Buffer.from(Uint16Array.of(count).buffer)),
+      number('split.tensors.count', 5, Buffer.from(Int32Array.of(header.tensors.length).buffer))];
+    const keys = [...(part === 0 ? header.kept : []), ...own];
+    const base = header.tensors[first].offset;
+    const tensors = header.tensors.slice(first, end).flatMap(({ head, offset }) => [head, u64(offset - base)]);
+    const head = Buffer.concat([Buffer.from('GGUF'), Buffer.from(Uint32Array.of(header.version).buffer), u64(end - first),
+      u64(keys.length), ...keys, ...tensors]);
+    const data = whole.subarray(header.data + base, header.data + ends[end - 1]);
+    const path = join(folder, `${name}-${String(part + 1).padStart(5, '0')}-of-${String(count).padStart(5, '0')}.gguf`);
+    writeFileSync(path, Buffer.concat([head, Buffer.alloc((32 - (head.length % 32)) % 32), data]));
+    return path;
+  });
+}
+
+async function checkParts(berth, work) {
+  const paths = await writeParts(work, tale, 'tale', 3), [first, second, third] = paths;
+  await check('a model in three files is planned and writes as the whole does, whatever their order', async () => {
+    const native = generateNative(first, PROMPT, 20);
+    const model = await berth.gguf(third, { parts: [first, new Uint8Array(readFileSync(second))] });
+    const whole = await berth.gguf(tale);
+    expectEqual(await model.plan({ ctx: 64 }), await whole.plan({ ctx: 64 }), 'the plan');
+    const generator = await model.generator({ sampling: greedy });
+    await generator.feed(PROMPT);
+    expectEqual((await write(generator, 20)).text, native.text, 'what it says');
+    for (const thing of [generator, model, whole]) thing.close();
+  });
+  const bad = [
+    ['a part that is missing', [first, [third]], /split over 3 files, and of these 2 is missing/],
+    ['a part that is there twice', [first, [second, second]], /part 2 of 3 was given twice/],
+    ['a whole model with another', [tale, [first]], /is a whole model/],
+    ['a part that is cut off', [first, [second, readFileSync(third).subarray(0, 100)]], /ends early: the file is cut off/],
+    ['a part that is something else', [first, [second, Buffer.from('hello, this is no model')]], /is no GGUF file/],
+    ['a part without its file', [first, [second, join(work, 'nowhere.gguf')]], /cannot read .*nowhere/],
+    ['one part alone', [first, []], /is split over 3 files/],
+  ];
+  for (const [what, [source, parts], words] of bad) {
+    await check(`${what} is an error that says so`, async () => {
+      const error = await berth.gguf(source, { parts }).then(() => null, (e) => e);
+      expect(error?.name === 'BerthError' && words.test(error.message), `${error?.name}: ${error?.message}`);
+    });
+  }
 }
 
 async function checkNativeGpu() {
@@ -227,6 +283,7 @@ async function checkRefusals(berth, expectError) {
 
 export async function checkGguf([one, two], { folder, expectError }) {
   for (const berth of [one, two]) await checkWords(berth);
+  await checkParts(two, folder);
   await checkNativeGpu();
   await checkConversations(two, expectError);
   await checkPlans(one);

@@ -105,8 +105,9 @@ export interface Berth {
     onProgress?: OnProgress;
   }): Promise<Model>;
   /** A language model in a GGUF file. Of the file no more than its header is read, however large it is, until
-   * `generator` is called. The source must stay readable. */
-  gguf(source: Source, options?: { name?: string; onProgress?: OnProgress }): Promise<Gguf>;
+   * `generator` is called. The source must stay readable. `parts`: the other files of a model that was split, in any
+   * order. */
+  gguf(source: Source, options?: { name?: string; parts?: readonly Source[]; onProgress?: OnProgress }): Promise<Gguf>;
   /** The model that ships with berth: f32[batch, 1, 8, 8] handwritten digits to ten probabilities. */
   digits(): Promise<Model>;
   /** Bytes of linear memory, and how much of it is in use. */
@@ -240,6 +241,67 @@ export interface Model {
   }>;
   /** Plans, takes the block, compiles: what is left is `run`. */
   session(options?: PlanOptions): Promise<Session>;
+  /** Copies of its weights, by name; those in blocks (of GGUF files) are left out. */
+  weights(): Promise<Record<string, Tensor<ElementType>>>;
+  /** What learning takes, before any of it is taken. */
+  trainerPlan(options?: TrainerOptions): Promise<Plan>;
+  /** A copy that learns; the model itself stays as it is. */
+  trainer(options?: TrainerOptions): Promise<Trainer>;
+  close(): void;
+}
+
+export interface TrainerOptions extends PlanOptions {
+  /** Classes by their numbers, or the mean of squares. Default "cross_entropy". */
+  loss?: 'cross_entropy' | 'mse';
+  /** The output that the loss is taken of; default: the first of a float type. A softmax that ends the model is left out
+   * for "cross_entropy". */
+  output?: string;
+  /** Default "adamw". */
+  optimizer?: 'adamw' | 'sgd';
+  /** The learning rate, or what it is after so many steps. Default 0.001. */
+  rate?: number | ((steps: number) => number);
+  /** Names of weights that learn; default: all of a float type. The others stay as they are. */
+  params?: readonly string[];
+  /** Calls of `step` that make one step, whose gradients are averaged. Default 1. */
+  accumulate?: number;
+  /** SGD; default 0.9. */
+  momentum?: number;
+  /** AdamW; defaults 0.9, 0.999 and 1e-8. */
+  beta1?: number;
+  beta2?: number;
+  epsilon?: number;
+  /** Default 0.01. */
+  weightDecay?: number;
+  /** The largest norm of all gradients together; default 0: any. */
+  clip?: number;
+}
+
+/** A model that learns: forward, backward and the optimiser in one block, of which a step asks for no more. */
+export interface Trainer {
+  readonly device: string;
+  readonly plan: Plan;
+  /** Those of the model, with the dimensions bound: a batch has as many rows in every step. */
+  readonly inputs: readonly (TensorInfo & { readonly shape: readonly number[] })[];
+  /** What `step` takes beside them. */
+  readonly labels: TensorInfo & { readonly shape: readonly number[] };
+  /** That were done. */
+  readonly steps: number;
+  /** One batch; gives its loss, as it was before the weights changed. Labels are classes (BigInt64Array, or numbers), or
+   * with "mse" what the output should have been. */
+  step(
+    inputs: Record<string, TypedArray | readonly number[] | Tensor<ElementType>>,
+    labels: TypedArray | readonly number[] | Tensor<ElementType>,
+  ): Promise<number>;
+  /** Those that learn, as they are now. */
+  weights(): Promise<Record<string, Tensor<ElementType>>>;
+  /** The same as a safetensors file, which `Berth.model` takes as `weights` of a graph in the text form. */
+  save(): Promise<Uint8Array>;
+  /** All that training is, and going on from there: the next step is what it would have been. */
+  saveCheckpoint(): Promise<Uint8Array>;
+  loadCheckpoint(saved: ArrayBuffer | ArrayBufferView): Promise<void>;
+  /** Of the last step. */
+  readonly timings: { write: number; run: number; read: number; total: number };
+  readonly counters: { allocations: number; gpuObjects: number };
   close(): void;
 }
 
@@ -259,6 +321,10 @@ export interface Session {
     inputs: Record<string, TypedArray | readonly number[] | Tensor>,
     options?: { elements?: number },
   ): Promise<Trace>;
+  /** What lives from run to run, by name, as the last one left it; and all of it as bytes, to go on from. */
+  states(): Promise<Record<string, Tensor<ElementType>>>;
+  saveStates(): Promise<Uint8Array>;
+  loadStates(saved: ArrayBuffer | ArrayBufferView): Promise<void>;
   /** Milliseconds of the last run: writing, running and reading apart. */
   readonly timings: { write: number; run: number; read: number; total: number };
   /** Allocations that the library made in runs of this session: 0 after any number of them. WebGPU objects that live;

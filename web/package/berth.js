@@ -2,6 +2,7 @@
 import { withExternalData } from './external.js';
 import { openGguf } from './gguf.js';
 import { Model } from './model.js';
+import { joinParts } from './parts.js';
 import { BerthError, Program, listener } from './program.js';
 import { readAll, readInto, readStream } from './source.js';
 import { Threads, canShare, defaultThreads, memoryFor } from './threads.js';
@@ -47,8 +48,9 @@ class Berth {
       this.#describe(program.now('graph', model.at, model.size, beside.at, beside.size), name));
   }
 
-  async gguf(source, { name, onProgress } = {}) {
-    return openGguf(this.#program, source, name, onProgress);
+  async gguf(source, { name, parts = [], onProgress } = {}) {
+    const whole = parts.length === 0 ? source : await joinParts([source, ...parts]);
+    return openGguf(this.#program, whole, name, onProgress);
   }
 
   async digits() {

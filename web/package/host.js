@@ -2,6 +2,8 @@
 export const host = {
   /** `{ pieces, total }` of a file: URL; null: there are no files. */
   openFile: null,
+  /** A file: URL as a Blob, of which nothing is read yet; null: there are no files. */
+  openBlob: null,
   /** A path as a URL; null: a string is an address. */
   pathToUrl: null,
   threads: () => globalThis.navigator?.hardwareConcurrency ?? 1,

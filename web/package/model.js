@@ -1,7 +1,8 @@
 /* Models, plans and sessions. */
 import { Handle } from './handle.js';
 import { BerthError, listener } from './program.js';
-import { checkNames, countOf, toWrite, view } from './tensor.js';
+import { checkNames, countOf, isPlain, toWrite, view } from './tensor.js';
+import { Trainer, splitOptions, withTraining } from './trainer.js';
 
 /* berth_plan_flag */
 const INPUTS_DIE = 1 << 3, F16_WEIGHTS = 1 << 13;
@@ -128,6 +129,47 @@ export class Model {
       program.json(program.now('describe_nodes', this.#handle.at, list, count))));
   }
 
+  async weights() {
+    const { program } = this.#handle;
+    return program.queue(() => Object.fromEntries(program.json(program.now('describe_weights', this.#handle.at))
+      .filter(({ type, at }) => at !== 0 && isPlain(type))
+      .map(({ name, type, shape, at }) =>
+        [name, { type, shape, data: view(type, program.memory.buffer, at, countOf(shape)).slice() }])));
+  }
+
+  /* The graph that learns, as a model of its own; dimensions are bound in it. */
+  async #learning(own, { dims = {} }) {
+    const { program } = this.#handle;
+    checkOptions(this.dims, { dims });
+    return program.queue(() => withTraining(program, own, (how) => withDims(program, dims, [], (list, count) => {
+      const graph = program.need(program.now('train', this.#handle.at, how, list, count));
+      return new Model(program, graph, program.json(program.now('describe', graph)), this.name);
+    })));
+  }
+
+  async trainerPlan(options = {}) {
+    const { own, rest: { dims, ...rest } } = splitOptions(options);
+    const model = await this.#learning(own, { dims });
+    try {
+      return await model.plan(rest);
+    } finally {
+      model.close();
+    }
+  }
+
+  async trainer(options = {}) {
+    const { own, rest: { dims, ...rest } } = splitOptions(options);
+    const { program } = this.#handle;
+    const names = program.json(program.now('describe_weights', this.#handle.at)).map(({ name }) => name);
+    const model = await this.#learning(own, { dims });
+    try {
+      return new Trainer(model, await model.session(rest), own, names);
+    } catch (error) {
+      model.close();
+      throw error;
+    }
+  }
+
   async session(options = {}) {
     const { program } = this.#handle;
     checkOptions(this.dims, options);
@@ -223,6 +265,55 @@ class Session {
     this.#allocations += program.now('allocations') - allocations;
     this.timings = { write: written - start, run: ran - written, read: end - ran, total: end - start };
     return results;
+  }
+
+  /** What lives from run to run, by name. */
+  async states() {
+    const { program } = this.#handle;
+    return program.queue(async () => {
+      const list = program.json(program.now('describe_states', this.#handle.at)), states = {};
+      for (const { name, type, shape, size } of list)
+        if (isPlain(type)) states[name] = { type, shape, data: await this.#state(name, type, shape, size) };
+      return states;
+    });
+  }
+
+  async #state(name, type, shape, size) {
+    const { program, at } = this.#handle;
+    return program.withTexts([name], ([nameAt]) => this.#withBlock(size, async (block) => {
+      program.need(await program.call('state_read', at, nameAt, block, size));
+      return view(type, program.memory.buffer, block, countOf(shape)).slice();
+    }));
+  }
+
+  async #withBlock(size, use) {
+    const { program } = this.#handle, block = program.alloc(size);
+    try {
+      return await use(block);
+    } finally {
+      program.free(block);
+    }
+  }
+
+  async saveStates() {
+    const { program } = this.#handle;
+    return program.queue(() => {
+      const size = program.now('state_size', this.#handle.at);
+      return this.#withBlock(size, async (block) => {
+        program.need(await program.call('state_save', this.#handle.at, block, size));
+        return program.bytes.slice(block, block + size);
+      });
+    });
+  }
+
+  async loadStates(saved) {
+    const { program } = this.#handle;
+    const bytes = ArrayBuffer.isView(saved) ? new Uint8Array(saved.buffer, saved.byteOffset, saved.byteLength)
+      : new Uint8Array(saved);
+    return program.queue(() => this.#withBlock(bytes.length, async (block) => {
+      program.bytes.set(bytes, block);
+      program.need(await program.call('state_restore', this.#handle.at, block, bytes.length));
+    }));
   }
 
   #output(session, type, i) {

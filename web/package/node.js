@@ -1,5 +1,5 @@
 /* berth in Node: the same, with files and Node's workers. Bundlers for browsers never see this. */
-import { createReadStream } from 'node:fs';
+import { createReadStream, openAsBlob } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { pathToFileURL } from 'node:url';
@@ -13,6 +13,7 @@ Object.assign(host, {
     const { size } = await stat(url);
     return { pieces: createReadStream(url, { highWaterMark: PIECE }), total: size };
   },
+  openBlob: (url) => openAsBlob(url),
   pathToUrl: pathToFileURL,
   threads: availableParallelism,
   hasOneModule: false,

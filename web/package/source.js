@@ -163,6 +163,18 @@ export function readStream(source, tell) {
   return { readable, done };
 }
 
+/** The bytes as a Blob; of a file, or a Blob, nothing is read. */
+export async function openBlob(source) {
+  if (typeof Blob === 'function' && source instanceof Blob) return source;
+  const url = typeof source === 'string' || source instanceof URL ? resolve(source) : null;
+  if (url?.protocol !== 'file:' || host.openBlob === null) return new Blob([await readAll(source, () => {})]);
+  try {
+    return await host.openBlob(url);
+  } catch (error) {
+    throw new BerthError('IO', `cannot read ${source}: ${error.message}`);
+  }
+}
+
 /** All bytes as one array. */
 export async function readAll(source, tell) {
   const pieces = [];

@@ -9,6 +9,9 @@ const ARRAYS = {
 
 export const countOf = (shape) => shape.reduce((product, extent) => product * extent, 1);
 
+/** Whether elements of the type are seen one by one: those of weights in blocks are not. */
+export const isPlain = (type) => Object.hasOwn(ARRAYS, type);
+
 /** `count` elements at `at`, seen in memory. */
 export const view = (type, buffer, at, count) => new ARRAYS[type](buffer, at, count);
 

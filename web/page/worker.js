@@ -3,7 +3,7 @@
  * `{ id, error }` go out. One request after the other; only `stop` is heard at once. README.md has the kinds.
  */
 import { load } from './package/berth.js';
-import { inputsOf, runMany } from './worker/runs.js';
+import { inputsOf, pause, runMany } from './worker/runs.js';
 import { arrayOf, writer } from './common/types.js';
 /* What these import, so that all is asked for at once: a file that is found by reading another waits for it. */
 import './common/random.js';
@@ -14,10 +14,13 @@ import './package/gguf.js';
 import './package/handle.js';
 import './package/host.js';
 import './package/model.js';
+import './package/parts.js';
 import './package/program.js';
 import './package/source.js';
+import './package/safetensors.js';
 import './package/tensor.js';
 import './package/threads.js';
+import './package/trainer.js';
 import './package/wasi.js';
 import './package/webgpu.js';
 
@@ -66,7 +69,8 @@ async function isGguf({ file, url }) {
 /** Of a GGUF file the header is read, and no more: it may be larger than any memory. */
 async function openGguf(source, onProgress) {
   const isElsewhere = source.url && new URL(source.url).origin !== location.origin;
-  const gguf = await berth.gguf(isElsewhere ? source.url : await blobOf(source), { name: source.name, onProgress });
+  const parts = Object.values(source.files ?? {});
+  const gguf = await berth.gguf(isElsewhere ? source.url : await blobOf(source), { name: source.name, parts, onProgress });
   try {
     const model = await gguf.model();
     return { model, seeded: false, gguf, byKind: { [gguf.defaultKv]: model } };
@@ -193,6 +197,16 @@ const kinds = {
     const talk = await generatorOf(get(models, model, 'model'), options, onProgress);
     const value = await converse(talk, request, onProgress, () => stopped.has(id));
     return { ...value, memory: berth.memory() };
+  },
+
+  async learnPlan({ model, classes, device }) {
+    const { planLearning } = await import('./worker/learns.js');
+    return planLearning(berth, get(models, model, 'model').model, classes, device);
+  },
+
+  async learn({ id, model, ...request }, onProgress) {
+    const { learn } = await import('./worker/learns.js');
+    return learn(berth, get(models, model, 'model').model, request, onProgress, () => stopped.has(id), pause);
   },
 
   async run({ id, session, inputs, repeats }, onProgress) {

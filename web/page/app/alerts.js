@@ -22,7 +22,7 @@ const advice = {
 function adviceFor(where, { status, message }) {
   if (/lie in another file/.test(message)) return 'Choose or drop both files together.';
   if (/has no weights/.test(message)) return 'Choose the graph and its .safetensors file together.';
-  if (/is split over/.test(message)) return 'Join its parts into one file first: llama.cpp has gguf-split --merge for that.';
+  if (/is split over/.test(message)) return 'Choose or drop all of its parts together.';
   if (where === 'talk' && status === 'INFEASIBLE') return 'Take a longer context, or a shorter text.';
   if ((where === 'talk' || where === 'fit') && /NOMEM/.test(status)) return LARGE;
   if (where === 'plan' && status === 'INVALID') return 'Other numbers for the dimensions may help.';

@@ -19,22 +19,28 @@ let going = false;
 let again = false;
 let nextShown = 3;
 let onSeen = () => {};
+let source = { builtIn: true }; // of the model: what ships, or what it has learned
 
-const rows = Array.from({ length: 10 }, (_, digit) => {
+/** The class after the ten digits, once the network knows it. */
+export const SIGN = '★';
+const nameOf = (label) => (label < 10 ? String(label) : SIGN);
+
+function rowOf(digit) {
   const fill = el('span', { class: 'fill' });
   const value = el('span', { class: 'value', text: '' });
-  return {
-    fill,
-    value,
-    item: el(
-      'li',
-      { 'data-digit': digit },
-      el('span', { class: 'digit-name', text: digit }),
-      el('span', { class: 'track' }, fill),
-      value,
-    ),
-  };
-});
+  const name = el('span', { class: 'digit-name', text: nameOf(digit) });
+  return { fill, value, item: el('li', { 'data-digit': digit }, name, el('span', { class: 'track' }, fill), value) };
+}
+
+const rows = Array.from({ length: 10 }, (_, digit) => rowOf(digit));
+
+/** A row for every class that the network has. */
+function fitRows(count) {
+  if (count === rows.length || count === 0) return;
+  while (rows.length < count) rows.push(rowOf(rows.length));
+  rows.length = count;
+  $('digit-bars').replaceChildren(...rows.map(({ item }) => item));
+}
 
 function showSeen(seen) {
   const context = $('digit-seen').getContext('2d');
@@ -45,6 +51,7 @@ function showSeen(seen) {
 }
 
 function showProbabilities(probabilities) {
+  fitRows(probabilities.length);
   const best = probabilities.indexOf(Math.max(...probabilities));
   rows.forEach(({ fill, value, item }, digit) => {
     const share = probabilities[digit] ?? 0;
@@ -54,9 +61,9 @@ function showProbabilities(probabilities) {
     item.classList.toggle('best', probabilities.length > 0 && digit === best);
   });
   const sure = probabilities[best];
-  const text = probabilities.length ? String(best) : '–';
+  const text = probabilities.length ? nameOf(best) : '–';
   if ($('digit-verdict').textContent !== text && probabilities.length)
-    $('digit-live').textContent = `Looks like ${best}, ${percent(sure)}`;
+    $('digit-live').textContent = `Looks like ${text}, ${percent(sure)}`;
   $('digit-verdict').textContent = text;
   $('digit-note').textContent = probabilities.length ? (sure < 0.6 ? 'not sure' : percent(sure)) : '';
 }
@@ -65,7 +72,7 @@ async function sessionNow() {
   if (session && sessionDevice === device()) return session;
   if (session) await client.call('free', { session });
   session = null;
-  model ??= (await client.call('open', { source: { builtIn: true } })).handle;
+  model ??= (await client.call('open', { source })).handle;
   const where = device();
   const made = await client.call('session', { model, options: { device: where, dims: { batch: 1 } } });
   session = made.handle;
@@ -112,6 +119,22 @@ async function recogniseAll() {
     }
   }
   going = false;
+}
+
+/** The model that reads, and what it sees now: null where nothing is drawn. */
+export async function digitNow() {
+  await sessionNow();
+  return { model, classes: source.classes ?? 10, seen: shrink(pad.ink(), SIDE, SIZE) };
+}
+
+/** Reads with another model from now on: one that has learned, or, with null, the one that ships. */
+export async function readWith(learned) {
+  const old = { model, session };
+  source = learned ?? { builtIn: true };
+  loseDigit();
+  if (old.session) await client.call('free', old);
+  follow();
+  await following;
 }
 
 /** The worker is gone, and the model with it. */

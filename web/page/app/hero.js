@@ -6,7 +6,7 @@ import { framesOf } from './play_frames.js';
 import { Harbour } from './play.js';
 
 let harbour = null;
-let shown = ''; // the device whose plan is shown
+let shown = ''; // the model and the device whose plan is shown
 let last = null; // the digit that was recognised last
 let tensors = null; // what the steps made of it, once somebody asks
 
@@ -31,7 +31,7 @@ function showFigures(plan) {
 
 async function showPlanOf({ client, model, device }) {
   const plan = await client.call('plan', { model, fixed: {}, options: { device, dims: { batch: 1 } } });
-  shown = device;
+  shown = `${model} ${device}`;
   harbour.show(plan, 'digits');
   showFigures(plan);
 }
@@ -43,7 +43,7 @@ export function watchHero() {
     last = digit;
     tensors = null;
     try {
-      if (shown !== digit.device) await showPlanOf(digit);
+      if (shown !== `${digit.model} ${digit.device}`) await showPlanOf(digit);
       if (!harbour.playing) harbour.replay();
     } catch (error) {
       showAlert('digit', error);

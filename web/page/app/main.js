@@ -21,6 +21,7 @@ import { outputsOf } from './outputs.js';
 import { digitAgain, loseDigit } from './digit.js';
 import { extrasOpened, extrasPlanned, isRefusedBudget, openFirst, watchExtras } from './extras.js';
 import { watchOffline } from './offline.js';
+import { watchTeach } from './teach.js';
 
 let current = null; // { source, handle, name, inputs, ... } of the model that is open
 let opening = 0; // counts what was asked to be opened: only the last one matters
@@ -253,6 +254,7 @@ export async function start(isLoaded) {
     replan();
   });
   watchPlan();
+  watchTeach(client);
   watchExtras({ client, open, replan: () => replan(), target, current: () => current });
   watchRun(client, target, cancel);
   watchFit(client, (ctx) => {

@@ -41,7 +41,7 @@ const MODEL = /\.(onnx|gguf|berth)$/i; // among several files, the one that name
 /** `open(source, dims)` is called with what was chosen; `dims` are where the fields begin. */
 export function showSources(open) {
   const choose = (files) => {
-    const list = [...files];
+    const list = [...files].sort((a, b) => (a.name < b.name ? -1 : 1)); // the first part of a model in parts comes first
     const weights = list.find(({ name }) => name.endsWith('.safetensors'));
     const file = list.find(({ name }) => MODEL.test(name)) ?? list.find((one) => one !== weights) ?? weights;
     if (!file) return;

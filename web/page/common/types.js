@@ -17,7 +17,6 @@ const arrays = {
 };
 
 export const arrayOf = (type) => arrays[type];
-export const widthOf = (type) => arrays[type].BYTES_PER_ELEMENT;
 export const isFloat = (type) => type.startsWith('f') || type === 'bf16';
 export const isWide = (type) => type === 'i64' || type === 'u64';
 export const countOf = (shape) => shape.reduce((product, extent) => product * Number(extent), 1);
