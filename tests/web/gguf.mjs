@@ -47,9 +47,7 @@ async function checkWords(berth) {
   model.close();
 }
 
-const text = (string) => Buffer.concat([Buffer.from(BigUint64Array.of(BigInt(string.length)).buffer), Buffer.from(string)]);
 const number = (name, type, bytes) => Buffer.concat([text(name), Buffer.from(Uint32Array.of(type).buffer), bytes]);
-const u64 = (value) => Buffer.from(BigUint64Array.of(BigInt(value)).buffer);
 
 /** Splits a GGUF file as llama.cpp does: all keys in the first part, and so many tensors in each. Gives the parts' paths. */
 export async function writeParts(folder, file, name, count) {
@@ -64,9 +62,9 @@ export async function writeParts(folder, file, name, count) {
       number('split.tensors.count', 5, Buffer.from(Int32Array.of(header.tensors.length).buffer))];
     const keys = [...(part === 0 ? header.kept : []), ...own];
     const base = header.tensors[first].offset;
-    const tensors = header.tensors.slice(first, end).flatMap(({ head, offset }) => [head, u64(offset - base)]);
-    const head = Buffer.concat([Buffer.from('GGUF'), Buffer.from(Uint32Array.of(header.version).buffer), u64(end - first),
-      u64(keys.length), ...keys, ...tensors]);
+    const tensors = header.tensors.slice(first, end).flatMap(({ head, offset }) => [head, long(offset - base)]);
+    const head = Buffer.concat([Buffer.from('GGUF'), Buffer.from(Uint32Array.of(header.version).buffer), long(end - first),
+      long(keys.length), ...keys, ...tensors]);
     const data = whole.subarray(header.data + base, header.data + ends[end - 1]);
     const path = join(folder, `${name}-${String(part + 1).padStart(5, '0')}-of-${String(count).padStart(5, '0')}.gguf`);
     writeFileSync(path, Buffer.concat([head, Buffer.alloc((32 - (head.length % 32)) % 32), data]));

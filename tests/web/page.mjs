@@ -55,6 +55,17 @@ async function checkFirstVisit(browser) {
     expect(server.sent > 1e5 && server.sent <= 1.5e6, `${server.sent} bytes`);
     await own.close();
   });
+  // The rest of the page comes when the module is there: what was asked for before it is what a first digit waits for.
+  await check('the first digit waits for the module, which is asked for first, and for little beside it', () => {
+    const paths = server.log.map(({ path }) => path), rest = paths.indexOf('/app/main.js');
+    const before = server.log.slice(0, rest).filter(({ path }) => path !== '/icon.svg');
+    const size = before.reduce((sum, { bytes }) => sum + bytes, 0);
+    diagnostic(`${before.length} requests and ${size} bytes before the rest of the page`);
+    expect(rest > 0 && paths.slice(0, 3).includes('/package/berth-threads.wasm'), paths.slice(0, 5).join(' '));
+    expect(before.length <= 52, `${before.length} requests: ${paths.slice(0, rest).join(' ')}`);
+    expect(size <= 1.15e6, `${size} bytes`);
+    for (const part of ['plan', 'graph', 'talk', 'run']) expect(!paths.slice(0, rest).includes(`/app/${part}.js`), part);
+  });
   await server.close();
 }
 

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { check, done, expect, expectEqual } from './tap.mjs';
 
-const { BERTH_SRC: source } = process.env;
-const part = (path) => import(join(source, 'web/page', path));
+const { BERTH_SRC: source, BERTH_WEB: site } = process.env;
+const part = (path) => import(join(site, path));
 const { randomElements } = await part('common/random.js');
 const { reader, writer } = await part('common/types.js');
 const { isText, seededWeights } = await part('worker/weights.js');
@@ -223,4 +223,28 @@ await check('the chart goes straight from plan to plan, and has room for the mem
     expect(steps > 2 && steps <= 5.001, `${steps} steps of ${most}`);
   }
 });
+/** What a module imports, and what that imports; not what is imported when it is needed. */
+function closureOf(path, seen = new Set()) {
+  if (seen.has(path)) return seen;
+  seen.add(path);
+  const text = readFileSync(join(site, path), 'utf8');
+  for (const [, from] of text.matchAll(/^(?:import|export)\b[^;]*?'(\.[^']+)';/gm)) closureOf(join(path, '..', from), seen);
+  return seen;
+}
+
+await check('the first screen asks for all of its modules at once, and for no more', () => {
+  const html = readFileSync(join(site, 'index.html'), 'utf8');
+  const asked = [...html.matchAll(/<link rel="modulepreload" href="([^"]+)">/g)].map(([, path]) => path);
+  const needed = [...closureOf('app/first.js')].filter((path) => path !== 'app/first.js');
+  expectEqual(asked.sort(), needed.sort(), 'modules');
+  expect(html.indexOf('berth-threads.wasm') < html.indexOf('<script') && html.indexOf('boot.js') < html.indexOf('stylesheet'),
+    'the module is not the first thing that is asked for');
+});
+
+await check('the worker asks for all of its modules at once', () => {
+  const text = readFileSync(join(site, 'worker.js'), 'utf8');
+  const asked = [...text.matchAll(/^import [^;]*?'\.\/([^']+)';/gm)].map(([, path]) => path);
+  expectEqual(asked.sort(), [...closureOf('worker.js')].filter((path) => path !== 'worker.js').sort(), 'modules');
+});
+
 done();

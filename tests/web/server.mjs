@@ -18,9 +18,11 @@ function pack(file, bytes) {
   return packed.get(file);
 }
 
-/** `headers`: more of them; `isPacked`: what can be packed is. `url`, `close()`, and `sent`: bytes so far. */
+/** `headers`: more of them; `isPacked`: what can be packed is. `url`, `close()`, `sent`: bytes so far, and `log`: paths in the
+ * order in which they were asked for, with the bytes that were sent. */
 export async function serve(folder, headers = {}, isPacked = false) {
   let sent = 0;
+  const log = [];
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://host').pathname));
     try {
@@ -30,6 +32,7 @@ export async function serve(folder, headers = {}, isPacked = false) {
       const body = isPacked && type ? pack(file, bytes) : bytes;
       const coding = body === bytes ? {} : { 'Content-Encoding': 'gzip' };
       sent += body.length;
+      log.push({ path, bytes: body.length });
       response.writeHead(200, { 'Content-Type': type ?? 'application/octet-stream', ...coding, ...headers });
       response.end(body);
     } catch {
@@ -38,6 +41,7 @@ export async function serve(folder, headers = {}, isPacked = false) {
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
+    log,
     get sent() {
       return sent;
     },

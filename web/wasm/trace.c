@@ -64,6 +64,22 @@ static trace_kept *trace_slot(uint32_t step, uint32_t out) {
   return &traced.kept[traced.n_kept++];
 }
 
+/* The first elements of a value in the arena. A device without 64 bits keeps such integers in 32. */
+static bool trace_read(berth_value value, berth_type type, uint64_t all, uint64_t count, void *dst) {
+  const berth_arena *arena = berth_session_arena(traced.session);
+  const bool is_wide = type == BERTH_I64 || type == BERTH_U64;
+  if (!is_wide || berth_arena_capacity(arena, value) >= 8 * all)
+    return berth_arena_read(arena, value, 0, dst, count * berth_type_size(type), NULL) == BERTH_OK;
+  if (berth_arena_read(arena, value, 0, dst, 4 * count, NULL) != BERTH_OK) return false;
+  for (uint64_t i = count; i-- > 0;) { /* from the last on, so that none is lost */
+    uint32_t word;
+    memcpy(&word, (const char *)dst + 4 * i, sizeof word);
+    const int64_t wide = type == BERTH_I64 ? (int64_t)(int32_t)word : (int64_t)word;
+    memcpy((char *)dst + 8 * i, &wide, sizeof wide);
+  }
+  return true;
+}
+
 /* value: read from the arena where the host cannot address it. */
 static void trace_keep(uint32_t step, uint32_t out, const berth_tensor *tensor, berth_value value) {
   const size_t width = berth_type_size(tensor->type); /* 0: in blocks, which nobody here reads */
@@ -81,7 +97,7 @@ static void trace_keep(uint32_t step, uint32_t out, const berth_tensor *tensor, 
   kept->count = count;
   if (tensor->data != NULL) {
     trace_copy(tensor, width, count, data);
-  } else if (berth_arena_read(berth_session_arena(traced.session), value, 0, data, count * width, NULL) != BERTH_OK) {
+  } else if (!trace_read(value, tensor->type, all, count, data)) {
     free(data); /* it has no bytes: another step makes it on the way */
     kept->tensor.data = NULL;
   }
