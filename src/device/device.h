@@ -31,6 +31,7 @@ typedef struct berth__device {
   void (*describe)(const berth_context *ctx, uint32_t index, berth_device_info *out);
   berth__limits (*limits)(void); /* without a profile */
   bool multiplies;               /* its kernels may have tiles, for matrix units */
+  bool exchanges;                /* lanes of any of them exchange what they have; otherwise, an opened one says so */
   /* The profile of an opened device; NULL: it is no GPU. */
   void (*profile)(const berth__engine *engine, berth__profile *out);
 

@@ -12,10 +12,12 @@ berth_status berth__device_profile(const berth__device *device, const berth__eng
     return name == NULL ? BERTH_OK
                         : berth__fail(err, BERTH_INVALID, "the device '%s' is no GPU and has no GPU profiles ('%s')",
                                       device->name, name);
-  if (name != NULL || engine == NULL)
-    BERTH__TRY(berth__profile_find(name != NULL ? name : "generic", out, err));
-  else
+  const bool is_asked = name == NULL && engine != NULL;
+  if (is_asked)
     device->profile(engine, out);
+  else
+    BERTH__TRY(berth__profile_find(name != NULL ? name : "generic", out, err));
+  if (!is_asked && !device->exchanges) out->loops.exchanges = false;
   if (!device->multiplies) out->loops.multiplies = 0;
   return BERTH_OK;
 }

@@ -160,6 +160,21 @@ berth__x berth__x_get(berth__kernel *k, berth__x variable) {
   return kernel_access_put(k, BERTH__INST_get, berth__maker_type(k, variable), 0, variable, BERTH__X_NONE);
 }
 
+/* Who is in where this stands has the same range. */
+berth__x berth__x_exchange(berth__kernel *k, berth__x value, uint32_t distance) {
+  if (!berth__maker_accepts(k, BERTH__INST_exchange, 1, &value)) return BERTH__X_NONE;
+  const bool is_power = distance != 0 && (distance & (distance - 1)) == 0;
+  if (!is_power || k->group_size % (2 * distance) != 0 || berth__maker_type(k, value) == BERTH__NUM_BOOL)
+    return berth__maker_mistake(k, BERTH__INST_exchange, "its distance is a power of two inside of the workgroup");
+  berth__inst inst = {.code = BERTH__INST_exchange,
+                      .type = k->insts[value].type,
+                      .bits = distance,
+                      .in = {value, BERTH__X_NONE, BERTH__X_NONE},
+                      .low = k->insts[value].low,
+                      .high = k->insts[value].high};
+  return berth__maker_put(k, &inst);
+}
+
 void berth__x_set(berth__kernel *k, berth__x variable, berth__x value) {
   berth__x in[2] = {variable, value};
   if (!berth__maker_accepts(k, BERTH__INST_set, 2, in)) return;

@@ -59,12 +59,6 @@ void berth__dialect_literal(berth__text *out, berth__number type, uint32_t bits,
   }
 }
 
-bool berth__dialect_uses(const berth__kernel *kernel, berth__inst_code code) {
-  for (size_t i = 0; i < kernel->n_insts; i++)
-    if (kernel->insts[i].code == code) return true;
-  return false;
-}
-
 uint32_t berth__dialect_binding(const berth__render_desc *desc, uint32_t buffer) {
   if (!desc->windows) return 0;
   return desc->window_of != NULL ? desc->window_of[buffer] : buffer;

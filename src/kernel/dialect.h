@@ -91,7 +91,6 @@ bool berth__dialect_has_digits(uint32_t bits);
 void berth__dialect_digits(berth__text *out, uint32_t bits);
 /* A number as languages like C write it; as_f32: the function that makes an f32 of its bits. */
 void berth__dialect_literal(berth__text *out, berth__number type, uint32_t bits, const char *as_f32);
-bool berth__dialect_uses(const berth__kernel *kernel, berth__inst_code code);
 /* Whether several threads write to one word of a binding: elements that share words with others', or store_max. */
 bool berth__dialect_is_atomic(const berth__kernel *kernel, const berth__render_desc *desc, uint32_t binding);
 uint32_t berth__dialect_binding(const berth__render_desc *desc, uint32_t buffer);

@@ -1,6 +1,7 @@
 /* Kernels without tiles, for devices that have no matrix units: the kernel is made once more, and where it multiplies
  * tiles each thread loads what its own sums need, an `each` becomes its block once for each sum, and copies are loads
- * and stores. Sums are variables, and what multiplies is rounded as the units would. */
+ * and stores. Sums are variables, and what multiplies is rounded as the units would. What threads exchange goes through
+ * shared memory. */
 #include "kernel/maker.h"
 
 typedef struct expansion {
@@ -13,6 +14,7 @@ typedef struct expansion {
   uint32_t joins;                                               /* shared: sums of all parts */
   uint32_t cell;                                                /* of the `each` that is gone through */
   uint32_t folds;                                               /* shared: what threads have of their rows */
+  uint32_t exchanged[BERTH__NUM_BOOL];                          /* shared, by type: what threads exchange */
 } expansion;
 
 /* ---- Where a thread's sums are ---- */
@@ -238,6 +240,28 @@ static void open_folds(expansion *e) {
   if (most > 0) e->folds = berth__kernel_shared(e->k, BERTH__NUM_F32, most * e->k->group_size);
 }
 
+/* ---- Exchanges ---- */
+
+static berth__x expand_exchange(const expansion *e, const berth__inst *inst) {
+  berth__kernel *k = e->k;
+  const uint32_t array = e->exchanged[inst->type];
+  const berth__x thread = berth__x_thread(k),
+                 other = berth__x2(k, BERTH__INST_xor, thread, berth__x_i32(k, inst->bits));
+  berth__x_shared_store(k, array, thread, e->map[inst->in[0]]);
+  berth__x_barrier(k);
+  const berth__x value = berth__x_shared_load(k, array, other);
+  berth__x_barrier(k);
+  return value;
+}
+
+static void open_exchanges(expansion *e) {
+  bool is_used[BERTH__NUM_BOOL] = {false};
+  for (size_t i = 0; i < e->from->n_insts; i++)
+    if (e->from->insts[i].code == BERTH__INST_exchange) is_used[e->from->insts[i].type] = true;
+  for (uint32_t type = 0; type < BERTH__NUM_BOOL; type++)
+    if (is_used[type]) e->exchanged[type] = berth__kernel_shared(e->k, (berth__number)type, e->k->group_size);
+}
+
 /* What is as it was. Ranges of what memory holds are those of its type. */
 static berth__x put_again(expansion *e, const berth__inst *inst) {
   berth__inst same = *inst;
@@ -280,6 +304,7 @@ static void expand_one(expansion *e, berth__x x) {
     case BERTH__INST_join: expand_join(e, inst); return;
     case BERTH__INST_row_largest:
     case BERTH__INST_row_total: expand_fold(e, inst); return;
+    case BERTH__INST_exchange: e->map[x] = expand_exchange(e, inst); return;
     case BERTH__INST_shared_store:
       berth__x_shared_store(k, inst->bits, e->map[inst->in[0]],
                             near(k, e->from->shared[inst->bits].storage, e->map[inst->in[1]]));
@@ -330,6 +355,7 @@ static berth_status make_expanded(expansion *e, berth_error *err) {
   k->flops = from->flops;
   k->bytes = from->bytes;
   for (uint32_t i = 0; i < k->n_shared; i++) k->shared[i].storage = BERTH_F32;
+  open_exchanges(e);
   open_folds(e);
   open_joins(e);
   open_sums(e);
@@ -340,7 +366,7 @@ static berth_status make_expanded(expansion *e, berth_error *err) {
 
 berth_status berth__kernel_expand(berth__kernel **kernel, berth_error *err) {
   berth_context *ctx = (*kernel)->ctx;
-  if ((*kernel)->n_sums == 0) return BERTH_OK;
+  if ((*kernel)->n_sums == 0 && !berth__kernel_uses(*kernel, BERTH__INST_exchange)) return BERTH_OK;
   expansion e = {.from = *kernel, .map = berth__alloc_array(ctx, (*kernel)->n_insts, sizeof *e.map)};
   if (e.map == NULL) return berth__fail_nomem(err, "a kernel");
   berth_status status = berth__kernel_create(ctx, (*kernel)->name, &e.k, err);

@@ -218,20 +218,34 @@ static void leave_loop(berth__machine *m, const berth__inst *inst, uint32_t loop
 }
 
 /* All threads of a workgroup come, or none. */
-static berth_status come_to_barrier(berth__machine *m, berth__x x) {
+static berth_status check_together(const berth__machine *m, berth__x x) {
   const uint32_t depth = m->k->insts[x].depth, *mask = berth__machine_mask(m, depth);
-  if (m->n_in[depth] == 0) return BERTH_OK;
-  m->time += 1;
-  m->group_settled = m->group_here;
   for (uint32_t lane = 0; lane < m->n && m->n_in[depth] != m->n; lane += m->threads) {
     uint32_t n_in = 0;
     for (uint32_t j = 0; j < m->threads; ++j) n_in += mask[lane + j];
     if (n_in == 0 || n_in == m->threads) continue;
     return berth__fail(m->err, BERTH_INTERNAL,
                        "The kernel %s: %" PRIu32 " of %" PRIu32 " threads of workgroup %" PRIu64
-                       " come to the barrier at instruction %" PRIu32 ".",
-                       m->k->name, n_in, m->threads, m->group + lane / m->threads, x);
+                       " come to the %s at instruction %" PRIu32 ".",
+                       m->k->name, n_in, m->threads, m->group + lane / m->threads,
+                       berth__inst_name((berth__inst_code)m->k->insts[x].code), x);
   }
+  return BERTH_OK;
+}
+
+static berth_status come_to_barrier(berth__machine *m, berth__x x) {
+  if (m->n_in[m->k->insts[x].depth] == 0) return BERTH_OK;
+  m->time += 1;
+  m->group_settled = m->group_here;
+  return check_together(m, x);
+}
+
+static berth_status exchange_lanes(berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  const berth__lane *value = berth__machine_values(m, inst->in[0]);
+  berth__lane *out = berth__machine_values(m, x);
+  BERTH__TRY(check_together(m, x));
+  for (uint32_t j = 0; j < m->n; ++j) out[j] = value[j ^ inst->bits];
   return BERTH_OK;
 }
 
@@ -281,6 +295,7 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_set: set_variable(m, inst); return BERTH_OK;
     case BERTH__INST_break: leave_loop(m, inst, m->k->insts[m->bounds[x].opener].depth); return BERTH_OK;
     case BERTH__INST_barrier: return come_to_barrier(m, x);
+    case BERTH__INST_exchange: return exchange_lanes(m, x);
     case BERTH__INST_shared_copy: return berth__machine_copy(m, x);
     case BERTH__INST_commit: m->group_open += 1; return BERTH_OK;
     case BERTH__INST_wait:

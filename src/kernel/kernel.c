@@ -83,6 +83,12 @@ bool berth__x_is_constant(const berth__kernel *k, berth__x x, uint32_t *bits) {
   return true;
 }
 
+bool berth__kernel_uses(const berth__kernel *kernel, berth__inst_code code) {
+  for (size_t i = 0; i < kernel->n_insts; ++i)
+    if (kernel->insts[i].code == code) return true;
+  return false;
+}
+
 static bool arrays_equal(const berth__kernel_array *a, const berth__kernel_array *b, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) {
     if (a[i].type != b[i].type || a[i].count != b[i].count || a[i].storage != b[i].storage) return false;

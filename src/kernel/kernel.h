@@ -259,6 +259,9 @@ berth__x berth__x_variable(berth__kernel *k, berth__x first); /* for get and set
 berth__x berth__x_get(berth__kernel *k, berth__x variable);
 void berth__x_set(berth__kernel *k, berth__x variable, berth__x value);
 
+/* What the thread so far away has, by xor: how lanes fold what each of them holds, in an order that is always the same.
+ * All threads of a workgroup do it, or none. */
+berth__x berth__x_exchange(berth__kernel *k, berth__x value, uint32_t distance);
 /* tiles.c */
 berth__x berth__x_tile_at(berth__kernel *k, const berth__kernel_tile *tile, berth__x slot, berth__x line,
                           berth__x depth); /* the element of the tile's array */
@@ -277,7 +280,7 @@ void berth__x_join(berth__kernel *k, uint32_t sums);
 berth__x berth__x_sum_line(berth__kernel *k, berth__x each);
 void berth__x_row_largest(berth__kernel *k, uint32_t sums, uint32_t local);
 void berth__x_row_total(berth__kernel *k, uint32_t sums, uint32_t local);
-/* expand.c: the kernel without tiles, in the place of one with them (finished, both). */
+/* expand.c: the kernel without tiles and exchanges, in the place of one with them (finished, both). */
 berth_status berth__kernel_expand(berth__kernel **kernel, berth_error *err);
 
 /* Blocks: each is closed by berth__x_end. A loop with constant ends that runs once or never makes no loop. */
@@ -297,6 +300,7 @@ uint32_t berth__inst_operands(berth__inst_code code);
 berth__inst_kind berth__inst_kind_of(berth__inst_code code);
 static inline const berth__inst *berth__x_inst(const berth__kernel *k, berth__x x) { return &k->insts[x]; }
 bool berth__x_is_constant(const berth__kernel *k, berth__x x, uint32_t *bits);
+bool berth__kernel_uses(const berth__kernel *kernel, berth__inst_code code);
 /* work.c: computations with f32, where every thread goes through every block. */
 double berth__kernel_flops(const berth__kernel *kernel);
 /* Whether two kernels do the same, so that one pipeline serves both (operands' numbers apart). */

@@ -84,7 +84,8 @@ static bool may_join(const render *r, berth__x x) {
   const berth__inst *inst = &r->k->insts[x];
   const note *n = &r->notes[x];
   if (n->uses != 1 || r->notes[n->user].block != n->block) return false;
-  if (inst->code == BERTH__INST_variable || inst->code == BERTH__INST_loop || !takes_expression(r, x, n->user))
+  if (inst->code == BERTH__INST_variable || inst->code == BERTH__INST_loop || inst->code == BERTH__INST_exchange ||
+      !takes_expression(r, x, n->user))
     return false;
   return kernel_render_kind_of(inst) == BERTH__INST_PURE ||
          (kernel_render_kind_of(inst) == BERTH__INST_READ && kernel_render_is_settled(r, x, r->notes[n->user].at));
@@ -147,7 +148,7 @@ static bool reads_memory(const render *r, const berth__inst *inst) {
 
 static bool holds_barrier(const render *r, const berth__inst *block) {
   for (const berth__inst *inst = block + 1; inst < r->k->insts + r->k->n_insts; inst++) {
-    if (inst->code == BERTH__INST_barrier) return true;
+    if (inst->code == BERTH__INST_barrier || inst->code == BERTH__INST_exchange) return true;
     if (inst->code == BERTH__INST_end && inst->depth == block->depth) return false;
   }
   return false;

@@ -43,7 +43,12 @@ static const char prelude[] = PRELUDE
     "  unsigned short bits;\n"
     "  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(bits) : \"f\"(x));\n"
     "  return bits;\n"
-    "}\n" NEAR_HALF;
+    "}\n" NEAR_HALF
+    "BERTH_FUNCTION unsigned berth_exchange(unsigned x, int by) {\n"
+    "  unsigned y;\n"
+    "  asm volatile(\"shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;\" : \"=r\"(y) : \"r\"(x), \"r\"(by));\n"
+    "  return y;\n"
+    "}\n";
 
 static const char hip_prelude[] = PRELUDE
     "#ifndef __align__\n"
@@ -54,7 +59,11 @@ static const char hip_prelude[] = PRELUDE
     "}\n"
     "BERTH_FUNCTION unsigned berth_half_bits(float x) {\n"
     "  return __builtin_bit_cast(unsigned short, (_Float16)x);\n"
-    "}\n" NEAR_HALF;
+    "}\n" NEAR_HALF
+    "BERTH_FUNCTION unsigned berth_exchange(unsigned x, int by) {\n"
+    "  const int lane = (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));\n"
+    "  return (unsigned)__builtin_amdgcn_ds_bpermute((lane ^ by) << 2, (int)x);\n"
+    "}\n";
 
 static void kernel_render_cuda_head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   (void)desc;
@@ -125,8 +134,8 @@ static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__re
   }
   berth__text_printf(out, ") {\n");
   declare_shared(kernel, out);
-  if (berth__dialect_uses(kernel, BERTH__INST_group)) berth__text_printf(out, "  const int group = (int)blockIdx.x;\n");
-  if (berth__dialect_uses(kernel, BERTH__INST_thread))
+  if (berth__kernel_uses(kernel, BERTH__INST_group)) berth__text_printf(out, "  const int group = (int)blockIdx.x;\n");
+  if (berth__kernel_uses(kernel, BERTH__INST_thread))
     berth__text_printf(out, "  const int thread = (int)threadIdx.x;\n");
   for (uint32_t i = 0; i < kernel->n_local; i++)
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
@@ -150,10 +159,12 @@ static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__re
 #define BERTH__QUADS "const uint4"
 #define BERTH__F32_ENDING "f"
 #define BERTH__FUNCTION "BERTH_FUNCTION "
-#define BERTH__DIALECT_OWN_RULES                                         \
-  [BERTH__INST_to_half] = BERTH__RULE_F32("berth_near_half(#a)"),        \
-  [BERTH__INST_pack_half] = {NULL, NULL, "berth_half_bits(#a)", NULL},   \
-  [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax(&b$n[#a], #b);"), \
+#define BERTH__DIALECT_OWN_RULES                                                                      \
+  [BERTH__INST_exchange] = {"__uint_as_float(berth_exchange(__float_as_uint(#a), $n))",               \
+                            "(int)berth_exchange((unsigned)$a, $n)", "berth_exchange(#a, $n)", NULL}, \
+  [BERTH__INST_to_half] = BERTH__RULE_F32("berth_near_half(#a)"),                                     \
+  [BERTH__INST_pack_half] = {NULL, NULL, "berth_half_bits(#a)", NULL},                                \
+  [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax(&b$n[#a], #b);"),                              \
   [BERTH__INST_barrier] = BERTH__RULE_ALL("__syncthreads();"),
 
 static const berth__dialect cuda = {

@@ -55,11 +55,7 @@ static const char prelude[] =
     "  asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(second), \"f\"(first));\n"
     "  return bits;\n"
     "}\n"
-    "BERTH_FUNCTION float berth_other(float x, int by) {\n"
-    "  float y;\n"
-    "  asm volatile(\"shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;\" : \"=f\"(y) : \"f\"(x), \"r\"(by));\n"
-    "  return y;\n"
-    "}\n"
+    "#define berth_other(x, by) __uint_as_float(berth_exchange(__float_as_uint(x), by))\n"
     "BERTH_FUNCTION float berth_larger(float a, float b) { return a < b || b != b ? b : a; }\n"
     "BERTH_FUNCTION float berth_plus(float a, float b) { return a + b; }\n"
     "#define BERTH_ROOM extern __shared__ __align__(1024) unsigned char berth_shared[];\n";

@@ -30,7 +30,7 @@ static void kernel_render_glsl_add_bindings(const berth__kernel *kernel, const b
     if (desc->windows) snprintf(number, sizeof number, "%u", i);
     berth__text_printf(out, "layout(set = 0, binding = %u, std430) buffer Words%s { uint w%s[]; };\n", i, number,
                        number);
-    if (berth__dialect_uses(kernel, BERTH__INST_quad))
+    if (berth__kernel_uses(kernel, BERTH__INST_quad))
       berth__text_printf(out, "layout(set = 0, binding = %u, std430) readonly buffer Quads%s { uvec4 q%s[]; };\n", i,
                          number, number);
   }
@@ -55,6 +55,8 @@ static void add_modes(const berth__render_desc *desc, berth__text *out) {
 
 static void kernel_render_glsl_head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   berth__text_printf(out, "#version 450\n#extension GL_EXT_control_flow_attributes : enable\n");
+  if (berth__kernel_uses(kernel, BERTH__INST_exchange))
+    berth__text_printf(out, "#extension GL_KHR_shader_subgroup_shuffle : require\n");
   add_modes(desc, out);
   berth__dialect_name(out, kernel);
   berth__text_printf(out, "layout(local_size_x = %u, local_size_y = 1, local_size_z = 1) in;\n", kernel->group_size);
@@ -72,10 +74,13 @@ static void kernel_render_glsl_open_main(const berth__kernel *kernel, const bert
     berth__text_printf(out, "  int group = int(gl_WorkGroupID.x + gl_WorkGroupID.y * %uu);\n", BERTH__GRID_ROW);
     if (kernel->n_groups % BERTH__GRID_ROW != 0)
       berth__text_printf(out, "  if (group >= %llu) return;\n", (unsigned long long)kernel->n_groups);
-  } else if (berth__dialect_uses(kernel, BERTH__INST_group)) {
+  } else if (berth__kernel_uses(kernel, BERTH__INST_group)) {
     berth__text_printf(out, "  int group = int(gl_WorkGroupID.x);\n");
   }
-  if (berth__dialect_uses(kernel, BERTH__INST_thread))
+  /* Which threads share a subgroup is the driver's to say: where they exchange, they are numbered by it. */
+  if (berth__kernel_uses(kernel, BERTH__INST_exchange))
+    berth__text_printf(out, "  int thread = int(gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID);\n");
+  else if (berth__kernel_uses(kernel, BERTH__INST_thread))
     berth__text_printf(out, "  int thread = int(gl_LocalInvocationID.x);\n");
   for (uint32_t i = 0; i < kernel->n_local; i++)
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
@@ -118,6 +123,7 @@ static const berth__dialect glsl = {
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (int $v = #a; $v < $b; $v += #c) {"),
             [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax($w[$p], #b);"),
             [BERTH__INST_barrier] = BERTH__RULE_ALL("barrier();"),
+            [BERTH__INST_exchange] = BERTH__RULE_NUMBERS("subgroupShuffleXor(#a, $nu)"),
         },
     .convert =
         {

@@ -44,9 +44,8 @@ static void kernel_render_metal_open(const berth__kernel *kernel, const berth__r
                      "uint berth_thread [[thread_position_in_threadgroup]]) {\n");
   for (uint32_t i = 0; i < kernel->n_shared; i++)
     berth__text_printf(out, "  threadgroup %s s%u[%u];\n", types[kernel->shared[i].type], i, kernel->shared[i].count);
-  if (berth__dialect_uses(kernel, BERTH__INST_group))
-    berth__text_printf(out, "  const int group = (int)berth_group;\n");
-  if (berth__dialect_uses(kernel, BERTH__INST_thread))
+  if (berth__kernel_uses(kernel, BERTH__INST_group)) berth__text_printf(out, "  const int group = (int)berth_group;\n");
+  if (berth__kernel_uses(kernel, BERTH__INST_thread))
     berth__text_printf(out, "  const int thread = (int)berth_thread;\n");
   for (uint32_t i = 0; i < kernel->n_local; i++)
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
@@ -68,6 +67,7 @@ static void kernel_render_metal_open(const berth__kernel *kernel, const berth__r
   [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},                                         \
   [BERTH__INST_store_max] =                                                                                    \
       BERTH__RULE_ALL("atomic_fetch_max_explicit((device atomic_uint *)&b$n[#a], #b, memory_order_relaxed);"), \
+  [BERTH__INST_exchange] = BERTH__RULE_NUMBERS("simd_shuffle_xor(#a, (ushort)$n)"),                            \
   [BERTH__INST_barrier] = BERTH__RULE_ALL("threadgroup_barrier(mem_flags::mem_threadgroup);"),
 
 static const berth__dialect metal = {

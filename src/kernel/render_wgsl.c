@@ -65,14 +65,16 @@ static const char *const types[BERTH__NUMBERS] = {
   "}\n"
 
 static void kernel_render_wgsl_head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
+  if (berth__kernel_uses(kernel, BERTH__INST_exchange)) berth__text_printf(out, "enable subgroups;\n");
   berth__dialect_name(out, kernel);
   kernel_render_wgsl_add_bindings(kernel, desc, out);
   for (uint32_t i = 0; i < kernel->n_shared; i++)
     berth__text_printf(out, "var<workgroup> s%u: array<%s, %u>;\n", i, types[kernel->shared[i].type],
                        kernel->shared[i].count);
-  if (berth__dialect_uses(kernel, BERTH__INST_barrier)) berth__text_printf(out, "var<workgroup> agreed: u32;\n");
+  if (berth__kernel_uses(kernel, BERTH__INST_barrier) || berth__kernel_uses(kernel, BERTH__INST_exchange))
+    berth__text_printf(out, "var<workgroup> agreed: u32;\n");
   berth__text_printf(out, "fn berth_f32(bits: u32) -> f32 { return bitcast<f32>(bits); }\n");
-  if (berth__dialect_uses(kernel, BERTH__INST_to_half)) berth__text_printf(out, TO_HALF);
+  if (berth__kernel_uses(kernel, BERTH__INST_to_half)) berth__text_printf(out, TO_HALF);
 }
 
 static void kernel_render_wgsl_open_main(const berth__kernel *kernel, const berth__render_desc *desc,
@@ -87,10 +89,10 @@ static void kernel_render_wgsl_open_main(const berth__kernel *kernel, const bert
     berth__text_printf(out, "  let group = i32(id.x + id.y * %uu);\n", BERTH__GRID_ROW);
     if (kernel->n_groups % BERTH__GRID_ROW != 0)
       berth__text_printf(out, "  if (group >= %llu) { return; }\n", (unsigned long long)kernel->n_groups);
-  } else if (berth__dialect_uses(kernel, BERTH__INST_group)) {
+  } else if (berth__kernel_uses(kernel, BERTH__INST_group)) {
     berth__text_printf(out, "  let group = i32(id.x);\n");
   }
-  if (berth__dialect_uses(kernel, BERTH__INST_thread)) berth__text_printf(out, "  let thread = i32(lane);\n");
+  if (berth__kernel_uses(kernel, BERTH__INST_thread)) berth__text_printf(out, "  let thread = i32(lane);\n");
   for (uint32_t i = 0; i < kernel->n_local; i++)
     berth__text_printf(out, "  var l%u: array<%s, %u>;\n", i, types[kernel->local[i].type], kernel->local[i].count);
 }
@@ -147,6 +149,7 @@ static const berth__dialect wgsl = {
             [BERTH__INST_loop] = BERTH__RULE_ALL("for (var $v = #a; $v < $b; $v += #c) {"),
             [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax(&$w[$p], #b);"),
             [BERTH__INST_barrier] = BERTH__RULE_ALL("workgroupBarrier();"),
+            [BERTH__INST_exchange] = BERTH__RULE_NUMBERS("subgroupShuffleXor(#a, $nu)"),
         },
     .convert =
         {

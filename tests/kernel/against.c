@@ -10,6 +10,11 @@ const berth__kernel_limits limits_large = {.group_size = 256, .lanes = 32, .shar
 const berth__kernel_limits limits_small = {.group_size = 64, .lanes = 8, .shared_bytes = 4096, .shares_well = true};
 const berth__kernel_limits limits_least = {.group_size = 32, .lanes = 32, .shared_bytes = 0, .shares_well = true};
 const berth__kernel_limits limits_plain = {.group_size = 1024, .lanes = 8, .shared_bytes = 32768, .shares_well = false};
+/* Lanes that exchange what they have. */
+const berth__kernel_limits limits_lanes = {
+    .group_size = 256, .lanes = 32, .exchanges = true, .shared_bytes = 32768, .shares_well = true};
+const berth__kernel_limits limits_quads = {
+    .group_size = 64, .lanes = 4, .exchanges = true, .shared_bytes = 4096, .shares_well = true};
 
 /* ---- One call of one op ---- */
 
@@ -239,7 +244,8 @@ static size_t bytes_of_results(const call *c) {
 }
 
 /* As they are, and expanded: the same bits. */
-static void check_both_forms(call *c, const char *text, const berth__kernel_limits *limits, double tolerance) {
+static void check_both_forms(call *c, const char *text, const berth__kernel_limits *limits, berth__inst_code code,
+                             double tolerance) {
   berth_error err;
   bool found = false;
   const uint32_t out = c->op.n_in;
@@ -258,12 +264,13 @@ static void check_both_forms(call *c, const char *text, const berth__kernel_limi
   memcpy(first, c->words[out], size);
   memset(c->words[out], 0, size);
   for (size_t i = 0; i < l.n_kernels; i++) {
-    found = found || l.kernels[i]->n_sums != 0;
+    found = found || berth__kernel_uses(l.kernels[i], code);
     TEST_OK(berth__kernel_expand(&l.kernels[i], &err));
     assert_int_equal(l.kernels[i]->n_sums, 0);
     assert_int_equal(count_of(l.kernels[i], BERTH__INST_multiply), 0);
+    assert_int_equal(count_of(l.kernels[i], BERTH__INST_exchange), 0);
   }
-  if (!found) fail_msg("no kernel has tiles for %s", text);
+  if (!found) fail_msg("no kernel has `%s` for %s", berth__inst_name(code), text);
   run_kernels(c, &l, scratch, scratch_count);
   assert_memory_equal(first, c->words[out], size);
   free(first);
@@ -280,7 +287,15 @@ void check_matrix(const char *text, berth_compute compute, bool is_narrow, doubl
   open_call(&c, text);
   for (uint32_t i = 0; i < c.op.n_in + c.op.n_out; i++) c.storage[i] = word_type(c.tensors[i].type);
   if (is_narrow) make_narrow(&c);
-  check_both_forms(&c, text, &limits, tolerance);
+  check_both_forms(&c, text, &limits, BERTH__INST_multiply, tolerance);
+  close_call(&c);
+}
+
+void check_exchanges(const char *text, const berth__kernel_limits *limits, double tolerance) {
+  call c;
+  open_call(&c, text);
+  for (uint32_t i = 0; i < c.op.n_in + c.op.n_out; i++) c.storage[i] = word_type(c.tensors[i].type);
+  check_both_forms(&c, text, limits, BERTH__INST_exchange, tolerance);
   close_call(&c);
 }
 
@@ -289,4 +304,6 @@ void check_all_limits(const char *text, const char *form_on_large, double tolera
   check_against(text, &limits_small, NULL, tolerance);
   check_against(text, &limits_least, NULL, tolerance);
   check_against(text, &limits_plain, NULL, tolerance);
+  check_against(text, &limits_lanes, NULL, tolerance);
+  check_against(text, &limits_quads, NULL, tolerance);
 }

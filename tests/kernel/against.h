@@ -4,7 +4,7 @@
 
 #include "kernel/lower.h"
 
-extern const berth__kernel_limits limits_large, limits_small, limits_least, limits_plain;
+extern const berth__kernel_limits limits_large, limits_small, limits_least, limits_plain, limits_lanes, limits_quads;
 
 /* Operands are filled at random. Results may differ by `tolerance` * (1 + |what is expected|). `form`: in the name of a
  * kernel that must be there; NULL: any will do. */
@@ -16,6 +16,8 @@ void check_words(const char *graph, const berth__kernel_limits *limits, const ch
  * width.
  */
 void check_matrix(const char *graph, berth_compute compute, bool is_narrow, double tolerance);
+/* By lanes that exchange what they have, and the same expanded, with equal bits. */
+void check_exchanges(const char *graph, const berth__kernel_limits *limits, double tolerance);
 /* With each of the limits above; the form is that on large ones. */
 void check_all_limits(const char *graph, const char *form, double tolerance);
 

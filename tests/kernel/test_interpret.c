@@ -197,6 +197,44 @@ static void a_workgroup_shares_arrays(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* Sums and positions of the largest, over four threads each, by exchange; and the same expanded. */
+static void threads_exchange_what_they_have(void **state) {
+  (void)state;
+  for (int expanded = 0; expanded < 2; ++expanded) {
+    berth_error err;
+    berth_context *ctx = test_context();
+    berth__kernel *k = kernel_of(ctx, "exchange", THREADS, GROUPS);
+    const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_F32), out = berth__kernel_buffer_of(k, 1, BERTH_F32),
+                   which = berth__kernel_buffer_of(k, 2, BERTH_I32);
+    const berth__x own = berth__x_load(k, in, flat_index(k));
+    berth__x sum = own, most = own, at = berth__x_thread(k);
+    for (uint32_t distance = 1; distance < 4; distance *= 2) {
+      sum = berth__x_add(k, sum, berth__x_exchange(k, sum, distance));
+      const berth__x other = berth__x_exchange(k, most, distance), there = berth__x_exchange(k, at, distance);
+      at = berth__x_select(k, berth__x_lt(k, most, other), there, at);
+      most = berth__x_max(k, most, other);
+    }
+    berth__x_store(k, out, flat_index(k), sum);
+    berth__x_store(k, which, flat_index(k), at);
+    TEST_OK(berth__kernel_finish(k, &err));
+    if (expanded) TEST_OK(berth__kernel_expand(&k, &err));
+    assert_int_equal(count_of(k, BERTH__INST_exchange) == 0, expanded);
+    berth__lane from[GROUPS * THREADS], sums[GROUPS * THREADS], places[GROUPS * THREADS];
+    for (int i = 0; i < GROUPS * THREADS; ++i) from[i].f = (float)(i * 37 % 101);
+    const uint64_t n = GROUPS * THREADS;
+    TEST_OK(run_kernel(k, (uint32_t *[]){&from[0].u, &sums[0].u, &places[0].u}, (uint64_t[]){n, n, n}, &err));
+    for (int i = 0; i < GROUPS * THREADS; ++i) {
+      const int first = i - i % 4;
+      int best = first;
+      for (int j = first; j < first + 4; ++j) best = from[j].f > from[best].f ? j : best;
+      assert_true(sums[i].f == from[first].f + from[first + 1].f + from[first + 2].f + from[first + 3].f);
+      assert_int_equal(places[i].i, best % THREADS);
+    }
+    berth__kernel_destroy(k);
+    berth_context_destroy(ctx);
+  }
+}
+
 static void every_thread_has_arrays_of_its_own(void **state) {
   (void)state;
   berth_context *ctx = test_context();
@@ -376,6 +414,11 @@ static void one_group_at_half_a_barrier(berth__kernel *k) {
   berth__x_barrier(k);
   berth__x_end(k);
 }
+static void half_an_exchange(berth__kernel *k) {
+  berth__x_if(k, berth__x_lt(k, berth__x_thread(k), berth__x_i32(k, 4)));
+  berth__x_store(k, 0, berth__x_thread(k), berth__x_exchange(k, berth__x_thread(k), 1));
+  berth__x_end(k);
+}
 static void two_writers(berth__kernel *k) {
   uint32_t shared = berth__kernel_shared(k, BERTH__NUM_I32, 1);
   berth__x_shared_store(k, shared, berth__x_i32(k, 0), berth__x_thread(k));
@@ -402,6 +445,7 @@ static void what_a_device_would_not_tell_is_an_error(void **state) {
       {past_a_local_array, "element 2 of local array 0"},
       {half_a_barrier, "3 of 8 threads of workgroup 0"},
       {one_group_at_half_a_barrier, "4 of 8 threads of workgroup 1"},
+      {half_an_exchange, "4 of 8 threads of workgroup 0 come to the exchange"},
       {two_writers, "that thread 0 used"},
       {written_where_others_read, "that thread 7 used"},
   };
@@ -517,6 +561,7 @@ int main(void) {
       cmocka_unit_test(threads_go_round_as_often_as_each_says),
       cmocka_unit_test(a_break_leaves_the_innermost_loop),
       cmocka_unit_test(a_workgroup_shares_arrays),
+      cmocka_unit_test(threads_exchange_what_they_have),
       cmocka_unit_test(every_thread_has_arrays_of_its_own),
       cmocka_unit_test(halves_lie_two_to_a_word),
       cmocka_unit_test(narrow_elements_keep_to_themselves),

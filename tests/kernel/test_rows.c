@@ -71,6 +71,25 @@ static void transforms(void **state) {
   check_all_limits(ONE("f32[1, 60, 1]") "%o = dft(%a) {onesided = 1, length = [97]}" OUT, NULL, 1e-5);
 }
 
+/* Rows of fewer threads than a subgroup has, of one, and of several; along the rows and across them. */
+static void lanes_exchange(void **state) {
+  static const char *const graphs[] = {
+      ONE("f32[5, 60]") "%o = reduce_sum(%a) {axes = [1]}" OUT,
+      ONE("f32[3, 4000]") "%o = reduce_max(%a) {axes = [1]}" OUT,
+      ONE("i32[300, 70]") "%o = reduce_min(%a) {axes = [0], keepdims = 0}" OUT,
+      ONE("f32[7, 333]") "%o = softmax(%a)" OUT,
+      THREE("f32[3, 19, 130]", "f32[130]", "f32[130]") "%o = layer_norm(%a, %b, %c)" OUT,
+      TWO("f32[66, 258]", "f32[258]") "%o = rms_norm(%a, %b)" OUT,
+      ONE("f32[5, 700]") "%o = arg_max(%a) {axis = 1}" OUT,
+      ONE("i32[130, 6]") "%o = arg_max(%a) {select_last = 1}" OUT,
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof graphs / sizeof graphs[0]; i++) {
+    check_exchanges(graphs[i], &limits_lanes, 1e-5);
+    check_exchanges(graphs[i], &limits_quads, 1e-5);
+  }
+}
+
 static void ranges(void **state) {
   (void)state;
 #define RANGE(shape) ONE(shape) "%o, %p = quantize_range(%a) output \"o\" = %o output \"p\" = %p }"
@@ -90,7 +109,7 @@ int main(void) {
       cmocka_unit_test(lines),      cmocka_unit_test(norms),
       cmocka_unit_test(searches),   cmocka_unit_test(running_sums),
       cmocka_unit_test(transforms), cmocka_unit_test(draws),
-      cmocka_unit_test(ranges),
+      cmocka_unit_test(ranges),     cmocka_unit_test(lanes_exchange),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,8 @@ static struct {
 } host;
 
 /* What Apple's GPUs have, and AMD's no less. */
-static const berth__kernel_limits limits = {.group_size = 256, .lanes = 32, .shared_bytes = 32768, .shares_well = true};
+static const berth__kernel_limits limits = {
+    .group_size = 256, .lanes = 32, .exchanges = true, .shared_bytes = 32768, .shares_well = true};
 
 static void find(void *library, const char *name, void *function) {
   void *found = dlsym(library, name);

@@ -54,6 +54,12 @@ static void cases_hold_within_the_least_limits(void **state) {
   check(&(berth__kernel_limits){.group_size = 64, .lanes = 16, .shared_bytes = 16384, .shares_well = true});
 }
 
+static void cases_hold_where_lanes_exchange(void **state) {
+  (void)state;
+  check(&(berth__kernel_limits){
+      .group_size = 128, .lanes = 8, .exchanges = true, .shared_bytes = 32768, .shares_well = true});
+}
+
 static berth_status make(berth_context *ctx, berth_error *err, void *user) {
   return lowered_make(ctx, user, &plain, err);
 }
@@ -74,9 +80,9 @@ static void lowering_survives_every_allocation_that_fails(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(cases_hold_where_shared_memory_pays),
-                                     cmocka_unit_test(cases_hold_where_it_does_not),
-                                     cmocka_unit_test(cases_hold_within_the_least_limits),
-                                     cmocka_unit_test(lowering_survives_every_allocation_that_fails)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(cases_hold_where_shared_memory_pays), cmocka_unit_test(cases_hold_where_it_does_not),
+      cmocka_unit_test(cases_hold_within_the_least_limits), cmocka_unit_test(cases_hold_where_lanes_exchange),
+      cmocka_unit_test(lowering_survives_every_allocation_that_fails)};
   return cmocka_run_group_tests(tests, load, unload);
 }

@@ -22,6 +22,7 @@ const berth__device berth__cuda_device = {
     .describe = cuda_describe,
     .limits = cuda_limits,
     .multiplies = true,
+    .exchanges = true,
     .open = berth__cuda_open,
     .use_threads = berth__gpu_use_threads,
     .close = berth__cuda_close,

@@ -131,6 +131,7 @@ static void cuda_engine_read_properties(berth__engine *engine) {
   const berth__kernel_limits loops = {
       .group_size = engine->core.max_threads < GROUP_SIZE ? engine->core.max_threads : GROUP_SIZE,
       .lanes = cuda_engine_positive(attribute(cu, engine->device, BERTH__CU_WARP_SIZE), 32),
+      .exchanges = true,
       .shared_bytes = declared,
       .shares_well = true,
       .multiplies = capability(cu, engine->device) >= 80 ? BERTH__MATRIX_UNITS : 0,

@@ -1,5 +1,5 @@
 /* The profiles that can be named, so that a plan can be made on a machine without the GPU. Matrix units count for
- * devices whose kernels can have them alone (device/plan_create.c). */
+ * devices whose kernels can have them alone, and so do lanes that exchange (device/plan_create.c). */
 #include "device/gpu/profile.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@ static const berth__profile named[] = {
     {"generic",
      {.group_size = 256,
       .lanes = 32,
+      .exchanges = true,
       .shared_bytes = 32768,
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
@@ -20,6 +21,7 @@ static const berth__profile named[] = {
     {"nvidia",
      {.group_size = 256,
       .lanes = 32,
+      .exchanges = true,
       .shared_bytes = 49152,
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
@@ -28,6 +30,7 @@ static const berth__profile named[] = {
     {"hopper",
      {.group_size = 256,
       .lanes = 32,
+      .exchanges = true,
       .shared_bytes = 49152,
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
@@ -35,7 +38,7 @@ static const berth__profile named[] = {
       .large_bytes = 229376,
       .has_warpgroups = true}},
     /* NVIDIA's before compute capability 8.0, whose matrix units no kernel uses. */
-    {"turing", {.group_size = 256, .lanes = 32, .shared_bytes = 49152, .shares_well = true}},
+    {"turing", {.group_size = 256, .lanes = 32, .exchanges = true, .shared_bytes = 49152, .shares_well = true}},
     /* Where a CPU plays the GPU: lavapipe, SwiftShader. */
     {"cpu", {.group_size = 256, .lanes = 8, .shared_bytes = 32768, .shares_well = false}},
     /* What the standards promise: such a plan runs everywhere, and nowhere best. */

@@ -238,6 +238,7 @@ const berth__device berth__interp_device = {
     .describe = interp_describe,
     .limits = interp_limits,
     .multiplies = true,
+    .exchanges = true,
     .open = open_interp,
     .use_threads = berth__gpu_use_threads,
     .close = close_interp,

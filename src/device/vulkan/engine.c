@@ -26,6 +26,18 @@ static void vulkan_engine_read_options(berth__engine *engine) {
 
 static uint32_t vulkan_engine_lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
+/* Whether lanes exchange what they have, in subgroups that are whole: since Vulkan 1.3 a pipeline can ask for that. */
+static bool can_exchange(const berth__engine *engine, const VkPhysicalDeviceSubgroupProperties *subgroups) {
+  VkPhysicalDeviceVulkan13Features newer = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &newer};
+  if (engine->properties.apiVersion < VK_API_VERSION_1_3 ||
+      (subgroups->supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0 ||
+      (subgroups->supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) == 0)
+    return false;
+  engine->instance.vk.GetPhysicalDeviceFeatures2(engine->physical, &features);
+  return newer.computeFullSubgroups != VK_FALSE;
+}
+
 static void vulkan_engine_read_properties(berth__engine *engine) {
   const berth__vulkan_instance *instance = &engine->instance;
   VkPhysicalDeviceMaintenance4Properties buffers = {.sType =
@@ -55,6 +67,7 @@ static void vulkan_engine_read_properties(berth__engine *engine) {
       vulkan_engine_lesser(limits->maxComputeWorkGroupCount[0], limits->maxComputeWorkGroupCount[1]);
   const berth__kernel_limits loops = {.group_size = vulkan_engine_lesser(GROUP_SIZE, engine->core.max_threads),
                                       .lanes = subgroups.subgroupSize,
+                                      .exchanges = can_exchange(engine, &subgroups),
                                       .shared_bytes = engine->core.max_shared,
                                       .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU};
   berth__profile_set(&engine->core.profile, engine->properties.deviceName, &loops);
@@ -78,8 +91,12 @@ static berth_status make_device(berth__engine *engine, berth_error *err) {
                                          .queueFamilyIndex = engine->queue_family,
                                          .queueCount = 1,
                                          .pQueuePriorities = &priority};
-  const VkDeviceCreateInfo info = {
-      .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queue};
+  const VkPhysicalDeviceVulkan13Features whole = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+                                                  .computeFullSubgroups = VK_TRUE};
+  const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                   .pNext = engine->core.profile.loops.exchanges ? &whole : NULL,
+                                   .queueCreateInfoCount = 1,
+                                   .pQueueCreateInfos = &queue};
   const VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   const VkResult result =
       engine->instance.vk.CreateDevice(engine->physical, &info, &engine->host.callbacks, &engine->device);

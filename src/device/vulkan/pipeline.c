@@ -43,8 +43,11 @@ static void vulkan_make_pipeline(const berth__gpu_code *code, const berth__kerne
   m->doing = "loading a kernel";
   m->result = engine->vk.CreateShaderModule(engine->device, &words, &engine->host.callbacks, &module);
   if (m->result != VK_SUCCESS) return;
+  const VkPipelineShaderStageCreateFlags whole =
+      berth__kernel_uses(kernel, BERTH__INST_exchange) ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0;
   const VkComputePipelineCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
                                             .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                                      .flags = whole,
                                                       .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                                                       .module = module,
                                                       .pName = "main"},

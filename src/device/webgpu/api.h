@@ -214,6 +214,10 @@ typedef struct berth__wgpu_pipeline_desc {
 #define BERTH__WGPU_FEATURE_TIMES 9u
 #define BERTH__WGPU_FEATURE_TIMES_BEFORE 3u
 
+/* Subgroups, likewise. */
+#define BERTH__WGPU_FEATURE_SUBGROUPS 18u
+#define BERTH__WGPU_FEATURE_SUBGROUPS_BEFORE 17u
+
 typedef struct berth__wgpu_query_set_desc {
   berth__wgpu_chain *next;
   berth__wgpu_string label;

@@ -57,10 +57,11 @@ static void ask_for(berth__wgpu_limits *limits, const berth__wgpu_limits *there)
 
 static berth_status request_device(berth__engine *engine, berth_error *err) {
   berth__wgpu_limits limits;
-  uint32_t features[2];
+  uint32_t features[4];
   ask_for(&limits, &engine->limits);
+  const size_t n_times = berth__webgpu_times_features(engine, features);
   const berth__wgpu_device_desc desc = {
-      .n_features = berth__webgpu_times_features(engine, features),
+      .n_features = n_times + berth__webgpu_exchange_features(engine, features + n_times),
       .features = features,
       .limits = &limits,
       .lost = {.mode = BERTH__WGPU_SPONTANEOUS, .call = (berth__wgpu_fn)berth__webgpu_on_lost, .user1 = engine},
@@ -98,6 +99,7 @@ static berth_status webgpu_engine_read_properties(berth__engine *engine, bool *i
       .lanes = info.least_subgroup != 0 && info.least_subgroup <= 128 ? info.least_subgroup : 32,
       .shared_bytes = limits->shared_bytes > 16 ? limits->shared_bytes - 16 : 0, /* a word is the renderer's own */
       .shares_well = !*is_cpu};
+  engine->has_even_lanes = loops.lanes == info.most_subgroup && loops.lanes > 1;
   berth__profile_set(&engine->core.profile, engine->name, &loops);
   engine->gpu->AdapterInfoFreeMembers(info);
   if (info.backend == BERTH__WGPU_BACKEND_NULL) /* what Dawn has where no driver is */
@@ -111,6 +113,7 @@ static berth_status webgpu_engine_open(berth__engine *engine, berth_error *err) 
   BERTH__TRY(webgpu_engine_read_properties(engine, &is_cpu, err));
   webgpu_engine_read_options(engine, is_cpu);
   BERTH__TRY(request_device(engine, err));
+  BERTH__TRY(berth__webgpu_try_exchange(engine, err));
   return berth__webgpu_make_times(engine, err);
 }
 

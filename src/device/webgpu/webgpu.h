@@ -32,6 +32,7 @@ struct berth__engine {
   berth__wgpu_limits limits; /* as the device has them */
   uint64_t max_binding;      /* bytes */
   double timeout;            /* for one wait, in ms */
+  bool has_even_lanes;       /* its subgroups are all of one size */
   bool binds_each;           /* a bind group for each dispatch: dynamic offsets are not to be used */
 
   berth__wgpu staging; /* the host reads it; NULL: not needed so far */
@@ -100,6 +101,12 @@ static inline berth__wgpu berth__webgpu_counted(berth__engine *engine, berth__wg
       (object) = NULL;                              \
     }                                               \
   } while (0)
+
+/* ---- exchange.c: lanes that exchange what they have ---- */
+
+/* The features that a device must be asked for; returns how many there are. */
+size_t berth__webgpu_exchange_features(const berth__engine *engine, uint32_t features[2]);
+berth_status berth__webgpu_try_exchange(berth__engine *engine, berth_error *err); /* sets the profile */
 
 /* ---- times.c: the device's clock, where it has one ---- */
 

@@ -77,9 +77,10 @@ static double lower_common_bytes_of(const berth__lowering *l, const berth__kerne
   return bytes;
 }
 
-/* Where the device has no matrix units for what it multiplies, it is expanded. */
+/* Where the device has no matrix units for what it multiplies, or lanes that exchange, it is expanded. */
 static berth_status finish_for(const berth__kernel_limits *limits, berth__kernel **k, berth_error *err) {
   BERTH__TRY(berth__kernel_finish(*k, err));
+  if (!limits->exchanges && berth__kernel_uses(*k, BERTH__INST_exchange)) return berth__kernel_expand(k, err);
   for (uint32_t i = 0; i < (*k)->n_sums; i++)
     if ((limits->multiplies >> (*k)->sums[i].kind & 1u) == 0) return berth__kernel_expand(k, err);
   return BERTH_OK;

@@ -32,13 +32,21 @@ static uint32_t choose_lanes(const berth__kernel_limits *limits, int64_t count, 
   return lanes;
 }
 
+/* Threads that exchange what they have: whole sets of them, in workgroups that hold some. */
+static uint32_t reach_of(const berth__kernel_limits *limits, uint32_t threads) {
+  const uint32_t lanes = limits->exchanges ? limits->lanes : 1;
+  return lanes > 1 && (lanes & (lanes - 1)) == 0 && threads >= lanes ? lanes : 1;
+}
+
 berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length,
                                bool along_rows) {
-  berth__l_rows rows = {.count = count, .length = length, .lanes = 1};
+  berth__l_rows rows = {.count = count, .length = length, .lanes = 1, .reach = 1};
   if (k == NULL) return rows;
   rows.lanes = choose_lanes(l->limits, count, length, along_rows);
   const uint32_t threads = rows.lanes > 1 ? most_threads(l->limits) : power_below(l->limits->group_size, FEW_THREADS);
   rows.per_group = power_below(count, threads / rows.lanes);
+  rows.reach = reach_of(l->limits, threads);
+  while (rows.lanes > 1 && rows.lanes * rows.per_group < rows.reach) rows.per_group *= 2; /* some have no row */
   k->group_size = rows.lanes > 1 ? rows.lanes * rows.per_group : threads;
   if (rows.lanes == 1) rows.per_group = threads;
   k->n_groups = ((uint64_t)count + rows.per_group - 1) / rows.per_group;
@@ -140,20 +148,23 @@ static void lower_rows_store_shared(berth__kernel *k, const berth__l_rows *rows,
   for (uint32_t v = 0; v < fold->n; v++) berth__x_shared_store(k, rows->array[v], at, values[v]);
 }
 
-static void make_arrays(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, const berth__x *values) {
+/* `count`: places of each array. */
+static void make_arrays(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, const berth__x *values,
+                        uint32_t count) {
   if (k->status != BERTH_OK) return;
   for (uint32_t v = rows->n_joins; v < fold->n; v++) {
     const berth__number type = (berth__number)berth__x_inst(k, values[v])->type;
-    rows->array[v] = berth__kernel_shared(k, type, k->group_size);
+    rows->array[v] = berth__kernel_shared(k, type, count);
   }
   if (rows->n_joins < fold->n) rows->n_joins = fold->n;
 }
 
-static void join_lanes(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
+/* Halves the lanes until one is left. */
+static void join_halves(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
   const berth__x thread = berth__x_thread(k);
   berth__x mine[BERTH__FOLD_VALUES], others[BERTH__FOLD_VALUES], joined[BERTH__FOLD_VALUES];
   if (rows->n_joins > 0) berth__x_barrier(k); /* the last result has been read */
-  make_arrays(k, rows, fold, values);
+  make_arrays(k, rows, fold, values, k->group_size);
   lower_rows_store_shared(k, rows, fold, thread, values);
   berth__x_barrier(k);
   for (uint32_t half = rows->lanes / 2; half > 0; half /= 2) {
@@ -166,6 +177,54 @@ static void join_lanes(berth__kernel *k, berth__l_rows *rows, const berth__l_fol
     berth__x_barrier(k);
   }
   lower_rows_load_shared(k, rows, fold, berth__x_sub(k, thread, berth__x_affine(k, rows->lane, rows->step, 0)), values);
+}
+
+/* With the thread so far away; both find the same, so the lower one's come first, unless that makes no difference. */
+static void join_across(berth__kernel *k, const berth__l_fold *fold, uint32_t distance, berth__x *values) {
+  berth__x others[BERTH__FOLD_VALUES] = {BERTH__X_NONE, BERTH__X_NONE}, before[BERTH__FOLD_VALUES],
+           after[BERTH__FOLD_VALUES];
+  const berth__x bit = berth__x_and(k, berth__x_thread(k), berth__x_i32(k, distance));
+  const berth__x is_lower = berth__x_eq(k, bit, berth__x_i32(k, 0));
+  for (uint32_t v = 0; v < fold->n; v++) others[v] = berth__x_exchange(k, values[v], distance);
+  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) {
+    const bool is_one = v >= fold->n || fold->join == berth__l_join_sums;
+    before[v] = is_one ? values[v] : berth__x_select(k, is_lower, values[v], others[v]);
+    after[v] = is_one ? others[v] : berth__x_select(k, is_lower, others[v], values[v]);
+  }
+  fold->join(k, fold->state, before, after, values);
+}
+
+/* Sets of threads that exchange are folded first; what each of them has meets the others' in shared memory, where every
+ * thread joins what is its row's. */
+static void join_sets(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
+  const uint32_t step = rows->step, of_row = rows->lanes * step, reach = rows->reach, sets = of_row / reach;
+  for (uint32_t distance = (of_row < reach ? of_row : reach) / 2; distance >= step; distance /= 2)
+    join_across(k, fold, distance, values);
+  if (sets <= 1) return;
+  const berth__x thread = berth__x_thread(k), column = berth__x_rem(k, thread, berth__x_i32(k, step));
+  const berth__x set = berth__x_div(k, thread, berth__x_i32(k, reach));
+  const berth__x first = berth__x_affine(k, berth__x_div(k, thread, berth__x_i32(k, of_row)), sets, 0);
+  if (rows->n_joins > 0) berth__x_barrier(k); /* the last result has been read */
+  make_arrays(k, rows, fold, values, k->group_size / reach * step);
+  berth__x_if(k, berth__x_lt(k, berth__x_rem(k, thread, berth__x_i32(k, reach)), berth__x_i32(k, step)));
+  lower_rows_store_shared(k, rows, fold, berth__x_add(k, berth__x_affine(k, set, step, 0), column), values);
+  berth__x_end(k);
+  berth__x_barrier(k);
+  for (uint32_t i = 0; i < sets; i++) {
+    berth__x others[BERTH__FOLD_VALUES], joined[BERTH__FOLD_VALUES];
+    const berth__x at = berth__x_add(k, berth__x_affine(k, first, step, (int64_t)i * step), column);
+    lower_rows_load_shared(k, rows, fold, at, i == 0 ? values : others);
+    if (i == 0) continue;
+    fold->join(k, fold->state, values, others, joined);
+    for (uint32_t v = 0; v < fold->n; v++) values[v] = joined[v];
+  }
+}
+
+static void join_lanes(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
+  if (rows->step < rows->reach)
+    join_sets(k, rows, fold, values);
+  else
+    join_halves(k, rows, fold, values);
 }
 
 void berth__l_rows_fold(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *out) {

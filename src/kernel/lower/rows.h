@@ -13,6 +13,7 @@ typedef struct berth__l_rows {
   uint32_t lanes;     /* threads of a row, a power of two */
   uint32_t per_group; /* rows of a workgroup */
   uint32_t step;      /* from the thread of a lane to that of the next */
+  uint32_t reach;     /* threads beside each other that exchange; 1: none do */
   berth__x row;       /* this thread's; with one lane it is below count, otherwise it may lie after it */
   berth__x lane;
   berth__x end;    /* of the row's elements: the length, or 0 where there is no such row */

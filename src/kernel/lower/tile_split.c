@@ -1,5 +1,6 @@
-/* A workgroup has some columns of a few rows, and its threads share the depth: each sums a part of it, and the parts
- * are added up in shared memory. */
+/* A workgroup has some columns of a few rows, and its threads share the depth: each sums a part of it. Parts beside
+ * each other are added up as sets, where lanes exchange what they have, and sets in shared memory; otherwise, a set is
+ * a part. */
 #include "kernel/lower/tile.h"
 
 typedef struct work {
@@ -7,7 +8,8 @@ typedef struct work {
   const berth__tile_form *form; /* group_columns: columns of a workgroup; group_rows: parts of the depth */
   berth__kernel *k;
   berth__x part, column; /* of the thread, in its workgroup */
-  uint32_t parts;        /* shared: [rows][parts][columns]; where rows are normed, their squares as rows after them */
+  uint32_t lanes, sets;  /* parts of a set, and sets */
+  uint32_t parts;        /* shared: [rows][sets][columns]; where rows are normed, their squares as rows after them */
 } work;
 
 static void sum_part(const work *w, const berth__tile_cells *cells, berth__x *sums) {
@@ -36,16 +38,37 @@ static void sum_part(const work *w, const berth__tile_cells *cells, berth__x *su
   berth__x_end(k);
 }
 
-static berth__x slot_of(const work *w, uint32_t row, berth__x part) {
+static berth__x slot_of(const work *w, uint32_t row, berth__x set) {
   const int64_t columns = w->form->group_columns;
-  const berth__x first = berth__x_affine(w->k, part, columns, (int64_t)row * w->form->group_rows * columns);
+  const berth__x first = berth__x_affine(w->k, set, columns, (int64_t)row * w->sets * columns);
   return berth__x_add(w->k, first, w->column);
 }
 
-/* Halves the parts until one is left. A number of parts that is no power of two folds its epilogue first. */
-static void lower_tile_split_add_parts(const work *w, uint32_t rows) {
+/* Parts that are a set. */
+static uint32_t lanes_of(const berth__kernel_limits *limits, const berth__tile_form *form, bool is_deep) {
+  const uint32_t lanes = limits->exchanges && is_deep ? limits->lanes : 1;
+  return lanes > 1 && (lanes & (lanes - 1)) == 0 && form->group_rows % lanes == 0 ? lanes : 1;
+}
+
+/* What all of a set have summed goes to its slot. */
+static void store_sets(const work *w, uint32_t rows, const berth__x *sums) {
   berth__kernel *k = w->k;
-  uint32_t left = w->form->group_rows;
+  const berth__x lanes = berth__x_i32(k, w->lanes), set = berth__x_div(k, w->part, lanes);
+  berth__x all[2 * BERTH__TILE_MOST];
+  for (uint32_t i = 0; i < rows; i++) {
+    all[i] = berth__x_get(k, sums[i]);
+    for (uint32_t distance = w->lanes / 2; distance > 0; distance /= 2)
+      all[i] = berth__x_add(k, all[i], berth__x_exchange(k, all[i], distance));
+  }
+  berth__x_if(k, berth__x_eq(k, berth__x_rem(k, w->part, lanes), berth__x_i32(k, 0)));
+  for (uint32_t i = 0; i < rows; i++) berth__x_shared_store(k, w->parts, slot_of(w, i, set), all[i]);
+  berth__x_end(k);
+}
+
+/* Halves the sets until one is left. A number of them that is no power of two folds its epilogue first. */
+static void lower_tile_split_add_sets(const work *w, uint32_t rows) {
+  berth__kernel *k = w->k;
+  uint32_t left = w->sets;
   berth__x_barrier(k);
   while (left > 1) {
     const uint32_t half = (left + 1) / 2;
@@ -106,14 +129,15 @@ berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, 
   const berth__x thread = berth__x_thread(k), inner = berth__x_i32(k, is_deep ? form->group_rows : form->group_columns);
   const berth__x low = berth__x_rem(k, thread, inner), high = berth__x_div(k, thread, inner);
   work w = {.tile = tile, .form = form, .k = k, .part = is_deep ? low : high, .column = is_deep ? high : low};
-  w.parts = berth__kernel_shared(k, tile->type, n_sums * threads);
+  w.lanes = lanes_of(tile->l->limits, form, is_deep);
+  w.sets = form->group_rows / w.lanes;
+  w.parts = berth__kernel_shared(k, tile->type, n_sums * threads / w.lanes);
   berth__tile_cells cells = {.rows = form->thread_rows, .columns = 1, .batch = group[0]};
   for (uint32_t i = 0; i < cells.rows; i++) cells.row[i] = berth__x_affine(k, group[1], cells.rows, i);
   cells.column[0] = berth__x_add(k, berth__x_affine(k, group[2], form->group_columns, 0), w.column);
   sum_part(&w, &cells, sums);
-  for (uint32_t i = 0; i < n_sums; i++)
-    berth__x_shared_store(k, w.parts, slot_of(&w, i, w.part), berth__x_get(k, sums[i]));
-  lower_tile_split_add_parts(&w, n_sums);
+  store_sets(&w, n_sums, sums);
+  lower_tile_split_add_sets(&w, n_sums);
   lower_tile_split_store_rows(&w, &cells);
   return berth__l_end(tile->l, k, err);
 }

@@ -132,13 +132,14 @@ static unsigned berth_tf32_bits(float x) {
 
 static float berth_larger(float a, float b) { return a < b || b != b ? b : a; }
 static float berth_plus(float a, float b) { return a + b; }
-static float berth_other(float x, int by) {
-  fake_said[threadIdx.x][0] = __float_as_uint(x);
+static unsigned berth_exchange(unsigned x, int by) {
+  fake_said[threadIdx.x][0] = x;
   fake_barrier();
-  const float y = __uint_as_float(fake_said[threadIdx.x ^ (unsigned)by][0]);
+  const unsigned y = fake_said[threadIdx.x ^ (unsigned)by][0];
   fake_barrier();
   return y;
 }
+#define berth_other(x, by) __uint_as_float(berth_exchange(__float_as_uint(x), by))
 
 /* Copies arrive when they are waited for, and not before. */
 static struct fake_copy {

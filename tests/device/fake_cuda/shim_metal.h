@@ -24,6 +24,16 @@ enum memory_order {
   memory_order_relaxed
 };
 static void threadgroup_barrier(mem_flags) { fake_barrier(); }
+static uint fake_said[1024];
+template <typename number>
+static number simd_shuffle_xor(number x, ushort by) {
+  number y;
+  __builtin_memcpy(&fake_said[threadIdx.x], &x, sizeof x);
+  fake_barrier();
+  __builtin_memcpy(&y, &fake_said[threadIdx.x ^ by], sizeof y);
+  fake_barrier();
+  return y;
+}
 typedef uint atomic_uint;
 static void atomic_fetch_max_explicit(atomic_uint *at, uint value, memory_order) {
   if (value > *at) *at = value;
