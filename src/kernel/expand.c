@@ -330,8 +330,10 @@ static void expand_range(expansion *e, berth__x from, berth__x to) {
     const berth__kernel_sums *sums = &e->k->sums[inst->bits];
     const berth__sums_spread s = berth__sums_spread_of(e->k, sums);
     const berth__x end = end_of(e->from, x);
-    for (e->cell = 0; e->cell < s.thread_rows * s.thread_columns / s.parts / sums->together; e->cell++)
+    for (e->cell = 0; e->cell < s.thread_rows * s.thread_columns / s.parts / sums->together; e->cell++) {
+      e->map[x] = berth__x_i32(e->k, e->cell);
       for (berth__x y = x + 1; y < end; y++) expand_one(e, y);
+    }
     x = end;
   }
 }

@@ -6,6 +6,7 @@
 
 typedef struct norm {
   const berth__lowering *l;
+  const berth__l_rows *rows;
   int64_t count, length;
   bool is_centred;
   berth__x first; /* element of the row */
@@ -15,6 +16,8 @@ typedef struct norm {
 } norm;
 
 static berth__x lower_norm_element_at(berth__kernel *k, const norm *n, berth__x i) {
+  const berth__x held = berth__l_rows_held(n->rows, i);
+  if (held != BERTH__X_NONE) return held;
   return berth__l_load(n->l, k, BERTH__NORM_X, berth__x_add(k, n->first, i));
 }
 
@@ -99,7 +102,8 @@ static berth_status lower_norm_add_kernel(berth__lowering *l, norm *n, double ep
   if (n->count == 0 || n->length == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
-  berth__l_rows rows = berth__l_rows_of(l, k, n->count, n->length, true);
+  berth__l_rows rows = berth__l_rows_hold(l, k, BERTH__NORM_X, n->count, n->length);
+  n->rows = &rows;
   n->first = berth__x_affine(k, rows.row, n->length, 0);
   const normed of = {.n = n, .m = find_moments(k, n, &rows, epsilon), .row = rows.row};
   const berth__l_rows_writer writer = {

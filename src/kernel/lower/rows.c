@@ -9,6 +9,7 @@
 #define LEAST_EACH 4        /* elements that are worth a thread */
 #define PIECE 64            /* elements that are added up before they meet the rest */
 #define LONG_SUM 256
+#define MANY_GROUPS 1024 /* workgroups that keep a device busy, from where on they are larger instead of more */
 
 static uint32_t power_below(int64_t x, uint32_t most) {
   uint32_t power = 1;
@@ -38,6 +39,23 @@ static uint32_t reach_of(const berth__kernel_limits *limits, uint32_t threads) {
   return lanes > 1 && (lanes & (lanes - 1)) == 0 && threads >= lanes ? lanes : 1;
 }
 
+/* Gives the threads of workgroups their rows. */
+static void place_rows(berth__kernel *k, berth__l_rows *rows, uint32_t threads, bool along_rows) {
+  k->group_size = rows->lanes > 1 ? rows->lanes * rows->per_group : threads;
+  if (rows->lanes == 1) rows->per_group = threads;
+  k->n_groups = ((uint64_t)rows->count + rows->per_group - 1) / rows->per_group;
+  const berth__x thread = berth__x_thread(k);
+  const berth__x by = berth__x_i32(k, along_rows ? rows->lanes : rows->per_group);
+  const berth__x high = berth__x_div(k, thread, by), low = berth__x_rem(k, thread, by);
+  rows->step = along_rows ? 1 : rows->per_group;
+  rows->lane = rows->lanes == 1 ? berth__x_i32(k, 0) : along_rows ? low : high;
+  const berth__x of_group = rows->lanes == 1 ? thread : along_rows ? high : low;
+  rows->row = berth__x_add(k, berth__x_affine(k, berth__x_group(k), rows->per_group, 0), of_group);
+  rows->is_row = berth__x_lt(k, rows->row, berth__x_i32(k, rows->count));
+  if (rows->lanes == 1) berth__x_if(k, rows->is_row); /* no barriers come */
+  rows->end = berth__x_select(k, rows->is_row, berth__x_i32(k, rows->length), berth__x_i32(k, 0));
+}
+
 berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length,
                                bool along_rows) {
   berth__l_rows rows = {.count = count, .length = length, .lanes = 1, .reach = 1};
@@ -47,20 +65,97 @@ berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64
   rows.per_group = power_below(count, threads / rows.lanes);
   rows.reach = reach_of(l->limits, threads);
   while (rows.lanes > 1 && rows.lanes * rows.per_group < rows.reach) rows.per_group *= 2; /* some have no row */
-  k->group_size = rows.lanes > 1 ? rows.lanes * rows.per_group : threads;
-  if (rows.lanes == 1) rows.per_group = threads;
-  k->n_groups = ((uint64_t)count + rows.per_group - 1) / rows.per_group;
-  const berth__x thread = berth__x_thread(k);
-  const berth__x by = berth__x_i32(k, along_rows ? rows.lanes : rows.per_group);
-  const berth__x high = berth__x_div(k, thread, by), low = berth__x_rem(k, thread, by);
-  rows.step = along_rows ? 1 : rows.per_group;
-  rows.lane = rows.lanes == 1 ? berth__x_i32(k, 0) : along_rows ? low : high;
-  const berth__x of_group = rows.lanes == 1 ? thread : along_rows ? high : low;
-  rows.row = berth__x_add(k, berth__x_affine(k, berth__x_group(k), rows.per_group, 0), of_group);
-  rows.is_row = berth__x_lt(k, rows.row, berth__x_i32(k, count));
-  if (rows.lanes == 1) berth__x_if(k, rows.is_row); /* no barriers come */
-  rows.end = berth__x_select(k, rows.is_row, berth__x_i32(k, length), berth__x_i32(k, 0));
+  place_rows(k, &rows, threads, along_rows);
   return rows;
+}
+
+/* ---- Rows that are held ---- */
+
+/* Elements that a thread loads at once: 16 bytes, a word, or one; they are never past the end of a row in part. */
+static uint32_t beside_of(const berth__lowering *l, uint32_t operand, int64_t length) {
+  const uint32_t result = berth__operand_out(l->call, 0);
+  const uint32_t of_word = berth__storage_per_word(berth__l_storage_of(l, operand)),
+                 of_result = berth__storage_per_word(berth__l_storage_of(l, result));
+  uint32_t beside = 1;
+  if (length % (4 * (int64_t)of_word) == 0 && (l->at == NULL || l->at[operand] % 16 == 0))
+    beside = 4 * of_word;
+  else if (length % of_word == 0 && berth__l_begins_with_word(l, operand))
+    beside = of_word;
+  return beside % of_result == 0 ? beside : 0; /* 0: the result's words would be several threads' */
+}
+
+static uint32_t held_by(const berth__l_rows *rows, uint32_t beside) {
+  const int64_t at_once = (int64_t)rows->lanes * beside, times = (rows->length + at_once - 1) / at_once;
+  return times > BERTH__ROWS_HELD ? UINT32_MAX : (uint32_t)times * beside;
+}
+
+/* As few lanes as hold a row, but all of a set that exchanges. */
+static bool choose_held(const berth__lowering *l, berth__l_rows *rows, uint32_t operand) {
+  const uint32_t most = most_threads(l->limits), beside = beside_of(l, operand, rows->length);
+  if (!l->limits->shares_well || beside == 0) return false;
+  rows->reach = reach_of(l->limits, most);
+  while (rows->lanes < rows->reach && (int64_t)rows->lanes * beside < rows->length) rows->lanes *= 2;
+  while (rows->lanes < most && held_by(rows, beside) > BERTH__ROWS_HELD) rows->lanes *= 2;
+  if (rows->lanes == 1 || held_by(rows, beside) > BERTH__ROWS_HELD) return false;
+  rows->held.n = held_by(rows, beside);
+  rows->held.beside = beside;
+  rows->per_group = rows->lanes < rows->reach ? rows->reach / rows->lanes : 1;
+  while (rows->lanes * rows->per_group * 2 <= most && rows->count / (2 * (int64_t)rows->per_group) >= MANY_GROUPS)
+    rows->per_group *= 2;
+  return true;
+}
+
+/* So many elements beside each other. */
+static void load_beside(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place, uint32_t beside,
+                        berth__x *values) {
+  const berth__storage storage = berth__l_storage_of(l, operand);
+  const uint32_t of_word = berth__storage_per_word(storage), n_words = beside / of_word;
+  const berth__number number = berth__l_number(l->call->in[operand].type);
+  if (beside == 1) {
+    values[0] = berth__l_load(l, k, operand, place);
+    return;
+  }
+  const uint32_t buffer = berth__l_buffer(l, k, berth__operand_in(operand), of_word == 1 ? storage : BERTH_U32);
+  const berth__x at = berth__x_div(k, place, berth__x_i32(k, beside));
+  const berth__x quad = n_words == 4 ? berth__x_quad(k, buffer, at) : BERTH__X_NONE;
+  for (uint32_t w = 0; w < n_words; w++) {
+    const berth__x word = n_words == 4 ? berth__x_part(k, quad, w) : berth__x_load(k, buffer, at);
+    for (uint32_t f = 0; f < of_word; f++)
+      values[w * of_word + f] = berth__x_convert(k, number, of_word == 1 ? word : berth__l_lane(k, storage, word, f));
+  }
+}
+
+/* Threads without a row, or past its end, load what others do. */
+static void load_held(const berth__lowering *l, berth__kernel *k, berth__l_rows *rows, uint32_t operand) {
+  berth__l_held *held = &rows->held;
+  const bool is_even = rows->length % ((int64_t)rows->lanes * held->beside) == 0;
+  const berth__x row = berth__x_min(k, rows->row, berth__x_i32(k, rows->count - 1));
+  const berth__x first = berth__x_affine(k, row, rows->length, 0);
+  const berth__x last = berth__x_i32(k, rows->length - held->beside), end = berth__x_i32(k, rows->length);
+  for (uint32_t e = 0; e < held->n; e += held->beside) {
+    const berth__x at = berth__x_affine(k, rows->lane, held->beside, (int64_t)e * rows->lanes);
+    const berth__x inside = is_even ? at : berth__x_min(k, at, last);
+    load_beside(l, k, operand, berth__x_add(k, first, inside), held->beside, &held->value[e]);
+    for (uint32_t f = 0; f < held->beside; f++) {
+      held->at[e + f] = berth__x_affine(k, at, 1, f);
+      held->is_in[e + f] = is_even ? BERTH__X_NONE : berth__x_lt(k, at, end);
+    }
+  }
+}
+
+berth__l_rows berth__l_rows_hold(const berth__lowering *l, berth__kernel *k, uint32_t operand, int64_t count,
+                                 int64_t length) {
+  berth__l_rows rows = {.count = count, .length = length, .lanes = 1, .reach = 1};
+  if (k == NULL || !choose_held(l, &rows, operand)) return berth__l_rows_of(l, k, count, length, true);
+  place_rows(k, &rows, 0, true);
+  load_held(l, k, &rows, operand);
+  return rows;
+}
+
+berth__x berth__l_rows_held(const berth__l_rows *rows, berth__x i) {
+  for (uint32_t e = 0; e < rows->held.n; e++)
+    if (rows->held.at[e] == i) return rows->held.value[e];
+  return BERTH__X_NONE;
 }
 
 /* Elements of a row that make a word of result 0; 1 where it has a word for each, or rows share words. */
@@ -72,18 +167,42 @@ static uint32_t lower_rows_word(const berth__lowering *l, const berth__l_rows *r
   return fits ? per_word : 1;
 }
 
+/* Elements that make a word of the result, or one. */
+static void write_word(const berth__lowering *l, berth__kernel *k, const berth__l_rows_writer *writer, uint32_t word,
+                       const berth__x *at) {
+  if (word > 1) berth__l_word_begin(l, k);
+  for (uint32_t f = 0; f < word; f++) {
+    const berth__x place = writer->place(k, writer->state, at[f]);
+    if (word > 1) berth__l_word_lane(k, f, place);
+    writer->write(k, writer->state, at[f], place);
+  }
+  if (word > 1) berth__l_word_end(l, k, writer->place(k, writer->state, at[0]));
+}
+
+static void write_held(const berth__lowering *l, berth__kernel *k, const berth__l_rows *rows,
+                       const berth__l_rows_writer *writer, uint32_t word) {
+  const berth__l_held *held = &rows->held;
+  berth__x_if(k, rows->is_row);
+  for (uint32_t e = 0; e < held->n; e += held->beside) {
+    if (held->is_in[e] != BERTH__X_NONE) berth__x_if(k, held->is_in[e]);
+    for (uint32_t f = 0; f < held->beside; f += word) write_word(l, k, writer, word, &held->at[e + f]);
+    if (held->is_in[e] != BERTH__X_NONE) berth__x_end(k);
+  }
+  berth__x_end(k);
+}
+
 void berth__l_rows_write(const berth__lowering *l, berth__kernel *k, const berth__l_rows *rows,
                          const berth__l_rows_writer *writer) {
   const uint32_t word = lower_rows_word(l, rows, writer->is_dense);
+  if (rows->held.n > 0) {
+    write_held(l, k, rows, writer, word);
+    return;
+  }
+  berth__x at[BERTH__ROWS_HELD];
   const berth__x first =
       berth__x_loop(k, berth__x_affine(k, rows->lane, word, 0), rows->end, (int64_t)rows->lanes * word);
-  if (word > 1) berth__l_word_begin(l, k);
-  for (uint32_t f = 0; f < word; f++) {
-    const berth__x i = berth__x_affine(k, first, 1, f), place = writer->place(k, writer->state, i);
-    if (word > 1) berth__l_word_lane(k, f, place);
-    writer->write(k, writer->state, i, place);
-  }
-  if (word > 1) berth__l_word_end(l, k, writer->place(k, writer->state, first));
+  for (uint32_t f = 0; f < word; f++) at[f] = berth__x_affine(k, first, 1, f);
+  write_word(l, k, writer, word, at);
   berth__x_end(k);
 }
 
@@ -133,6 +252,23 @@ static void fold_pieces(berth__kernel *k, const berth__l_rows *rows, const berth
   get_all(k, fold, part, values);
   join_into(k, fold, held, values);
   berth__x_end(k);
+}
+
+/* Straight through what is held. */
+static void fold_held(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
+  const berth__l_held *held = &rows->held;
+  berth__x more[BERTH__FOLD_VALUES], joined[BERTH__FOLD_VALUES];
+  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[v] = more[v] = BERTH__X_NONE;
+  for (uint32_t e = 0; e < held->n; e++) {
+    fold->element(k, fold->state, held->at[e], more);
+    for (uint32_t v = 0; v < fold->n && held->is_in[e] != BERTH__X_NONE; v++)
+      more[v] = berth__x_select(k, held->is_in[e], more[v], fold->start[v]);
+    if (e == 0)
+      memcpy(joined, more, sizeof joined);
+    else
+      fold->join(k, fold->state, values, more, joined);
+    for (uint32_t v = 0; v < fold->n; v++) values[v] = joined[v];
+  }
 }
 
 /* ---- What the threads of a row fold together ---- */
@@ -227,15 +363,24 @@ static void join_lanes(berth__kernel *k, berth__l_rows *rows, const berth__l_fol
     join_halves(k, rows, fold, values);
 }
 
-void berth__l_rows_fold(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *out) {
-  if (k == NULL) return;
-  berth__x held[BERTH__FOLD_VALUES], values[BERTH__FOLD_VALUES];
+static void fold_own(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
+  berth__x held[BERTH__FOLD_VALUES];
+  if (rows->held.n > 0) {
+    fold_held(k, rows, fold, values);
+    return;
+  }
   make_variables(k, fold, held);
   if (fold->is_sum && rows->length / rows->lanes > LONG_SUM)
     fold_pieces(k, rows, fold, held);
   else
     fold_between(k, rows, fold, rows->lane, rows->end, held);
   get_all(k, fold, held, values);
+}
+
+void berth__l_rows_fold(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *out) {
+  if (k == NULL) return;
+  berth__x values[BERTH__FOLD_VALUES];
+  fold_own(k, rows, fold, values);
   if (rows->lanes > 1) join_lanes(k, rows, fold, values);
   for (uint32_t v = 0; v < fold->n; v++) out[v] = values[v];
 }

@@ -8,6 +8,15 @@
 #include "kernel/lower.h"
 #include "ops/elementwise.h"
 
+#define BERTH__ROWS_HELD 16u
+
+/* What a thread holds of its row, where it does: elements `at`, so many beside each other; past the row's end where
+ * is_in says so (BERTH__X_NONE: none is). */
+typedef struct berth__l_held {
+  uint32_t n, beside;
+  berth__x at[BERTH__ROWS_HELD], is_in[BERTH__ROWS_HELD], value[BERTH__ROWS_HELD];
+} berth__l_held;
+
 typedef struct berth__l_rows {
   int64_t count, length;
   uint32_t lanes;     /* threads of a row, a power of two */
@@ -20,12 +29,20 @@ typedef struct berth__l_rows {
   berth__x is_row; /* bool */
   uint32_t n_joins;
   uint32_t array[2]; /* shared, for joins */
+  berth__l_held held;
 } berth__l_rows;
 
 /* Chooses the schedule and sets group_size and n_groups. Neighbouring threads go to neighbouring elements of a row
  * (along_rows), or to neighbouring rows. */
 berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length,
                                bool along_rows);
+
+/* The same for rows of an operand that lie one after the other. Where they are short enough, each thread loads its
+ * elements once and holds them: folds and the writer go through these, and find their values by what they are asked
+ * for, BERTH__X_NONE where nothing is held. */
+berth__l_rows berth__l_rows_hold(const berth__lowering *l, berth__kernel *k, uint32_t operand, int64_t count,
+                                 int64_t length);
+berth__x berth__l_rows_held(const berth__l_rows *rows, berth__x i);
 
 #define BERTH__FOLD_VALUES 2u
 /* Numbers that every element gives (`element`), and how two sets of them become one (`join`; a is what came before). */

@@ -8,6 +8,7 @@
 
 typedef struct line {
   const berth__lowering *l;
+  const berth__l_rows *rows;
   berth__lines lines;
   berth__x start; /* the place of its first element, in a contiguous tensor */
   berth__x most, sum;
@@ -18,9 +19,13 @@ static berth__x lower_softmax_place_of(berth__kernel *k, const line *s, berth__x
   return berth__x_add(k, s->start, berth__x_affine(k, i, s->lines.inner, 0));
 }
 
+static berth__x lower_softmax_element_at(berth__kernel *k, const line *s, berth__x i) {
+  const berth__x held = berth__l_rows_held(s->rows, i);
+  return held != BERTH__X_NONE ? held : berth__l_load(s->l, k, 0, lower_softmax_place_of(k, s, i));
+}
+
 static void lower_softmax_load_element(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
-  const line *s = state;
-  values[0] = berth__l_load(s->l, k, 0, lower_softmax_place_of(k, s, i));
+  values[0] = lower_softmax_element_at(k, state, i);
 }
 
 static void load_power(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
@@ -41,7 +46,7 @@ static berth__x lower_softmax_result_place(berth__kernel *k, const void *state, 
 
 static void lower_softmax_write_element(berth__kernel *k, const void *state, berth__x i, berth__x place) {
   const line *s = state;
-  const berth__x below = berth__x_sub(k, berth__l_load(s->l, k, 0, lower_softmax_place_of(k, s, i)), s->most);
+  const berth__x below = berth__x_sub(k, lower_softmax_element_at(k, s, i), s->most);
   const berth__x y = s->is_log ? berth__x_sub(k, below, s->sum) : berth__x_mul(k, berth__m_exp(k, below), s->sum);
   berth__l_store(s->l, k, 0, place, y);
 }
@@ -53,7 +58,10 @@ berth_status berth__lower_softmax(berth__lowering *l, berth_error *err) {
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
-  berth__l_rows rows = berth__l_rows_of(l, k, s.lines.outer * s.lines.inner, s.lines.length, s.lines.inner == 1);
+  const int64_t count = s.lines.outer * s.lines.inner;
+  berth__l_rows rows = s.lines.inner == 1 ? berth__l_rows_hold(l, k, 0, count, s.lines.length)
+                                          : berth__l_rows_of(l, k, count, s.lines.length, false);
+  s.rows = &rows;
   s.start = berth__l_line_start(k, &s.lines, rows.row);
   berth__l_fold fold = {.n = 1,
                         .start = {berth__x_f32(k, -INFINITY)},

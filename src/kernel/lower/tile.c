@@ -59,24 +59,45 @@ berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *
   return BERTH_OK;
 }
 
+/* Number i of what is added (where there is such) and the epilogue's own. */
+static berth__x load_extra(const berth__tile *tile, const berth__tile_epilogue *epilogue, berth__kernel *k,
+                           const berth__x *place, uint32_t i) {
+  const bool has_sum = epilogue->sum != BERTH__TILE_NONE;
+  if (tile->extras != NULL) return tile->extras[i];
+  if (has_sum && i == 0) return berth__l_load(tile->l, k, epilogue->sum, place[epilogue->sum_view]);
+  const uint32_t own = has_sum ? i - 1 : i;
+  return berth__x_convert(k, BERTH__NUM_F32,
+                          berth__l_load(tile->l, k, epilogue->first_extra + own, place[epilogue->extra_view + own]));
+}
+
 berth__x berth__tile_epilogue_value(const berth__tile *tile, const berth__tile_epilogue *epilogue, berth__kernel *k,
                                     const berth__x *place, berth__x value) {
   berth__lowering *l = tile->l;
   berth__x operands[BERTH__CHAIN_OPERANDS];
+  uint32_t n = 0;
   if (epilogue->bias != BERTH__TILE_NONE) {
     const berth__x bias = berth__l_load(l, k, epilogue->bias, place[epilogue->bias_view]);
     const bool is_float = berth__l_number(l->call->in[epilogue->bias].type) == BERTH__NUM_F32;
     value = berth__x_add(k, value, is_float ? bias : berth__x_convert(k, BERTH__NUM_I32, bias));
   }
-  if (epilogue->sum != BERTH__TILE_NONE)
-    value = berth__x_add(k, value, berth__l_load(l, k, epilogue->sum, place[epilogue->sum_view]));
+  if (epilogue->sum != BERTH__TILE_NONE) value = berth__x_add(k, value, load_extra(tile, epilogue, k, place, n++));
   if (epilogue->chain.n_steps == 0) return value;
   operands[0] = value;
-  for (uint32_t i = 0; i + 1 < epilogue->chain.n_operands; i++) {
-    const berth__x extra = berth__l_load(l, k, epilogue->first_extra + i, place[epilogue->extra_view + i]);
-    operands[1 + i] = berth__x_convert(k, BERTH__NUM_F32, extra);
-  }
+  for (uint32_t i = 0; i + 1 < epilogue->chain.n_operands; i++)
+    operands[1 + i] = load_extra(tile, epilogue, k, place, n++);
   return berth__l_chain(k, &epilogue->chain, operands);
+}
+
+uint32_t berth__tile_n_extras(const berth__tile *tile) {
+  const berth__tile_epilogue *epilogue = tile->user;
+  if (tile->finish != berth__tile_finish || tile->type != BERTH__NUM_F32 || !tile->l->limits->shares_well) return 0;
+  uint32_t n = epilogue->sum != BERTH__TILE_NONE ? 1 : 0;
+  if (epilogue->chain.n_steps != 0) n += epilogue->chain.n_operands - 1;
+  return n <= BERTH__TILE_EXTRAS ? n : 0;
+}
+
+void berth__tile_load_extras(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x *values) {
+  for (uint32_t i = 0; i < berth__tile_n_extras(tile); i++) values[i] = load_extra(tile, tile->user, k, place, i);
 }
 
 void berth__tile_finish(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum) {

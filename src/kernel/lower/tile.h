@@ -82,6 +82,9 @@ typedef struct berth__tile {
   uint32_t second;
   berth__x *second_sum;
   berth__l_table table; /* of the blocks on the right: set by the forms */
+  /* What the operands of the usual end have for the cell that is finished; NULL: they are loaded there. A result may
+   * lie over one of them, so that no compiler brings forward what is loaded between two stores. */
+  const berth__x *extras;
 } berth__tile;
 
 /* A tile of the call's first result, with that as its first view and no axes. */
@@ -105,6 +108,11 @@ berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *
 berth__x berth__tile_epilogue_value(const berth__tile *tile, const berth__tile_epilogue *epilogue, berth__kernel *k,
                                     const berth__x *place, berth__x value);
 void berth__tile_finish(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
+/* The operands of a tile's end that are loaded before the first store: how many there are, 0 where they are few or too
+ * many, and what they hold at a place. */
+#define BERTH__TILE_EXTRAS 2u
+uint32_t berth__tile_n_extras(const berth__tile *tile);
+void berth__tile_load_extras(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x *values);
 /* Where every view has the element at these coordinates of the result. */
 void berth__tile_views(const berth__tile *tile, berth__kernel *k, const berth__x *at, berth__x *place);
 

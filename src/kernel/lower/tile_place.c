@@ -191,58 +191,137 @@ uint32_t berth__tile_word(const berth__tile *tile) {
              : 1;
 }
 
-/* Where the views have the line, the row and the batch of the cells. */
+/* Where the views have the columns, the rows and the batch of the cells, which are all inside. */
 typedef struct shares {
-  berth__x batch[BERTH__TILE_VIEWS], row[BERTH__TILE_VIEWS], column[BERTH__TILE_MOST][BERTH__TILE_VIEWS];
+  berth__x batch[BERTH__TILE_VIEWS], row[BERTH__TILE_MOST][BERTH__TILE_VIEWS],
+      column[BERTH__TILE_MOST][BERTH__TILE_VIEWS];
 } shares;
 
-static void place_cell(const berth__tile *tile, berth__kernel *k, const shares *s, uint32_t column, berth__x *place) {
-  for (uint32_t v = 0; v < tile->n_views; v++)
-    place[v] = berth__x_add(k, berth__x_add(k, s->batch[v], s->row[v]), s->column[column][v]);
+static void share_cells(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, shares *s) {
+  const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
+  lower_tile_place_share(tile, k, &tile->batch, cells->batch, s->batch);
+  for (uint32_t j = 0; j < cells->columns; j++)
+    lower_tile_place_share(tile, k, &tile->columns, berth__tile_clamp(k, cells->column[j], columns), s->column[j]);
+  for (uint32_t i = 0; i < cells->rows; i++)
+    lower_tile_place_share(tile, k, &tile->rows, berth__tile_clamp(k, cells->row[i], rows), s->row[i]);
 }
 
-/* Cells of one row whose results make a word, or one cell. */
+static void place_cell(const berth__tile *tile, berth__kernel *k, const shares *s, uint32_t row, uint32_t column,
+                       berth__x *place) {
+  for (uint32_t v = 0; v < tile->n_views; v++)
+    place[v] = berth__x_add(k, berth__x_add(k, s->batch[v], s->row[row][v]), s->column[column][v]);
+}
+
+/* What the operands of the end hold, for all cells: [row][column][operand]. */
+typedef berth__x cell_extras[BERTH__TILE_MOST][BERTH__TILE_MOST][BERTH__TILE_EXTRAS];
+
+static void load_extras(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, const shares *s,
+                        cell_extras values) {
+  berth__x place[BERTH__TILE_VIEWS];
+  for (uint32_t i = 0; i < cells->rows; i++)
+    for (uint32_t j = 0; j < cells->columns; j++) {
+      place_cell(tile, k, s, i, j, place);
+      berth__tile_load_extras(tile, k, place, values[i][j]);
+    }
+}
+
+/* Cells of one row whose results make a word, or one cell. extras NULL: there are none. */
 static void finish_cells(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, const shares *s,
-                         uint32_t row, uint32_t column, uint32_t together) {
+                         uint32_t row, uint32_t column, uint32_t together,
+                         const berth__x (*extras)[BERTH__TILE_EXTRAS]) {
   const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
   const berth__x fits = berth__x_and(k, berth__x_lt(k, cells->row[row], berth__x_i32(k, rows)),
                                      berth__x_lt(k, cells->column[column], berth__x_i32(k, columns)));
+  berth__tile of_cell = *tile;
   berth__x place[BERTH__TILE_VIEWS], first = BERTH__X_NONE;
   berth__x_if(k, fits);
   if (together > 1) berth__l_word_begin(tile->l, k);
   for (uint32_t i = 0; i < together; i++) {
-    place_cell(tile, k, s, column + i, place);
+    place_cell(tile, k, s, row, column + i, place);
     if (i == 0) first = place[0];
     if (together > 1) berth__l_word_lane(k, i, place[0]);
     if (tile->second_sum != NULL) *tile->second_sum = cells->second[row][column + i];
-    tile->finish(tile, k, place, cells->sum[row][column + i]);
+    of_cell.extras = extras != NULL ? extras[column + i] : NULL;
+    tile->finish(&of_cell, k, place, cells->sum[row][column + i]);
   }
   if (together > 1) berth__l_word_end(tile->l, k, first);
   berth__x_end(k);
 }
 
+static void store_cells(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together,
+                        const shares *s, const cell_extras extras) {
+  for (uint32_t i = 0; i < cells->rows; i++)
+    for (uint32_t j = 0; j < cells->columns; j += together)
+      finish_cells(tile, k, cells, s, i, j, together, extras != NULL ? extras[i] : NULL);
+}
+
 void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together) {
-  const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
+  const bool has_extras = berth__tile_n_extras(tile) > 0 && cells->rows * cells->columns > 1;
   shares s;
-  lower_tile_place_share(tile, k, &tile->batch, cells->batch, s.batch);
-  for (uint32_t j = 0; j < cells->columns; j++)
-    lower_tile_place_share(tile, k, &tile->columns, berth__tile_clamp(k, cells->column[j], columns), s.column[j]);
-  for (uint32_t i = 0; i < cells->rows; i++) {
-    lower_tile_place_share(tile, k, &tile->rows, berth__tile_clamp(k, cells->row[i], rows), s.row);
-    for (uint32_t j = 0; j < cells->columns; j += together) finish_cells(tile, k, cells, &s, i, j, together);
-  }
+  cell_extras extras;
+  share_cells(tile, k, cells, &s);
+  if (has_extras) load_extras(tile, k, cells, &s, extras);
+  store_cells(tile, k, cells, together, &s,
+              has_extras ? (const berth__x(*)[BERTH__TILE_MOST][BERTH__TILE_EXTRAS])extras : NULL);
+}
+
+/* ---- Sums of tiles ---- */
+
+/* The cells of the sums that an `each` is at. */
+static berth__tile_cells cells_of(berth__kernel *k, uint32_t sums, berth__x each, berth__x batch, berth__x row,
+                                  berth__x column) {
+  berth__tile_cells cells = {.rows = 1, .columns = k->status == BERTH_OK ? k->sums[sums].together : 1, .batch = batch};
+  const berth__x first = berth__x_add(k, column, berth__x_sum_column(k, each));
+  cells.row[0] = berth__x_add(k, row, berth__x_sum_row(k, each));
+  for (uint32_t j = 0; j < cells.columns; j++) cells.column[j] = berth__x_affine(k, first, 1, j);
+  return cells;
+}
+
+/* Where an array of each thread has them: those of one `each` after those of the other. */
+static berth__x extra_at(berth__kernel *k, const berth__tile_cells *cells, uint32_t n, berth__x each, uint32_t column,
+                         uint32_t i) {
+  return berth__x_affine(k, each, (int64_t)cells->columns * n, (int64_t)column * n + i);
+}
+
+#define MOST_HELD 64u /* numbers, beside the sums */
+
+/* Loads what the end needs of its operands for all sums of a thread, before the first is stored; how many operands that
+ * are, and the array where they are. */
+static uint32_t hold_extras(const berth__tile *tile, berth__kernel *k, uint32_t sums, berth__x batch, berth__x row,
+                            berth__x column, uint32_t *held) {
+  const uint32_t n = berth__tile_n_extras(tile);
+  *held = 0;
+  if (n == 0 || k->status != BERTH_OK) return 0;
+  const berth__sums_spread spread = berth__sums_spread_of(k, &k->sums[sums]);
+  const uint32_t count = spread.thread_rows * spread.thread_columns / spread.parts * n;
+  if (count > MOST_HELD) return 0;
+  *held = berth__kernel_local(k, BERTH__NUM_F32, count);
+  shares s;
+  cell_extras extras;
+  const berth__x each = berth__x_each(k, sums);
+  const berth__tile_cells cells = cells_of(k, sums, each, batch, row, column);
+  share_cells(tile, k, &cells, &s);
+  load_extras(tile, k, &cells, &s, extras);
+  for (uint32_t j = 0; j < cells.columns; j++)
+    for (uint32_t i = 0; i < n; i++) berth__x_local_store(k, *held, extra_at(k, &cells, n, each, j, i), extras[0][j][i]);
+  berth__x_end(k);
+  return n;
 }
 
 void berth__tile_store_sums(const berth__tile *tile, berth__kernel *k, uint32_t sums, berth__x batch, berth__x row,
                             berth__x column) {
-  const uint32_t together = k->status == BERTH_OK ? k->sums[sums].together : 1;
-  const berth__x each = berth__x_each(k, sums), first = berth__x_add(k, column, berth__x_sum_column(k, each));
-  berth__tile_cells cells = {.rows = 1, .columns = together, .batch = batch};
-  cells.row[0] = berth__x_add(k, row, berth__x_sum_row(k, each));
-  for (uint32_t j = 0; j < together; j++) {
-    cells.column[j] = berth__x_affine(k, first, 1, j);
+  uint32_t held;
+  const uint32_t n = hold_extras(tile, k, sums, batch, row, column, &held);
+  shares s;
+  cell_extras extras;
+  const berth__x each = berth__x_each(k, sums);
+  berth__tile_cells cells = cells_of(k, sums, each, batch, row, column);
+  for (uint32_t j = 0; j < cells.columns; j++) {
     cells.sum[0][j] = berth__x_sum(k, each, j);
+    for (uint32_t i = 0; i < n; i++) extras[0][j][i] = berth__x_local_load(k, held, extra_at(k, &cells, n, each, j, i));
   }
-  berth__tile_store(tile, k, &cells, together);
+  share_cells(tile, k, &cells, &s);
+  store_cells(tile, k, &cells, cells.columns, &s,
+              n > 0 ? (const berth__x(*)[BERTH__TILE_MOST][BERTH__TILE_EXTRAS])extras : NULL);
   berth__x_end(k);
 }
