@@ -173,7 +173,7 @@ static berth_status plan_build_improve(berth_graph *graph, uint32_t flags, const
   BERTH__TRY(berth__pass_all(graph, err));
   if (flags & BERTH_PLAN_REFERENCE) return plan_build_reference(graph, err);
   if (limits->rewrite == NULL) return BERTH_OK;
-  return limits->rewrite(graph, flags | (graph->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u), err);
+  return limits->rewrite(limits, graph, flags | (graph->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u), err);
 }
 
 static berth_status mark_prelude(berth_plan *plan, const berth__limits *limits, berth_error *err) {

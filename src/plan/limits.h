@@ -23,7 +23,7 @@ typedef struct berth__limits {
   bool has_prelude;         /* it can run the steps that depend on weights alone once, and not at every run */
   /* Rewrites a bound graph, after the passes, into ops that the device does best. NULL: it takes graphs as they are.
    */
-  berth_status (*rewrite)(berth_graph *graph, uint32_t flags, berth_error *err);
+  berth_status (*rewrite)(const struct berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err);
   /* How the elements of each value of such a graph lie in the arena, subject to the policies in flags: fills one entry
    * a value. NULL: all of them by their types. */
   berth_status (*choose_storages)(const berth_graph *graph, uint32_t flags, berth_storage *out, berth_error *err);

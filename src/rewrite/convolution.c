@@ -101,12 +101,16 @@ static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value
   return berth__rewrite_add(r, BERTH__OP_depthwise, in, n_in, attrs, n_attrs, f->base, "#last", out, err);
 }
 
+static int64_t panel_of(const berth__rewrite *r, const form *f) {
+  return f->target->panel != 0 ? f->target->panel : rewrite_convolution_outputs_of(r, f) / f->group;
+}
+
 static berth_status rewrite_convolution_pack(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
   const bool has_scale = f->scale != BERTH_VALUE_NONE;
   berth_value in[2] = {BERTH_VALUE_NONE, f->scale};
   /* f16 stays f16, but not what is multiplied or transformed first, which would be rounded once more */
   const bool keeps_f16 = r->graph->values[f->weight].type == BERTH_F16 && !has_scale && f->tile == 0;
-  const berth_attr attrs[] = {berth_attr_int("panel", f->target->panel),
+  const berth_attr attrs[] = {berth_attr_int("panel", panel_of(r, f)),
                               f->tile != 0 ? berth_attr_int("tile", f->tile) : berth_attr_int("groups", f->group),
                               berth_attr_string("to", keeps_f16 ? "f16" : "f32")};
   BERTH__TRY(turn_weight(r, f->weight, &in[0], err));
@@ -128,7 +132,7 @@ static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *o
     attrs[n_attrs++] = berth_attr_int("group", f->group);
   }
   attrs[n_attrs++] = berth_attr_int("channels", rewrite_convolution_outputs_of(r, f));
-  attrs[n_attrs++] = berth_attr_int("panel", f->target->panel);
+  attrs[n_attrs++] = berth_attr_int("panel", panel_of(r, f));
   attrs[n_attrs++] = berth_attr_int("adds", f->sum != BERTH_VALUE_NONE);
   return berth__rewrite_add(r, f->tile != 0 ? BERTH__OP_conv_winograd : BERTH__OP_conv_last, in, n_in, attrs, n_attrs,
                             f->base, "#last", out, err);

@@ -7,7 +7,7 @@
 #include "graph/rewrite.h"
 
 typedef struct berth__rewrite_target {
-  int64_t panel; /* columns of a panel of packed weights */
+  int64_t panel; /* columns of a panel of packed weights; of convolutions, 0: all of a group */
   int64_t lanes; /* output channels that a convolution computes together */
   /* The tile (2 or 4) with which a 3x3 convolution with stride 1 is faster by Winograd's algorithm; 0: none is. NULL:
    * never. */

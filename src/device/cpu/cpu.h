@@ -45,7 +45,7 @@ berth_status berth__cpu_submit(berth__program *program, const berth__observer *o
 berth_status berth__cpu_wait(berth__program *program, berth_error *err);
 
 /* rewrite.c: rewrites a bound graph for the fast kernels. */
-berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err);
+berth_status berth__cpu_rewrite(const berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err);
 
 /* extents.c: the extents that turn out smaller than planned. */
 typedef struct berth__extents berth__extents;

@@ -8,7 +8,8 @@
 /* With more, three products take so long that starting them costs nothing. */
 #define MOST_MERGED_ROWS 32
 
-berth_status berth__cpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err) {
+berth_status berth__cpu_rewrite(const berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err) {
+  (void)limits;
   BERTH__TRY(berth__cpu_kernels_check(graph->ctx, err));
   BERTH__TRY(berth__rewrite_blocks(graph, err));          /* before anything sees unpacked weights */
   if (flags & BERTH_PLAN_PARAMS_OUTSIDE) return BERTH_OK; /* the caller's memory is not packed */

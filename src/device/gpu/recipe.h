@@ -54,6 +54,6 @@ berth__limits berth__gpu_limits(const char *device);
 berth_status berth__gpu_choose_storages(const berth_graph *graph, uint32_t flags, berth_storage *out, berth_error *err);
 /* rewrite.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree.
  */
-berth_status berth__gpu_rewrite(berth_graph *graph, uint32_t flags, berth_error *err);
+berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err);
 
 #endif

@@ -1,10 +1,14 @@
-/* pack_weights_i8: one thread an element of the result. */
+/* pack_weights and pack_weights_i8: one thread an element of the result. */
 #include "kernel/lower.h"
 #include "ops/bytes.h"
+#include "ops/product.h"
 
 /* Where column `column` of the panels' first row lies; whether it is one at all comes out in *is_there. */
 static berth__x column_at(const berth__lowering *l, berth__kernel *k, berth__x panel, berth__x in_panel,
                           berth__x *is_there) {
+  _Static_assert(
+      (int)BERTH__PACK_I8_PANEL == (int)BERTH__PACK_PANEL && (int)BERTH__PACK_I8_GROUPS == (int)BERTH__PACK_GROUPS,
+      "both ops have these");
   const berth_tensor *w = &l->call->in[0], *out = &l->call->out[0];
   const int64_t groups = l->call->attrs[BERTH__PACK_I8_GROUPS].i, each = w->dim[w->rank - 1] / groups;
   const berth__x panels = berth__x_i32(k, out->dim[0] / groups);
@@ -72,5 +76,41 @@ berth_status berth__lower_pack_weights_i8(berth__lowering *l, berth_error *err) 
   berth__l_unravel(k, berth__l_each(l, k, count), 4, out->dim, at);
   const bool has_rows = berth__count(&l->call->in[0]) != 0;
   berth__l_store(l, k, 0, berth__l_place(k, out, at), has_rows ? packed_byte(l, k, at) : berth__x_i32(k, 0));
+  return berth__l_end(l, k, err);
+}
+
+/* ---- pack_weights ---- */
+
+/* Of an operand with an element for every column, or one for all. */
+static berth__x of_column(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x column) {
+  const berth_tensor *of = &l->call->in[operand];
+  const berth__x place = of->dim[0] == 1 ? berth__x_i32(k, 0) : berth__x_affine(k, column, of->stride[0], 0);
+  return berth__x_convert(k, BERTH__NUM_F32, berth__l_load(l, k, operand, place));
+}
+
+static berth__x packed_number(const berth__lowering *l, berth__kernel *k, berth__x row, berth__x column) {
+  const berth__x place = lower_pack_element_at(k, &l->call->in[BERTH__PACK_WEIGHT], row, column);
+  berth__x value = berth__x_convert(k, BERTH__NUM_F32, berth__l_load(l, k, BERTH__PACK_WEIGHT, place));
+  if (berth__l_has(l, BERTH__PACK_ZERO)) value = berth__x_sub(k, value, of_column(l, k, BERTH__PACK_ZERO, column));
+  return berth__l_has(l, BERTH__PACK_SCALE) ? berth__x_mul(k, value, of_column(l, k, BERTH__PACK_SCALE, column))
+                                            : value;
+}
+
+/* [panels, rows, panel], or pairs of rows of bf16: [panels, rows / 2, panel, 2]. */
+berth_status berth__lower_pack_weights(berth__lowering *l, berth_error *err) {
+  const berth_tensor *out = &l->call->out[0];
+  const int64_t count = berth__count(out), rows = lower_pack_rows_of(&l->call->in[BERTH__PACK_WEIGHT]);
+  if (count == 0) return BERTH_OK;
+  berth__kernel *k = berth__l_begin(l, NULL);
+  if (k == NULL) return berth__l_end(l, k, err);
+  berth__x at[4], is_there;
+  const berth__x index = berth__l_each(l, k, count), zero = berth__x_f32(k, 0);
+  berth__l_unravel(k, index, out->rank, out->dim, at);
+  const berth__x row = out->rank == 4 ? berth__x_add(k, berth__x_affine(k, at[1], 2, 0), at[3]) : at[1];
+  const berth__x column = column_at(l, k, at[0], at[2], &is_there);
+  is_there = berth__x_and(k, is_there, berth__x_lt(k, row, berth__x_i32(k, rows)));
+  const berth__x value =
+      rows == 0 ? zero : packed_number(l, k, berth__x_min(k, row, berth__x_i32(k, rows - 1)), column);
+  berth__l_store(l, k, 0, berth__l_place_flat(k, out, index), berth__x_select(k, is_there, value, zero));
   return berth__l_end(l, k, err);
 }
