@@ -53,7 +53,8 @@ static inline blocks_row_x blocks_row_of(const blocks_x *x, int64_t row) {
 #define blocks_arrange BERTH__PER_ISA(berth__blocks_arrange)
 #define blocks_copies_many BERTH__PER_ISA(berth__blocks_copies_many)
 #define blocks_arrange_many BERTH__PER_ISA(berth__blocks_arrange_many)
-#define blocks_dot_of BERTH__PER_ISA(berth__blocks_dot_of)
+#define blocks_has_dots BERTH__PER_ISA(berth__blocks_has_dots)
+#define blocks_dots BERTH__PER_ISA(berth__blocks_dots)
 #define blocks_split_of BERTH__PER_ISA(berth__blocks_split_of)
 #define blocks_panel_bytes BERTH__PER_ISA(berth__blocks_panel_bytes)
 #define blocks_product BERTH__PER_ISA(berth__blocks_product)
@@ -62,11 +63,12 @@ static inline blocks_row_x blocks_row_of(const blocks_x *x, int64_t row) {
  * scale. */
 void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t row);
 
-/* One row of a weight times one row of x, whose bytes are put into the order that the kernel of this type likes. */
+/* Rows of a weight times one row of x, whose bytes are put into the order that the kernel of this type likes. */
 int64_t blocks_copies(berth_type type);
 void blocks_arrange(berth_type type, const blocks_x *x, int64_t row);
-typedef float (*blocks_dot)(const uint8_t *w, const blocks_row_x *x, int64_t depth);
-blocks_dot blocks_dot_of(berth_type type);
+bool blocks_has_dots(berth_type type);
+void blocks_dots(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t n, const blocks_row_x *x, int64_t depth,
+                 float *out);
 typedef void (*blocks_split)(const uint8_t *block, berth__block_parts *parts);
 blocks_split blocks_split_of(berth_type type);
 

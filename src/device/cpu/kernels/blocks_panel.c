@@ -1,8 +1,9 @@
 /* VF_PANEL rows of a weight in blocks times many rows of x. The rows are taken apart once, into bytes of which four
  * that follow each other in a row are a lane of a vector whose lanes are rows; then tiles of x go over them.
  *
- * One instruction sums four products of an unsigned and a signed byte (vi_dot): x gets 128 more, and each group starts
- * from what that is too much. AVX2 has no such instruction: blocks_pairs.c is for it. */
+ * One instruction sums four products of an unsigned and a signed byte (vi_dot), and reads the signed ones, of x, from
+ * memory itself. Numbers of formats that have an offset are not negative. To the others 128 is added, and each group
+ * starts from what that is too much, which x alone decides. AVX2 has no such instruction: blocks_pairs.c is for it. */
 #include "base/half.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
@@ -22,18 +23,17 @@
 
 typedef struct blocks_half {
   float *factor, *offset; /* [groups][VF_LANES] */
-  int32_t *start;         /* the same */
-  int8_t *bytes;          /* [depth / 4][VF_LANES][4] */
+  uint8_t *bytes;         /* [depth / 4][VF_LANES][4] */
 } blocks_half;
 
 static int64_t blocks_half_bytes(int64_t group, int64_t depth) {
-  return depth / group * VF_LANES * (int64_t)(2 * sizeof(float) + sizeof(int32_t)) + depth * VF_LANES;
+  return depth / group * VF_LANES * (int64_t)(2 * sizeof(float)) + depth * VF_LANES;
 }
 
 static blocks_half blocks_half_of(int64_t group, int64_t depth, const void *panel, int half) {
   const int64_t n = depth / group * VF_LANES;
   float *numbers = (float *)((uintptr_t)panel + (uintptr_t)(half * blocks_half_bytes(group, depth)));
-  return (blocks_half){numbers, numbers + n, (int32_t *)(numbers + 2 * n), (int8_t *)(numbers + 3 * n)};
+  return (blocks_half){numbers, numbers + n, (uint8_t *)(numbers + 2 * n)};
 }
 
 uint64_t blocks_panel_bytes(berth_type type, int64_t depth) {
@@ -41,22 +41,33 @@ uint64_t blocks_panel_bytes(berth_type type, int64_t depth) {
   return 2 * (uint64_t)blocks_half_bytes(berth__block_group(type), depth);
 }
 
-/* `n` elements of VF_LANES rows: fours of them beside each other. */
-static void blocks_interleave(const berth__block_parts *rows, int64_t n, int8_t *to) {
+/* `n` elements of VF_LANES rows: fours of them beside each other, with `flip` on them. */
+static void blocks_interleave(const berth__block_parts *rows, int64_t n, uint32_t flip, uint8_t *to) {
   int64_t k = 0;
   for (; k + 4 * VF_LANES <= n; k += 4 * VF_LANES) {
     vf x[VF_LANES];
     for (int r = 0; r < VF_LANES; r++) memcpy(&x[r], rows[r].q + k, sizeof x[r]);
     vf_transpose(x);
-    memcpy(to + k * VF_LANES, x, sizeof x);
+    for (int r = 0; r < VF_LANES; r++) {
+      vi four;
+      memcpy(&four, &x[r], sizeof four);
+      four = vi_xor(four, vi_set1((int32_t)flip));
+      memcpy(to + (k + 4 * r) * VF_LANES, &four, sizeof four);
+    }
   }
   for (; k < n; k += 4)
-    for (int r = 0; r < VF_LANES; r++) memcpy(to + k * VF_LANES + r * 4, rows[r].q + k, 4);
+    for (int r = 0; r < VF_LANES; r++) {
+      uint32_t four;
+      memcpy(&four, rows[r].q + k, sizeof four);
+      four ^= flip;
+      memcpy(to + k * VF_LANES + r * 4, &four, sizeof four);
+    }
 }
 
 typedef struct blocks_unpacking {
   berth_storage storage;
   int64_t group;
+  uint32_t flip;
   blocks_split split;
   int64_t row_bytes;
   blocks_half to;
@@ -77,17 +88,6 @@ static void blocks_turn_numbers(const blocks_unpacking *u, const berth__block_pa
       vf_store(u->to.offset + (first + g + i) * VF_LANES, offset[i]);
     }
   }
-}
-
-/* What x is too much by, times the weight. */
-static void blocks_find_starts(const blocks_unpacking *u, const berth__block_parts *rows, int64_t first, int64_t n) {
-  const int64_t group = u->group;
-  for (int64_t g = 0; g < n; g++)
-    for (int r = 0; r < VF_LANES; r++) {
-      int32_t sum = 0;
-      for (int64_t i = 0; i < group; i++) sum += rows[r].q[g * group + i];
-      u->to.start[(first + g) * VF_LANES + r] = -128 * sum;
-    }
 }
 
 /* n elements of one row, DEEP at most. */
@@ -113,8 +113,7 @@ static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int6
     n = depth - at < DEEP ? depth - at : DEEP;
     for (int r = 0; r < VF_LANES; r++) /* columns that are not there repeat the last */
       blocks_unpack_row(u, w + (r < columns ? r : columns - 1) * u->row_bytes, n, &rows[r]);
-    blocks_find_starts(u, rows, at / u->group, n / u->group);
-    blocks_interleave(rows, n, u->to.bytes + at * VF_LANES);
+    blocks_interleave(rows, n, u->flip, u->to.bytes + at * VF_LANES);
     blocks_turn_numbers(u, rows, at / u->group, n / u->group);
   }
 }
@@ -124,6 +123,7 @@ static void blocks_unpack(berth_type type, const uint8_t *w, int64_t row_bytes, 
                           void *panel) {
   blocks_unpacking u = {.storage = berth_type_storage(type),
                         .group = berth__block_group(type),
+                        .flip = berth__block_has_offset(type) ? 0 : 0x80808080u,
                         .split = blocks_split_of(type),
                         .row_bytes = row_bytes};
   for (int half = 0; half < 2 && half * VF_LANES < columns; half++) {
@@ -132,95 +132,112 @@ static void blocks_unpack(berth_type type, const uint8_t *w, int64_t row_bytes, 
   }
 }
 
-/* ---- Tiles ---- */
+/* ---- Tiles: ROWS rows of x, and one half of the panel or both ---- */
 
-INLINED vi blocks_four(const int8_t *x) {
+INLINED vi blocks_four(const void *x) {
   int32_t four;
   memcpy(&four, x, sizeof four);
   return vi_set1(four);
 }
 
-INLINED void blocks_group(const int8_t *const *x, int64_t at, const int8_t *w, const int rows, const int group,
-                          vi sum[ROWS]) {
-  const vi flip = vi_set1((int32_t)0x80808080u);
-  for (int c = 0; c < group / 4; c++) {
-    const vi of_w = vi_load(w + (at + c * 4) * VF_LANES);
-    UNROLL for (int r = 0; r < rows; r++) sum[r] = vi_dot(sum[r], vi_xor(blocks_four(x[r] + at + c * 4), flip), of_w);
-  }
-}
-
 typedef struct blocks_tile {
-  blocks_half half;
+  const void *panel;
   const blocks_x *x;
   int64_t row, first, depth; /* the first row; elements [first, first + depth) of it */
   float *out;
 } blocks_tile;
 
-INLINED void blocks_run(const blocks_tile *t, const int rows, const int group, const bool is_offset) {
+INLINED void blocks_group_of(const int8_t *const *x, int64_t at, const blocks_half *half, const int rows,
+                             const int halves, const int group, vi count[ROWS][2]) {
+  UNROLL for (int c = 0; c < group / 4; c++) {
+    vi w[2];
+    UNROLL for (int h = 0; h < halves; h++) w[h] = vi_load(half[h].bytes + (at + c * 4) * VF_LANES);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vi four = blocks_four(x[r] + at + c * 4);
+      UNROLL for (int h = 0; h < halves; h++) count[r][h] = vi_dot(count[r][h], w[h], four);
+    }
+  }
+}
+
+INLINED void blocks_run(const blocks_tile *t, const int rows, const int halves, const int group, const bool is_offset) {
+  const blocks_half half[2] = {blocks_half_of(group, t->depth, t->panel, 0),
+                               blocks_half_of(group, t->depth, t->panel, 1)};
   const int8_t *x[ROWS];
   const float *scale[ROWS], *sum[ROWS];
-  vf total[ROWS];
+  vf total[ROWS][2];
   UNROLL for (int r = 0; r < rows; r++) {
     const blocks_row_x from = blocks_row_of(t->x, t->row + r);
     x[r] = from.q + t->first;
     scale[r] = from.scale + t->first / BLOCKS_X;
     sum[r] = (group == BLOCKS_X ? from.sums : from.sum) + t->first / group;
-    total[r] = t->first != 0 ? vf_load(t->out + r * VF_PANEL) : vf_zero();
+    UNROLL for (int h = 0; h < halves; h++) total[r][h] =
+        t->first != 0 ? vf_load(t->out + r * VF_PANEL + h * VF_LANES) : vf_zero();
   }
   for (int64_t at = 0, g = 0; at < t->depth; at += group, g++) {
-    vi count[ROWS];
-    UNROLL for (int r = 0; r < rows; r++) count[r] = vi_load(t->half.start + g * VF_LANES);
-    blocks_group(x, at, t->half.bytes, rows, group, count);
-    const vf factor = vf_load(t->half.factor + g * VF_LANES), offset = vf_load(t->half.offset + g * VF_LANES);
-    UNROLL for (int r = 0; r < rows; r++) {
-      total[r] = vf_fma(vf_from_int(count[r]), factor * vf_set1(scale[r][at / BLOCKS_X]), total[r]);
-      if (is_offset) total[r] = vf_fma(offset, vf_set1(sum[r][g]), total[r]);
+    vi count[ROWS][2];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++) count[r][h] =
+        is_offset ? vi_set1(0) : blocks_four(sum[r] + g);
+    blocks_group_of(x, at, half, rows, halves, group, count);
+    UNROLL for (int h = 0; h < halves; h++) {
+      const vf factor = vf_load(half[h].factor + g * VF_LANES), offset = vf_load(half[h].offset + g * VF_LANES);
+      UNROLL for (int r = 0; r < rows; r++) {
+        total[r][h] = vf_fma(vf_from_int(count[r][h]) * factor, vf_set1(scale[r][at / BLOCKS_X]), total[r][h]);
+        if (is_offset) total[r][h] = vf_fma(offset, vf_set1(sum[r][g]), total[r][h]);
+      }
     }
   }
-  UNROLL for (int r = 0; r < rows; r++) vf_store(t->out + r * VF_PANEL, total[r]);
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int h = 0; h < halves; h++) vf_store(t->out + r * VF_PANEL + h * VF_LANES, total[r][h]);
+  }
 }
 
 typedef void (*blocks_fn)(const blocks_tile *t);
-#define TILES(name, group, is_offset)                                                      \
-  static void name##_many(const blocks_tile *t) { blocks_run(t, ROWS, group, is_offset); } \
-  static void name##_one(const blocks_tile *t) { blocks_run(t, 1, group, is_offset); }     \
-  static const blocks_fn name[] = {name##_one, name##_many};
-TILES(wide, 32, false)
-TILES(wide_offset, 32, true)
-TILES(small, 16, true)
+#define TILES(name, group, is_offset)                                                              \
+  static void name##_one(const blocks_tile *t) { blocks_run(t, 1, 1, group, is_offset); }          \
+  static void name##_one_wide(const blocks_tile *t) { blocks_run(t, 1, 2, group, is_offset); }     \
+  static void name##_many(const blocks_tile *t) { blocks_run(t, ROWS, 1, group, is_offset); }      \
+  static void name##_many_wide(const blocks_tile *t) { blocks_run(t, ROWS, 2, group, is_offset); } \
+  static const blocks_fn name[2][2] = {{name##_one, name##_one_wide}, {name##_many, name##_many_wide}};
+TILES(groups_32, 32, false)
+TILES(groups_32_offset, 32, true)
+TILES(groups_16, 16, false)
+TILES(groups_16_offset, 16, true)
 
 /* Elements [at, at + depth) of n rows of x, added to what is in `out` from those before. */
 static void blocks_multiply(berth_type type, const void *panel, int64_t columns, const blocks_x *x, int64_t n,
                             int64_t at, int64_t depth, blocks_ahead *ahead, float *out) {
-  const int64_t group = berth__block_group(type);
-  const blocks_fn *run = group == 16 ? small : berth__block_has_offset(type) ? wide_offset : wide;
-  for (int half = 0; half < (columns > VF_LANES ? 2 : 1); half++)
-    for (int64_t r = 0, step; r < n; r += step) {
-      const blocks_tile t = {.half = blocks_half_of(group, depth, panel, half),
-                             .x = x,
-                             .row = r,
-                             .first = at,
-                             .depth = depth,
-                             .out = out + r * VF_PANEL + half * VF_LANES};
-      step = n - r >= ROWS ? ROWS : 1;
-      blocks_ask(ahead);
-      run[step == ROWS](&t);
-    }
+  const bool is_offset = berth__block_has_offset(type), is_wide = columns > VF_LANES;
+  const blocks_fn(*run)[2] = berth__block_group(type) == 16 ? (is_offset ? groups_16_offset : groups_16)
+                                                            : (is_offset ? groups_32_offset : groups_32);
+  for (int64_t r = 0, step; r < n; r += step) {
+    const blocks_tile t = {.panel = panel, .x = x, .row = r, .first = at, .depth = depth, .out = out + r * VF_PANEL};
+    step = n - r >= ROWS ? ROWS : 1;
+    blocks_ask(ahead);
+    run[step == ROWS][is_wide](&t);
+  }
 }
 
 int64_t blocks_copies_many(berth_type type) { return (void)type, 1; }
 
+/* Where numbers have 128 more, nobody asks for the sums of x as floats: what is too much takes their place. */
 void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row) {
-  (void)type;
-  (void)x;
-  (void)row;
+  const blocks_row_x of = blocks_row_of(x, row);
+  const int64_t group = berth__block_group(type);
+  float *to = group == BLOCKS_X ? x->sums + (of.sums - x->sums) : x->sum + (of.sum - x->sum);
+  if (berth__block_has_offset(type)) return;
+  for (int64_t g = 0; g < x->depth / group; g++) {
+    int32_t start = 0;
+    for (int64_t i = 0; i < group; i++) start -= of.q[g * group + i];
+    start *= 128;
+    memcpy(&to[g], &start, sizeof start);
+  }
 }
 
 void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
                     float *out) {
   const berth_storage storage = berth_type_storage(type);
   const int64_t row_bytes = (int64_t)berth__storage_size(storage, (uint64_t)x->depth);
-  const int64_t tiles = (n / ROWS + n % ROWS) * (columns > VF_LANES ? 2 : 1);
+  const int64_t tiles = n / ROWS + n % ROWS;
   for (int64_t at = 0, depth; at < x->depth; at += depth) {
     depth = x->depth - at < BLOCKS_SLICE ? x->depth - at : BLOCKS_SLICE;
     blocks_ahead ahead = blocks_look_ahead(w, columns, row_bytes, x->depth, at, tiles);

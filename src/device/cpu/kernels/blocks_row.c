@@ -48,6 +48,9 @@ blocks_split blocks_split_of(berth_type type) {
 #ifdef __AVX2__
 #include "device/cpu/kernels/blocks_avx2.h"
 #include "device/cpu/kernels/blocks_avx2_k.h"
+#ifdef __AVX512VNNI__
+#include "device/cpu/kernels/blocks_vbmi.h"
+#endif
 #else
 static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_t *w, const blocks_row_x *x,
                                                                     int64_t depth, const int elements, const int bytes,
@@ -101,7 +104,8 @@ DOT_BY_PARTS(iq2_xxs, 256, 66, 32, false)
 #define iq2_xxs_dot iq2_xxs_dot_parts
 #endif
 
-blocks_dot blocks_dot_of(berth_type type) {
+typedef float (*blocks_dot)(const uint8_t *w, const blocks_row_x *x, int64_t depth);
+static blocks_dot blocks_dot_of(berth_type type) {
   switch ((int)type) {
     case BERTH_Q8_0: return q8_0_dot;
     case BERTH_Q4_0: return q4_0_dot;
@@ -121,17 +125,41 @@ blocks_dot blocks_dot_of(berth_type type) {
   }
 }
 
+bool blocks_has_dots(berth_type type) { return blocks_dot_of(type) != NULL; }
+
+void blocks_dots(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t n, const blocks_row_x *x, int64_t depth,
+                 float *out) {
+#ifdef __AVX512VNNI__
+  if (type == BERTH_IQ2_XXS && blocks_has_vbmi()) {
+    iq2_xxs_dots_vbmi(w, row_bytes, n, x, depth, out);
+    return;
+  }
+#endif
+  const blocks_dot dot = blocks_dot_of(type);
+  for (int64_t r = 0; r < n; r++) out[r] = dot(w + r * row_bytes, x, depth);
+}
+
 /* ---- The order of x ---- */
 
 #ifdef __AVX2__
-int64_t blocks_copies(berth_type type) { return type == BERTH_IQ2_XXS ? 2 : 1; }
+#ifndef __AVX512VNNI__
+static inline bool blocks_has_vbmi(void) { return false; }
+static inline void iq2_xxs_arrange_vbmi(int8_t *q, int64_t depth) { (void)q, (void)depth; }
+#endif
+
+int64_t blocks_copies(berth_type type) { return type == BERTH_IQ2_XXS && !blocks_has_vbmi() ? 2 : 1; }
+
+static void iq2_xxs_arrange_row(int8_t *q, int64_t depth) {
+  if (blocks_has_vbmi()) iq2_xxs_arrange_vbmi(q, depth);
+  for (int64_t at = 0; !blocks_has_vbmi() && at < depth; at += 256) iq2_xxs_arrange(q + at, q + depth + at);
+}
 
 void blocks_arrange(berth_type type, const blocks_x *x, int64_t row) {
   const int64_t depth = x->depth;
   int8_t *q = x->q + row * depth * x->copies;
   const bool is_joined = type == BERTH_Q4_0 || (type >= BERTH_Q2_K && type <= BERTH_Q6_K);
   for (int64_t at = 0; is_joined && at + 256 <= depth; at += 256) blocks_arrange_joined(q + at);
-  for (int64_t at = 0; type == BERTH_IQ2_XXS && at < depth; at += 256) iq2_xxs_arrange(q + at, q + depth + at);
+  if (type == BERTH_IQ2_XXS) iq2_xxs_arrange_row(q, depth);
 }
 #else
 int64_t blocks_copies(berth_type type) { return (void)type, 1; }

@@ -30,7 +30,7 @@ static bool expert_blocks_is_few(const berth_op_call *call) { return expert_bloc
 
 static bool expert_blocks_takes(const berth_op_call *call) {
   const berth_tensor *w = &call->in[BERTH__EXPERTS_WEIGHTS], *x = &call->in[BERTH__EXPERTS_X];
-  return x->type == BERTH_F32 && berth__type_is_block(w->type) && blocks_dot_of(w->type) != NULL &&
+  return x->type == BERTH_F32 && berth__type_is_block(w->type) && blocks_has_dots(w->type) &&
          w->dim[2] >= LEAST_DEPTH && berth__is_contiguous(w) && berth__is_contiguous(x);
 }
 
@@ -120,10 +120,9 @@ static blocks_x expert_blocks_one(const expert_blocks_job *j, int64_t use) {
 
 static void expert_blocks_dots(const expert_blocks_job *j, const blocks_x *x, int64_t use, int64_t expert,
                                int64_t column, int64_t end) {
-  const blocks_dot dot = blocks_dot_of(j->w->type);
   const blocks_row_x row = blocks_row_of(x, 0);
-  for (; column < end; column++)
-    j->out[use * j->columns + column] = dot(expert_blocks_weight(j, expert, column), &row, j->depth);
+  blocks_dots(j->w->type, expert_blocks_weight(j, expert, column), j->row_bytes, end - column, &row, j->depth,
+              j->out + use * j->columns + column);
 }
 
 static void expert_blocks_few(expert_blocks_job *j, int64_t begin, int64_t end) {

@@ -35,7 +35,7 @@ static int64_t product_blocks_depth(const berth_op_call *call) {
 
 static bool product_blocks_takes(const berth_op_call *call) {
   const berth_tensor *w = &call->in[BERTH__PRODUCT_WEIGHT], *bias = &call->in[BERTH__PRODUCT_BIAS];
-  if (!berth__type_is_block(w->type) || blocks_dot_of(w->type) == NULL) return false;
+  if (!berth__type_is_block(w->type) || !blocks_has_dots(w->type)) return false;
   if (berth__call_has(call, BERTH__PRODUCT_BIAS) && bias->dim[0] > 1 && bias->stride[0] != 1) return false;
   return berth__is_contiguous(w) && product_blocks_depth(call) > 0;
 }
@@ -117,13 +117,13 @@ static void product_blocks_store(const product_blocks_job *j, int64_t row, int64
 }
 
 static void product_blocks_few(const product_blocks_job *j, const blocks_x *x, int64_t column, int64_t end) {
-  const blocks_dot dot = blocks_dot_of(j->type);
   const uint8_t *w = (const uint8_t *)j->call->in[BERTH__PRODUCT_WEIGHT].data + column * j->row_bytes;
-  for (; column < end; column++, w += j->row_bytes)
-    for (int64_t row = 0; row < j->rows; row++) {
-      const blocks_row_x of = blocks_row_of(x, row);
-      product_blocks_store(j, row, column, dot(w, &of, j->depth));
-    }
+  for (int64_t row = 0; row < j->rows; row++) {
+    const blocks_row_x of = blocks_row_of(x, row);
+    float out[VF_PANEL];
+    blocks_dots(j->type, w, j->row_bytes, end - column, &of, j->depth, out);
+    for (int64_t c = column; c < end; c++) product_blocks_store(j, row, c, out[c - column]);
+  }
 }
 
 static void product_blocks_many(const product_blocks_job *j, const blocks_x *x, int64_t row, int64_t n, int64_t column,
