@@ -171,7 +171,7 @@ class Wheel:
 
 def package_files():
     folder = ROOT / "python/berth"
-    return sorted(path for path in folder.iterdir() if path.suffix in (".py", ".pyi") or path.name == "py.typed")
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".pyi") or path.name == "py.typed")
 
 
 def write_wheel(folder, tag, files):
@@ -219,7 +219,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 def wheel_of(wheel_directory, extension):
     """A wheel with an extension that is built already."""
-    files = [(f"berth/{path.name}", path.read_bytes(), 0o644) for path in package_files()]
+    files = [(str(path.relative_to(ROOT / "python")), path.read_bytes(), 0o644) for path in package_files()]
     files.append((f"berth/{EXTENSION}", stripped(extension), 0o755))
     return write_wheel(wheel_directory, f"{PYTHON_TAG}-{platform_tag(extension)}", files)
 

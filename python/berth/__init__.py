@@ -68,20 +68,30 @@ from ._berth import (  # noqa: E402
 from ._generate import Generator, Piece, generate
 from ._graph import Graph, Node, Value, ValueInfo, load
 from ._op import op
-from ._plan import Buffer, Packing, Plan, pack
-from ._session import (
+from ._ort import (
+    ExecutionMode,
+    ExecutionOrder,
     GraphOptimizationLevel,
-    IOBinding,
-    InferenceSession,
     ModelMetadata,
     NodeArg,
     OrtValue,
     RunOptions,
     SessionOptions,
+    disable_telemetry_events,
+    enable_telemetry_events,
+    get_all_providers,
     get_available_providers,
+    get_build_info,
     get_device,
+    get_version_string,
+    set_default_logger_severity,
+    set_default_logger_verbosity,
+    set_seed,
 )
+from ._plan import Buffer, Packing, Plan, pack
+from ._session import IOBinding, InferenceSession
 from ._train import Trainer, cross_entropy, mean_squared_error
+from . import capi  # noqa: E402  the names of ONNX Runtime's errors
 
 __all__ = [
     "Buffer",
@@ -91,6 +101,8 @@ __all__ = [
     "DoesNotFit",
     "Embedder",
     "Error",
+    "ExecutionMode",
+    "ExecutionOrder",
     "FileError",
     "Generator",
     "Graph",
@@ -116,12 +128,18 @@ __all__ = [
     "Value",
     "ValueInfo",
     "__version__",
+    "capi",
     "cross_entropy",
     "devices",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "from_dlpack",
     "generate",
+    "get_all_providers",
     "get_available_providers",
+    "get_build_info",
     "get_device",
+    "get_version_string",
     "load",
     "load_weights",
     "mean_squared_error",
@@ -131,4 +149,7 @@ __all__ = [
     "pack",
     "save_model",
     "save_weights",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
 ]

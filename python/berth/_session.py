@@ -2,207 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Tuple, Union
+import threading
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _berth
 from ._graph import Graph, load
+from ._ort import (
+    ModelMetadata,
+    NodeArg,
+    OrtValue,
+    RunOptions,
+    SessionOptions,
+    device_of,
+    dtype_of,
+    metadata_of,
+    provider_of,
+)
 from ._plan import PathLike, Plan, bytes_of
-
-if TYPE_CHECKING:
-    import numpy
-
-_ORT_TYPES = {
-    "f32": "tensor(float)",
-    "f64": "tensor(double)",
-    "f16": "tensor(float16)",
-    "bf16": "tensor(bfloat16)",
-    "i8": "tensor(int8)",
-    "u8": "tensor(uint8)",
-    "i16": "tensor(int16)",
-    "u16": "tensor(uint16)",
-    "i32": "tensor(int32)",
-    "u32": "tensor(uint32)",
-    "i64": "tensor(int64)",
-    "u64": "tensor(uint64)",
-    "bool": "tensor(bool)",
-}
-_PROVIDERS = {
-    "CUDAExecutionProvider": "cuda",
-    "VulkanExecutionProvider": "vulkan",
-    "WebGpuExecutionProvider": "webgpu",
-    "CPUExecutionProvider": "cpu",
-}
-
-
-class NodeArg:
-    """An input or output of a model: name, type ("tensor(float)") and shape. Named dimensions are str; None is one that
-    follows from others."""
-
-    def __init__(self, name: str, type: str, shape: Tuple[Union[int, str], ...]) -> None:
-        self.name = name
-        self.type = _ORT_TYPES.get(type, f"tensor({type})")
-        self.shape: "list[Union[int, str, None]]" = [None if dim == "?" else dim for dim in shape]
-
-    def __repr__(self) -> str:
-        return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
-
-
-class GraphOptimizationLevel:
-    """For scripts that set it; berth always does all it can."""
-
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_ALL = 99
-
-
-class SessionOptions:
-    """What scripts set for ONNX Runtime. intra_op_num_threads is the number of threads; the rest has no effect here."""
-
-    def __init__(self) -> None:
-        self.intra_op_num_threads = 0
-        self.inter_op_num_threads = 0
-        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.log_severity_level = 2
-        self.enable_profiling = False
-        self.enable_mem_pattern = True
-        self.enable_cpu_mem_arena = True
-        self._entries: "dict[str, str]" = {}
-
-    def add_session_config_entry(self, key: str, value: str) -> None:
-        """Kept, and of no effect."""
-        self._entries[key] = value
-
-    def get_session_config_entry(self, key: str) -> str:
-        """What was kept."""
-        return self._entries[key]
-
-
-class RunOptions:
-    """For scripts that pass one; of no effect."""
-
-    def __init__(self) -> None:
-        self.log_severity_level = 2
-        self.logid = ""
-
-
-class ModelMetadata:
-    """What a session says of its model."""
-
-    def __init__(self, graph_name: str) -> None:
-        self.graph_name = graph_name
-        self.producer_name = ""
-        self.description = ""
-        self.version = 0
-        self.custom_metadata_map: "dict[str, str]" = {}
-
-
-def get_available_providers() -> "list[str]":
-    """What ONNX Runtime calls the devices that are there."""
-    there = {device["name"] for device in _berth.devices() if device["available"]}
-    return [name for name, device in _PROVIDERS.items() if device in there]
-
-
-def get_device() -> str:
-    """"GPU" where CUDA is available, otherwise "CPU"."""
-    return "GPU" if "CUDAExecutionProvider" in get_available_providers() else "CPU"
-
-
-def _device_of(providers: "Sequence[Union[str, Tuple[str, Any]]]") -> str:
-    names = [provider if isinstance(provider, str) else provider[0] for provider in providers]
-    available = get_available_providers() if names != ["CPUExecutionProvider"] else names
-    for name in names:
-        if name in available:
-            return _PROVIDERS[name]
-    raise _berth.InvalidArgument(f"none of the providers {names} is available; there are {get_available_providers()}")
-
-
-class OrtValue:
-    """An array with the methods that ONNX Runtime's OrtValue has: host memory, or an output on a GPU of CUDA."""
-
-    def __init__(self, array: Any, to_host: "Optional[Callable[[], Any]]" = None) -> None:
-        self._array = array
-        self._to_host = to_host
-
-    @staticmethod
-    def ortvalue_from_numpy(array: "numpy.ndarray[Any, Any]", device_type: str = "cpu", device_id: int = 0) -> "OrtValue":
-        """Shows the array; it is not copied."""
-        if device_type != "cpu":
-            raise _berth.Unsupported(
-                "berth has no memory on a GPU but the arena: hand over host memory (device_type='cpu'), "
-                "or a tensor of PyTorch, CuPy or JAX that is there"
-            )
-        return OrtValue(array)
-
-    @staticmethod
-    def ortvalue_from_shape_and_type(
-        shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
-    ) -> "OrtValue":
-        """Zeros."""
-        import numpy
-
-        return OrtValue.ortvalue_from_numpy(numpy.zeros(tuple(shape), element_type), device_type, device_id)
-
-    def numpy(self) -> "numpy.ndarray[Any, Any]":
-        """The array; a copy of what is on a GPU."""
-        import numpy
-
-        return numpy.asarray(self._array if self._to_host is None else self._to_host())
-
-    def shape(self) -> "list[int]":
-        """Its extents."""
-        return list(self._array.shape)
-
-    def data_type(self) -> str:
-        """As in NodeArg.type."""
-        names = {"float32": "float", "float64": "double"}
-        name = str(self.numpy().dtype)
-        return f"tensor({names.get(name, name)})"
-
-    def data_ptr(self) -> int:
-        """Where its elements lie, on its device."""
-        return int(self._array.address if self._to_host is not None else self.numpy().ctypes.data)
-
-    def device_name(self) -> str:
-        """"cpu" or "cuda"."""
-        return "cpu" if self._to_host is None else "cuda"
-
-    def is_tensor(self) -> bool:
-        """Always."""
-        return True
-
-    def has_value(self) -> bool:
-        """Always."""
-        return True
-
-    def update_inplace(self, array: Any) -> None:
-        """Writes other elements."""
-        if self._to_host is not None:
-            raise _berth.Unsupported("only a run writes outputs")
-        self.numpy()[...] = array
-
-    def _shown(self) -> Any:
-        return self.numpy() if self._to_host is None else self._array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._shown().__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Tuple[int, int]:
-        kind, index = self._shown().__dlpack_device__()
-        return int(kind), int(index)
-
-    def __array__(self, dtype: Any = None) -> Any:
-        array = self.numpy()
-        return array if dtype is None else array.astype(dtype)
 
 
 def _at_address(device_type: str, device_id: int, address: int, shape: Sequence[int], element_type: Any) -> Any:
-    import numpy
-
     if device_type not in ("cpu", "cuda"):
         raise _berth.Unsupported(f"memory of '{device_type}' cannot be handed over: it is 'cpu' or 'cuda'")
-    tensor = _berth.tensor_at(address, device_type == "cuda", device_id, numpy.dtype(element_type), tuple(shape))
+    tensor = _berth.tensor_at(address, device_type == "cuda", device_id, dtype_of(element_type), tuple(shape))
     return tensor if device_type == "cuda" else tensor.numpy()
 
 
@@ -235,7 +57,7 @@ class IOBinding:
 
     def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
         """The array of an OrtValue."""
-        self._inputs[name] = value._shown()
+        self._inputs[name] = value.shown()
 
     def bind_output(
         self,
@@ -258,7 +80,7 @@ class IOBinding:
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
         """An output that is written into the array of an OrtValue."""
-        self._outputs[name] = value._shown()
+        self._outputs[name] = value.shown()
 
     def clear_binding_inputs(self) -> None:
         """Forgets the inputs."""
@@ -275,16 +97,19 @@ class IOBinding:
     def synchronize_outputs(self) -> None:
         """Nothing to wait for."""
 
-    def run(self) -> None:
+    def run(self, run_options: Optional[RunOptions] = None) -> None:
         """What ``session.run_with_iobinding`` does."""
         self._results = []  # views of the last run would hold the session in place
         on_host = [name for name, place in self._outputs.items() if place is None]
         if on_host or not self._outputs:
-            arrays = self._session.run(on_host, self._inputs)
+            arrays = self._session.run(on_host, self._inputs, run_options)
         else:
             arrays = []
             self._session.feed(self._inputs)
-            self._session.execute()
+            if run_options is None:
+                self._session.execute()
+            else:
+                run_options._call(self._session, self._session.execute)
         copies = dict(zip(on_host or [arg.name for arg in self._session.get_outputs()], arrays))
         self._results = [self._result(name, copies) for name in self._outputs or copies]
 
@@ -318,10 +143,10 @@ def _must_fix(need: str, device: Optional[str], shape: "Tuple[Union[int, str], .
 class InferenceSession(_berth.SessionHandle):
     """A model with its one block of memory, ready to run.
 
-    InferenceSession(model, sess_options=None, providers=None, provider_options=None, *, dims=None, device=None,
+    InferenceSession(path_or_bytes, sess_options=None, providers=None, provider_options=None, *, dims=None, device=None,
                      budget=None, threads=0, weights=None, **options)
 
-    model      the path of an ONNX file or of a graph in berth's text form, the bytes of one, or a Graph
+    path_or_bytes  the path of an ONNX file or of a graph in berth's text form, the bytes of one, or a Graph
     dims       extents of named dimensions; those that are missing follow from what the first run is given, and other
                shapes are bound when they come
     device     "cpu", "cuda", "vulkan", "webgpu", "interp"; see devices()
@@ -329,7 +154,9 @@ class InferenceSession(_berth.SessionHandle):
     threads    0: one per core
     weights    a safetensors file with the params
     options    max_bindings, effort, gpu_profile, reference, checked, bf16_weights, f16_weights, fallback, inputs_die
-    sess_options, providers, provider_options  as in ONNX Runtime: threads and device
+    sess_options, providers, provider_options  as in ONNX Runtime: threads, extents and device. A provider that is not
+               here draws a warning, and the CPU takes over
+    disabled_optimizers, enable_fallback  for scripts that pass them: of no effect
 
     Threads may share a session: it runs one call at a time. A session is a context manager; ``close`` gives its memory
     back.
@@ -345,7 +172,7 @@ class InferenceSession(_berth.SessionHandle):
 
     def __init__(
         self,
-        model: Union[PathLike, bytes, Graph],
+        path_or_bytes: Union[PathLike, bytes, Graph],
         sess_options: Optional[SessionOptions] = None,
         providers: "Optional[Sequence[Union[str, Tuple[str, Any]]]]" = None,
         provider_options: "Optional[Sequence[Mapping[str, Any]]]" = None,
@@ -355,17 +182,24 @@ class InferenceSession(_berth.SessionHandle):
         budget: Union[int, str, None] = None,
         threads: int = 0,
         weights: Optional[PathLike] = None,
+        disabled_optimizers: Any = None,
+        enable_fallback: Any = None,
         **options: Any,
     ) -> None:
+        model = path_or_bytes
         if device is None and providers:
-            device = _device_of(providers)
-        if threads == 0 and sess_options is not None:
-            threads = sess_options.intra_op_num_threads
+            device = device_of(providers, provider_options)
+        self._options = sess_options if sess_options is not None else SessionOptions()
+        self._options._warn()
+        if threads == 0:
+            threads = self._options.intra_op_num_threads
         self._model = model
         self._weights = weights
         self._device = device
         self._settings: "dict[str, Any]" = {"device": device, "budget": bytes_of(budget), "threads": threads, **options}
         self._graph = model if isinstance(model, Graph) else load(model, weights)
+        overridden = {name: extent for name, extent in self._options._dims.items() if name in self._graph.dims}
+        dims = {**overridden, **(dims or {})} if overridden else dims
         self._dims = dims
         needs = self._graph.needs()
         self._fixed = [
@@ -405,7 +239,7 @@ class InferenceSession(_berth.SessionHandle):
             dims = {name: extent for name, extent in (self._dims or {}).items() if name in graph.dims}
             self._inner = InferenceSession(graph, dims=dims, **self._settings)
             self._inner_key = key
-        return self._inner.run(output_names, feeds)
+        return self._inner.run(output_names, feeds, run_options)
 
     # ---- As in ONNX Runtime ----
 
@@ -418,13 +252,45 @@ class InferenceSession(_berth.SessionHandle):
         return [NodeArg(name, value.type, value.shape) for name, value in self._graph.outputs.items()]
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the model is called."""
-        return ModelMetadata(self._graph.name)
+        """What the model says of itself."""
+        return metadata_of(self._model, self._graph.name)
+
+    def get_overridable_initializers(self) -> "list[NodeArg]":
+        """None: weights come from the model, and ``set_param`` writes others."""
+        return []
+
+    def get_session_options(self) -> SessionOptions:
+        """The options that it was made with."""
+        return self._options
 
     def get_providers(self) -> "list[str]":
         """The device, as ONNX Runtime would call it."""
-        device = self._device or "cpu"
-        return [name for name, of in _PROVIDERS.items() if of == device] or [device]
+        return [provider_of(self._device)]
+
+    def get_provider_options(self) -> "dict[str, dict[str, str]]":
+        """The same, with the number of the device."""
+        index = (self._device or "").partition(":")[2]
+        return {provider_of(self._device): {"device_id": index} if index else {}}
+
+    def set_providers(
+        self,
+        providers: "Optional[Sequence[Union[str, Tuple[str, Any]]]]" = None,
+        provider_options: "Optional[Sequence[Mapping[str, Any]]]" = None,
+    ) -> None:
+        """Checks that the session is there already: it stays on the device that it was made for."""
+        wanted = device_of(providers or ["CPUExecutionProvider"], provider_options)
+        if wanted != (self._device or "cpu"):
+            raise _berth.Unsupported(f"the session is on '{self._device or 'cpu'}' and stays there: make one with {providers=}")
+
+    def disable_fallback(self) -> None:
+        """Of no effect: what fails is an error."""
+
+    def enable_fallback(self) -> None:
+        """Of no effect: what fails is an error."""
+
+    def end_profiling(self) -> str:
+        """Not supported."""
+        raise _berth.Unsupported("berth writes no profile: `berth bench MODEL --profile` has the time of every step")
 
     def io_binding(self) -> IOBinding:
         """Inputs and outputs that are named once and used by many runs."""
@@ -432,14 +298,34 @@ class InferenceSession(_berth.SessionHandle):
 
     def run_with_iobinding(self, binding: IOBinding, run_options: Optional[RunOptions] = None) -> None:
         """Runs with the inputs and outputs of a binding."""
-        binding.run()
+        binding.run(run_options)
 
     def run_with_ort_values(
         self, output_names: Optional[Sequence[str]], input_feed: "Mapping[str, OrtValue]", run_options: Any = None
     ) -> "list[OrtValue]":
         """The same as run, with OrtValues in and out."""
-        feeds = {name: value.numpy() for name, value in input_feed.items()}
-        return [OrtValue(array) for array in self.run(output_names, feeds)]
+        feeds = {name: value.shown() for name, value in input_feed.items()}
+        return [OrtValue(array) for array in self.run(output_names, feeds, run_options)]
+
+    def run_async(
+        self,
+        output_names: Optional[Sequence[str]],
+        input_feed: Any,
+        callback: "Callable[[list[Any], Any, str], None]",
+        user_data: Any = None,
+        run_options: Optional[RunOptions] = None,
+    ) -> None:
+        """Runs in a thread of its own, which then calls callback(results, user_data, error): error is "" or what went
+        wrong, and results are empty then."""
+
+        def work() -> None:
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as failure:
+                results, error = [], str(failure)
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, name="berth.run_async").start()
 
     # ---- berth's own ----
 

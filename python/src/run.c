@@ -37,24 +37,38 @@ static void run_release(run_call *c) {
 
 /* ---- What is given ---- */
 
-static int run_complain_names(py_session *self, PyObject *feeds) {
+/* The first name in the feed that no input has, as text; NULL, maybe with an error set: none. */
+static PyObject *run_unknown_name(py_session *self, PyObject *feeds) {
   PyObject *key, *value;
   Py_ssize_t at = 0;
   while (PyDict_Next(feeds, &at, &key, &value)) {
     int is_known = 0;
     for (uint32_t i = 0; i < self->n_in && !is_known; i++)
       is_known = PyObject_RichCompareBool(key, self->in[i].name, Py_EQ) == 1;
-    if (is_known) continue;
-    PyObject *text = PyObject_Str(key);
-    const char *name = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    if (name != NULL)
-      py_invalid("graph '%s' has no input '%s'%s%s", berth_graph_name(self->graph->graph), name,
-                 self->n_in != 0 ? "; the first that it has is " : "; it has none",
-                 self->n_in != 0 ? PyUnicode_AsUTF8AndSize(self->in[0].name, NULL) : "");
-    Py_XDECREF(text);
-    return -1;
+    if (!is_known) return PyErr_Occurred() ? NULL : PyObject_Str(key);
   }
-  return 0;
+  return NULL;
+}
+
+static int run_complain_names(py_session *self, PyObject *feeds) {
+  PyObject *text = run_unknown_name(self, feeds);
+  const char *name = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+  if (name != NULL)
+    py_invalid("graph '%s' has no input '%s'%s%s", berth_graph_name(self->graph->graph), name,
+               self->n_in != 0 ? "; the first that it has is " : "; it has none",
+               self->n_in != 0 ? PyUnicode_AsUTF8AndSize(self->in[0].name, NULL) : "");
+  Py_XDECREF(text);
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static int run_complain_missing(py_session *self, PyObject *feeds, uint32_t input) {
+  PyObject *text = run_unknown_name(self, feeds);
+  const char *other = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+  if (!PyErr_Occurred())
+    py_invalid("input '%s' is missing from the feed%s%s%s", PyUnicode_AsUTF8AndSize(self->in[input].name, NULL),
+               other != NULL ? ", which has '" : "", other != NULL ? other : "", other != NULL ? "'" : "");
+  Py_XDECREF(text);
+  return -1;
 }
 
 static int run_feed(run_call *c, PyObject *feeds) {
@@ -67,11 +81,7 @@ static int run_feed(run_call *c, PyObject *feeds) {
   }
   for (uint32_t i = 0; i < self->n_in; i++) {
     PyObject *given = PyDict_GetItemWithError(feeds, self->in[i].name);
-    if (given == NULL) {
-      if (!PyErr_Occurred())
-        py_invalid("input '%s' is missing from the feed", PyUnicode_AsUTF8AndSize(self->in[i].name, NULL));
-      return -1;
-    }
+    if (given == NULL) return PyErr_Occurred() ? -1 : run_complain_missing(self, feeds, i);
     Py_INCREF(given); /* what it is asked for may change the dict */
     const int failed = py_array_get(given, self->in[i].type, &c->arrays[i]) < 0;
     Py_DECREF(given);
@@ -361,12 +371,24 @@ static PyObject *run_dict(PyObject *given) {
   return PyObject_CallFunctionObjArgs((PyObject *)&PyDict_Type, given, NULL);
 }
 
+/* Options are a RunOptions, which calls run again without them. */
+static PyObject *run_with_options(PyObject *session, PyObject *const given[3]) {
+  PyObject *result = PyObject_CallMethod(given[2], "_run", "OOO", session, given[0] != NULL ? given[0] : Py_None,
+                                         given[1] != NULL ? given[1] : Py_None);
+  if (result == NULL && PyErr_ExceptionMatches(PyExc_AttributeError) && !PyObject_HasAttrString(given[2], "_run")) {
+    PyErr_Clear();
+    PyErr_SetString(PyExc_TypeError, "run_options is a berth.RunOptions");
+  }
+  return result;
+}
+
 PyObject *py_session_run(PyObject *object, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   PyObject *given[3] = {NULL, NULL, NULL}, *feeds = NULL, *result = NULL;
   run_call c;
   if (run_parse(args, n, kwnames, given) < 0) return NULL;
   run_start(&c, object);
   if (c.self->guard.lock == NULL) return py_invalid("the session was not made: its __init__ was not called");
+  if (given[2] != NULL && given[2] != Py_None) return run_with_options(object, given);
   if (given[1] != NULL && given[1] != Py_None && (feeds = run_dict(given[1])) == NULL) return NULL;
   if ((feeds == NULL || run_feed(&c, feeds) == 0) && py_session_enter(c.self) == 0) {
     if (c.has_feeds || py_session_need(c.self) == 0) result = run_inside(&c, given[0]);

@@ -324,6 +324,13 @@ static PyObject *session_cancel(PyObject *object, PyObject *unused) {
   Py_RETURN_NONE;
 }
 
+static PyObject *session_clear_cancel(PyObject *object, PyObject *unused) {
+  py_session *self = (py_session *)object;
+  (void)unused;
+  if (self->cancel != NULL) berth_cancel_clear(self->cancel);
+  Py_RETURN_NONE;
+}
+
 static PyObject *session_port_list(PyObject *object, const py_port *ports, uint32_t n) {
   PyObject *list = PyList_New(0);
   (void)object;
@@ -391,6 +398,7 @@ static PyMethodDef session_methods[] = {
     {"close", session_close, METH_NOARGS, "close()\n\nGives the arena back. Fails while a view of it is alive."},
     {"cancel", session_cancel, METH_NOARGS,
      "cancel()\n\nStops the run that is under way, or the next: it raises Cancelled. Any thread may call it."},
+    {"clear_cancel", session_clear_cancel, METH_NOARGS, "clear_cancel()\n\nTakes a cancel back that stopped no run."},
     {"input_ports", session_inputs, METH_NOARGS, "input_ports() -> list of (name, type, shape)"},
     {"output_ports", session_outputs, METH_NOARGS, "output_ports() -> list of (name, type, shape)"},
     {"set_param", py_session_set_param, METH_VARARGS, "set_param(name, array)\n\nGives a param its weights."},

@@ -12,7 +12,7 @@ import numpy
 import berth
 from berth import _berth
 
-NOT_CALLED = {"cancel", "register_op"}  # what they do lasts
+NOT_CALLED = {"cancel", "register_op", "run_async"}  # what they do lasts, or happens in another thread
 FUNCTIONS = ["pack", "pack_picture", "from_dlpack", "type_size", "op_names", "GraphHandle", "PlanHandle", "SessionHandle",
              "Embedder", "memory_in_use"]  # fmt: skip
 KEYWORDS = ["dims", "threads", "device", "budget", "special", "kind", "name", "ctx", "input_feed", "output_names",
