@@ -77,6 +77,25 @@ async function checkHero() {
     const steps = Number(await own.page.locator('#play').getAttribute('data-steps'));
     expect(frames.count >= steps && frames.width === 720 && frames.height === 400, JSON.stringify(frames));
   });
+  await check('it is saved as a video that a browser plays', async () => {
+    const { name, bytes } = await saved(own, () => own.test('play-video').click());
+    expect(/^digits\.(webm|mp4)$/.test(name), name);
+    const blank = await own.context.newPage(); // the page itself lets no films in
+    const film = await blank.evaluate(async (base64) => {
+      const video = document.createElement('video');
+      video.muted = true;
+      video.src = `data:video/webm;base64,${base64}`;
+      await new Promise((resolve, reject) => {
+        video.onended = resolve;
+        video.onerror = () => reject(new Error(video.error.message));
+        video.playbackRate = 8;
+        video.play().catch(reject);
+      });
+      return { width: video.videoWidth, height: video.videoHeight, seconds: video.currentTime };
+    }, bytes.toString('base64'));
+    await blank.close();
+    expect(film.width === 720 && film.height === 400 && film.seconds > 2, JSON.stringify(film));
+  });
   await check('the browser complained about nothing', () => expectEqual(own.errors, [], 'complaints'));
   await own.close();
 }

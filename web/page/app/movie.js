@@ -1,4 +1,4 @@
-/** The harbour as a GIF: painted frame by frame beside the page, which stays responsive. */
+/** The harbour as a GIF or as a video: painted frame by frame beside the page, which stays responsive. */
 import { save } from './dom.js';
 import { fileName } from './format.js';
 import { Gif, Palette } from './gif.js';
@@ -21,8 +21,8 @@ export function timesOf(steps) {
   return times;
 }
 
-function painter(title, scene) {
-  const canvas = new OffscreenCanvas(WIDTH, HEIGHT);
+/** Paints the scene at a time into a canvas. */
+function painter(canvas, title, scene) {
   const context = canvas.getContext('2d', { willReadFrequently: true });
   const layer = new OffscreenCanvas(WIDTH, HEIGHT - TITLE);
   const colours = harbourColours();
@@ -38,12 +38,15 @@ function painter(title, scene) {
     context.fillText('berth', WIDTH - 14, TITLE / 2 + 2);
     context.textAlign = 'left';
     context.drawImage(layer, 0, TITLE);
-    return context.getImageData(0, 0, WIDTH, HEIGHT).data;
+    return context;
   };
 }
 
+const pixelsOf = (context) => context.getImageData(0, 0, WIDTH, HEIGHT).data;
+
 export async function saveMovie(name, title, scene, onProgress) {
-  const paint = painter(title, { ...scene, chosen: null });
+  const picture = painter(new OffscreenCanvas(WIDTH, HEIGHT), title, { ...scene, chosen: null });
+  const paint = (at) => pixelsOf(picture(at));
   const times = timesOf(scene.frames.length);
   const palette = new Palette();
   for (let i = 0; i < SAMPLES; i++) {
@@ -58,4 +61,47 @@ export async function saveMovie(name, title, scene, onProgress) {
     await pause();
   }
   save(`${fileName(name)}.gif`, gif.end(), 'image/gif');
+}
+
+const FRAME = 40; // milliseconds
+const HOLD = 1200; // at the end
+const BITS = 4e6; // a second
+const KINDS = ['video/webm;codecs=vp9', 'video/webm', 'video/mp4'];
+
+/** The kind of video that this browser makes; undefined: none. */
+export const videoKind = () =>
+  typeof MediaRecorder === 'function' && HTMLCanvasElement.prototype.captureStream
+    ? KINDS.find((kind) => MediaRecorder.isTypeSupported(kind))
+    : undefined;
+
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A recorder sees a film as it goes on: `each` milliseconds a step, as it plays. */
+export async function saveVideo(name, title, scene, each, onProgress) {
+  const canvas = Object.assign(document.createElement('canvas'), { width: WIDTH, height: HEIGHT });
+  const paint = painter(canvas, title, { ...scene, chosen: null });
+  const kind = videoKind();
+  if (!kind) throw new Error('this browser records no video of a canvas');
+  const stream = canvas.captureStream();
+  const recorder = new MediaRecorder(stream, { mimeType: kind, videoBitsPerSecond: BITS });
+  const parts = [];
+  recorder.addEventListener('dataavailable', ({ data }) => parts.push(data));
+  const ended = new Promise((resolve, reject) => {
+    recorder.addEventListener('stop', resolve);
+    recorder.addEventListener('error', ({ error }) => reject(error ?? new Error('the video could not be recorded')));
+  });
+  const steps = scene.frames.length;
+  const whole = steps * each;
+  const begin = performance.now();
+  paint(0);
+  recorder.start();
+  for (let now = 0; now < whole + HOLD; now = performance.now() - begin) {
+    paint(Math.min(steps - 0.001, now / each));
+    onProgress(Math.min(1, now / (whole + HOLD)));
+    await wait(FRAME);
+  }
+  recorder.stop();
+  await ended;
+  for (const track of stream.getTracks()) track.stop();
+  save(`${fileName(name)}.${kind.includes('mp4') ? 'mp4' : 'webm'}`, parts, kind.split(';')[0]);
 }

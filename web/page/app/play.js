@@ -55,11 +55,15 @@ export class Harbour {
     this.#scrubber = el('input', { type: 'range', min: 0, step: 1, value: 0, 'data-test': `${id}-scrubber`, 'aria-label': 'Step' });
     this.#says = el('p', { class: 'play-says hint', 'data-test': `${id}-says` });
     this.#detail = el('div', { class: 'play-detail', 'data-test': `${id}-detail`, role: 'status' });
-    const save = el('button', { type: 'button', class: 'quiet', 'data-test': `${id}-gif`, text: 'Save as GIF' });
-    save.addEventListener('click', () => this.#save(save));
+    const gif = el('button', { type: 'button', class: 'quiet', 'data-test': `${id}-gif`, text: 'Save as GIF' });
+    const video = el('button', { type: 'button', class: 'quiet', 'data-test': `${id}-video`, text: 'as video' });
+    const saving = (button, make) => button.addEventListener('click', () => this.#save([gif, video], make));
+    saving(gif, ({ saveMovie }, title, tell) => saveMovie(this.#name, title, this.#scene, tell));
+    saving(video, ({ saveVideo }, title, tell) => saveVideo(this.#name, title, this.#scene, this.#each(), tell));
+    video.hidden = typeof MediaRecorder !== 'function';
     this.#root.replaceChildren(
       this.#canvas,
-      el('div', { class: 'play-controls' }, this.#button, this.#scrubber, save),
+      el('div', { class: 'play-controls' }, this.#button, this.#scrubber, el('span', { class: 'play-save' }, gif, video)),
       this.#says,
       this.#detail,
     );
@@ -147,11 +151,15 @@ export class Harbour {
     this.#button.textContent = this.playing ? 'Pause' : 'Play';
   }
 
+  /** Milliseconds of a step. */
+  #each() {
+    return Math.min(SLOW, Math.max(QUICK, WHOLE / Math.max(1, this.#scene.frames.length)));
+  }
+
   #tick(now) {
     if (!this.playing) return;
     const { frames } = this.#scene;
-    const each = Math.min(SLOW, Math.max(QUICK, WHOLE / Math.max(1, frames.length)));
-    this.#goTo(this.#at + Math.min(100, Math.max(0, now - this.#last)) / each); // a frame may begin before it was asked for
+    this.#goTo(this.#at + Math.min(100, Math.max(0, now - this.#last)) / this.#each()); // a frame may begin before it was asked for
     this.#last = now;
     if (this.#at >= frames.length) {
       this.#rounds--;
@@ -230,19 +238,21 @@ export class Harbour {
     }
   }
 
-  async #save(button) {
+  async #save(buttons, make) {
     if (!this.#scene) return;
     this.pause();
-    button.disabled = true;
+    const words = this.#says.textContent;
+    for (const each of buttons) each.disabled = true;
     try {
       const title = `${this.#name}: ${bytes(this.#scene.peak)} instead of ${bytes(this.#scene.grown)}`;
-      const { saveMovie } = await import('./movie.js');
-      await saveMovie(this.#name, title, this.#scene, (share) => {
-        button.textContent = `Saving, ${percent(share)}`;
+      await make(await import('./movie.js'), title, (share) => {
+        this.#says.textContent = `Saving it: ${percent(share)}`;
       });
+      this.#says.textContent = words;
+    } catch (error) {
+      this.#says.textContent = `It could not be saved: ${error.message}`;
     } finally {
-      button.disabled = false;
-      button.textContent = 'Save as GIF';
+      for (const each of buttons) each.disabled = false;
     }
   }
 }
