@@ -10,7 +10,7 @@ target_compile_options(berth_options INTERFACE -msimd128 -matomics -mbulk-memory
 # The module is fetched before anything can be shown: what is no kernel is compiled to be small, and so are kernels that
 # are one short loop for each of many types.
 target_compile_options(berth_objects PRIVATE -Os)
-foreach(name arg_any cast loops pool_places reduce_int)
+foreach(name arg_any loops pool_places reduce_int)
   set_property(SOURCE src/device/cpu/kernels/${name}.c APPEND PROPERTY COMPILE_OPTIONS -Os)
 endforeach()
 

@@ -298,8 +298,11 @@ async function checkTalk(own) {
     await own.test('prompt').fill(PROMPT);
     await own.test('tokens').fill('90');
     await own.test('write').click();
-    await own.page.waitForFunction((words) => document.getElementById('story').textContent.length > words, PROMPT.length);
-    await own.test('stop').click();
+    await own.page.waitForFunction((words) => { // at once: a mouse may come when all is written
+      if (document.getElementById('story').textContent.length <= words) return false;
+      document.getElementById('stop').click();
+      return true;
+    }, PROMPT.length);
     await own.page.waitForSelector('html:not([data-talking])');
     expectEqual(await own.text('talk-end'), 'Stopped.', 'what it says of it');
     expect((await own.write({ tokens: 3, button: 'go-on' })).length > PROMPT.length, 'it does not go on');
