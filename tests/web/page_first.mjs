@@ -81,6 +81,8 @@ async function expectNothingLeft(own, file) {
   expectEqual(await own.page.locator('#inputs fieldset').count(), 0, 'inputs');
   expectEqual(await own.page.locator('#outputs article').count(), 0, 'outputs');
   expect(await own.page.locator('#go').isDisabled(), 'it can be run');
+  for (const what of ['#graph-canvas', '#graph-count', '#boards', '#link', '#badge'])
+    expect(await own.page.locator(what).isHidden(), `${what} is there`);
 }
 
 /** Models that run only with what they accept; each is also run by the native program, with nothing given. */

@@ -65,8 +65,12 @@ export function prepare({ report, values, steps: all }) {
   return { report, values: grouped, steps: all, firstRunStep };
 }
 
+/** What shows a plan, here and in other sections, is there only with one (play.css). */
+const markPlan = (isThere) => document.documentElement.toggleAttribute('data-no-plan', !isThere);
+
 export function showPlan(given) {
   const plan = prepare(given);
+  markPlan(true);
   ({ steps } = plan);
   $('planned').hidden = false;
   showBars(plan.report);
@@ -76,6 +80,7 @@ export function showPlan(given) {
 
 export function hidePlan() {
   $('planned').hidden = true;
+  markPlan(false);
 }
 
 export function watchPlan() {
