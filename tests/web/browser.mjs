@@ -101,12 +101,12 @@ export class BerthPage {
     return this.opened(name, () => this.test(`sample-${name}`).click());
   }
 
-  /** As from a file manager. */
+  /** As from a file manager: one file, or several. */
   async drop(file) {
     await this.page.locator('#drop').scrollIntoViewIfNeeded();
     const box = await this.page.locator('#drop').boundingBox();
     const session = await this.context.newCDPSession(this.page);
-    const data = { items: [], files: [file], dragOperationsMask: 1 };
+    const data = { items: [], files: [file].flat(), dragOperationsMask: 1 };
     const at = { x: box.x + box.width / 2, y: box.y + box.height / 2, data };
     for (const type of ['dragEnter', 'dragOver', 'drop']) {
       await session.send('Input.dispatchDragEvent', { type, ...at });

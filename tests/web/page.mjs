@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { BerthPage, launch, strokes } from './browser.mjs';
 import { models } from './models.mjs';
-import { writeLarge } from './gguf.mjs';
+import { writeLarge, writeParts } from './gguf.mjs';
 import { expectOutputs, generateNative, hasNative, planNative, planTextNative, runNative } from './native.mjs';
 import { serve } from './server.mjs';
 import { check, diagnostic, done, expect, expectEqual, skip } from './tap.mjs';
@@ -294,6 +294,16 @@ async function checkTalk(own) {
     });
   }
   await checkStories(own);
+  await check('a model in parts is opened by dropping all of them, and one alone says so', async () => {
+    const parts = await writeParts(out, join(source, 'examples/tale/tale.gguf'), 'split', 3);
+    await own.replanned(() => own.drop(parts[1]));
+    const words = await own.text('alert-network');
+    expect(/split/.test(words) && /all of its parts together/.test(words), words);
+    await own.opened('split-00001-of-00003.gguf', () => own.drop([parts[2], parts[0], parts[1]]));
+    await own.fitted();
+    const native = generateNative(parts[0], PROMPT, 10).text;
+    expectEqual(await own.write({ prompt: PROMPT, tokens: 10 }), `${PROMPT}${native}`, 'the text');
+  });
   await check('it is stopped, and goes on', async () => {
     await own.test('prompt').fill(PROMPT);
     await own.test('tokens').fill('90');
