@@ -42,6 +42,10 @@ typedef struct berth__lowering {
   size_t n_kernels, capacity;
 } berth__lowering;
 
+/* Rows, columns and a depth from which on matrix units multiply; with fewer, f32 stays f32. */
+#define BERTH__MATRIX_LINES 9
+#define BERTH__MATRIX_DEPTH 16
+
 typedef struct berth__lower_row {
   berth_status (*lower)(berth__lowering *l, berth_error *err);                        /* NULL: this op has no kernels */
   uint64_t (*scratch)(const berth_op_call *call, const berth__kernel_limits *limits); /* bytes */

@@ -189,7 +189,7 @@ static berth_status choose_storages(berth_plan *plan, const berth__limits *limit
   if (limits->choose_storages == NULL) return BERTH_OK;
   plan->storages = berth__alloc_array(plan->ctx, plan->graph->n_values, sizeof *plan->storages);
   if (plan->storages == NULL) return berth__fail_nomem(err, "a plan");
-  return limits->choose_storages(plan->graph, plan->flags, plan->storages, err);
+  return limits->choose_storages(limits, plan->graph, plan->flags, plan->storages, err);
 }
 
 berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, const berth__limits *limits,

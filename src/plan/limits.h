@@ -26,7 +26,8 @@ typedef struct berth__limits {
   berth_status (*rewrite)(const struct berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err);
   /* How the elements of each value of such a graph lie in the arena, subject to the policies in flags: fills one entry
    * a value. NULL: all of them by their types. */
-  berth_status (*choose_storages)(const berth_graph *graph, uint32_t flags, berth_storage *out, berth_error *err);
+  berth_status (*choose_storages)(const struct berth__limits *limits, const berth_graph *graph, uint32_t flags,
+                                  berth_storage *out, berth_error *err);
 } berth__limits;
 
 #endif

@@ -51,7 +51,10 @@ berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth
  */
 berth__limits berth__gpu_limits(const char *device);
 /* storages.c */
-berth_status berth__gpu_choose_storages(const berth_graph *graph, uint32_t flags, berth_storage *out, berth_error *err);
+berth_status berth__gpu_choose_storages(const berth__limits *limits, const berth_graph *graph, uint32_t flags,
+                                        berth_storage *out, berth_error *err);
+/* Whether the plan lets matrix units multiply what is f32 as something narrower. */
+bool berth__gpu_multiplies_narrowly(const berth__kernel_limits *limits);
 /* rewrite.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree.
  */
 berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err);

@@ -10,8 +10,7 @@
 /* What Vulkan and WebGPU promise to bind in one piece, whatever the device is: a plan must not follow the driver. */
 #define MOST_MERGED_BYTES ((uint64_t)1 << 27)
 
-/* Whether the plan lets matrix units multiply what is f32. */
-static bool multiplies_narrowly(const berth__kernel_limits *limits) {
+bool berth__gpu_multiplies_narrowly(const berth__kernel_limits *limits) {
   return limits->compute != BERTH_COMPUTE_F32 && (limits->multiplies >> limits->compute & 1u) != 0;
 }
 
@@ -26,7 +25,8 @@ static bool stays_first(const berth_graph *graph, const berth__node *node) {
 
 /* All or none: what goes from one layout to the other is copied. */
 static bool goes_last(const berth_graph *graph, const berth__kernel_limits *limits, uint32_t flags) {
-  if (!multiplies_narrowly(limits) || (flags & (BERTH_PLAN_F16_WEIGHTS | BERTH_PLAN_PARAMS_OUTSIDE)) != 0) return false;
+  if (!berth__gpu_multiplies_narrowly(limits) || (flags & (BERTH_PLAN_F16_WEIGHTS | BERTH_PLAN_PARAMS_OUTSIDE)) != 0)
+    return false;
   for (size_t n = 0; n < graph->n_nodes; n++)
     if (stays_first(graph, &graph->nodes[n])) return false;
   return true;

@@ -4,7 +4,8 @@
  *
  * Where a plan asks for weights as f16 (BERTH_PLAN_F16_WEIGHTS), they take half the bytes to hold and to read; sums
  * stay f32. A param lies so when everything that reads it is a product, a convolution or a table, in the place of the
- * weight, or shows it to one as a whole: loads then unpack it, and nothing else knows. */
+ * weight, or shows it to one as a whole: loads then unpack it, and nothing else knows. Where a plan lets matrix units
+ * multiply as bf16 or f16, weights of products and convolutions lie as what they would be rounded to anyway. */
 #include "base/blocks.h"
 #include "device/gpu/recipe.h"
 #include "device/uniform.h"
@@ -31,16 +32,40 @@ static bool takes_strides(const berth__node *node) {
   return code == BERTH__OP_product || code == BERTH__OP_row_product || code == BERTH__OP_matmul;
 }
 
+#define MANY_RESULTS 4096 /* fewer, with long sums, are not worth a tile */
+
+/* Whether matrix units multiply operand i, which is rounded to what they take. */
+static bool is_multiplied(const berth_graph *graph, const berth__node *node, uint32_t i) {
+  const berth__op_code code = node->op->code;
+  int64_t results = 0, weights = 0;
+  if ((code != BERTH__OP_product && code != BERTH__OP_conv_last) || i != 1) return false;
+  const berth__shape *out = &graph->values[node->out[0]].shape;
+  if (!berth__shape_count(out, &results) || !berth__shape_count(&graph->values[node->in[1]].shape, &weights))
+    return false;
+  const int64_t columns = out->dim[out->rank - 1];
+  return columns >= BERTH__MATRIX_LINES && results / columns >= BERTH__MATRIX_LINES && results >= MANY_RESULTS &&
+         weights / columns >= BERTH__MATRIX_DEPTH;
+}
+
 typedef struct finder {
   const berth_graph *graph;
-  bool *is_read; /* one per value: as a weight, somewhere */
-  bool *is_lost; /* one per value: in another way */
+  berth_type narrow; /* what weights lie as */
+  bool is_asked_for; /* of all weights; otherwise, of those that are rounded anyway */
+  bool *is_read;     /* one per value: as a weight, somewhere */
+  bool *is_lost;     /* one per value: in another way */
 } finder;
+
+/* A weight that was laid out anew. */
+static bool is_packed(const berth_graph *graph, berth_value value) {
+  const berth__value *v = &graph->values[value];
+  return v->kind == BERTH_VALUE_NODE && graph->nodes[v->node].op->code == BERTH__OP_pack_weights;
+}
 
 static void gpu_storages_note_read(finder *f, const berth__node *node, uint32_t i) {
   const berth_value value = node->in[i];
   const berth__value *v = &f->graph->values[value];
-  if (gpu_storages_is_weight(node, i) && (v->kind == BERTH_VALUE_PARAM || takes_strides(node)))
+  const bool is_weight = f->is_asked_for ? gpu_storages_is_weight(node, i) : is_multiplied(f->graph, node, i);
+  if (is_weight && (v->kind == BERTH_VALUE_PARAM || takes_strides(node) || is_packed(f->graph, value)))
     f->is_read[value] = true;
   else if (shows(node) && v->kind == BERTH_VALUE_PARAM && f->is_read[node->out[0]] && !f->is_lost[node->out[0]])
     f->is_read[value] = true;
@@ -61,7 +86,16 @@ static void halve_weights(finder *f, berth_storage *out) {
     for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
       if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) gpu_storages_note_read(f, &graph->nodes[n], i);
   for (size_t i = 0; i < graph->n_params; i++)
-    if (is_candidate(f, graph->params[i])) out[graph->params[i]] = berth_type_storage(BERTH_F16);
+    if (is_candidate(f, graph->params[i])) out[graph->params[i]] = berth_type_storage(f->narrow);
+  for (berth_value value = 0; value < graph->n_values; value++)
+    if (is_packed(graph, value) && is_candidate(f, value)) out[value] = berth_type_storage(f->narrow);
+}
+
+/* What weights may lie as; f32: as they are. */
+static berth_type narrow_type(const berth__kernel_limits *limits, uint32_t flags) {
+  if ((flags & BERTH_PLAN_F16_WEIGHTS) != 0) return BERTH_F16;
+  if ((flags & (BERTH_PLAN_F32_UNIFORM | BERTH_PLAN_PARAMS_OUTSIDE)) != 0) return BERTH_F32;
+  return berth__gpu_multiplies_narrowly(limits) ? berth__compute_storage(limits->compute) : BERTH_F32;
 }
 
 static berth_type choose_type(berth_type type, uint32_t flags) {
@@ -69,12 +103,15 @@ static berth_type choose_type(berth_type type, uint32_t flags) {
   return flags & BERTH_PLAN_F32_UNIFORM ? berth__uniform_type(type) : berth__l_storage(type);
 }
 
-berth_status berth__gpu_choose_storages(const berth_graph *graph, uint32_t flags, berth_storage *out,
-                                        berth_error *err) {
+berth_status berth__gpu_choose_storages(const berth__limits *limits, const berth_graph *graph, uint32_t flags,
+                                        berth_storage *out, berth_error *err) {
   for (size_t v = 0; v < graph->n_values; v++) out[v] = berth_type_storage(choose_type(graph->values[v].type, flags));
-  if (!(flags & BERTH_PLAN_F16_WEIGHTS)) return BERTH_OK;
-  finder f = {graph, berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_read),
-              berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_lost)};
+  finder f = {.graph = graph,
+              .narrow = narrow_type(&limits->profile.loops, flags),
+              .is_asked_for = (flags & BERTH_PLAN_F16_WEIGHTS) != 0};
+  if (f.narrow == BERTH_F32) return BERTH_OK;
+  f.is_read = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_read);
+  f.is_lost = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_lost);
   const berth_status status = f.is_read != NULL && f.is_lost != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
   if (status == BERTH_OK) halve_weights(&f, out);
   berth__free(graph->ctx, f.is_read);

@@ -4,8 +4,6 @@
 #include "kernel/lower/tile.h"
 
 #define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */
-#define LEAST_DEPTH 16
-#define LEAST_LINES 9
 
 typedef struct piece {
   const berth__tile_side *side;
@@ -60,7 +58,8 @@ static const struct choice {
                     {32, 32, 128, 64, 0, false}};
 
 /* Where there are too few of these, and sums are long: parts of a workgroup share the depth of each piece. */
-static const struct choice long_forms[] = {{32, 32, 256, 256, 96, false}, {32, 16, 256, 256, 0, false}};
+static const struct choice long_forms[] = {
+    {32, 32, 256, 256, 96, false}, {32, 16, 256, 256, 72, false}, {16, 16, 256, 256, 0, false}};
 #define LONG_PARTS 8u
 #define LONG_DEPTH 256 /* sums that are worth joining */
 #define LONG_GROUPS 96 /* workgroups of 64 x 64 that keep a device busy without */
@@ -167,8 +166,8 @@ static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth_
 }
 
 bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth__matrix_form *out) {
-  if (berth__tile_count(&tile->depth) < LEAST_DEPTH || berth__tile_count(&tile->rows) < LEAST_LINES ||
-      berth__tile_count(&tile->columns) < LEAST_LINES)
+  if (berth__tile_count(&tile->depth) < BERTH__MATRIX_DEPTH || berth__tile_count(&tile->rows) < BERTH__MATRIX_LINES ||
+      berth__tile_count(&tile->columns) < BERTH__MATRIX_LINES)
     return false;
   if (choose_warpgroup(tile, kind, out)) return true;
   if (berth__tile_count(&tile->depth) >= LONG_DEPTH && berth__tile_groups(tile, 64, 64) < LONG_GROUPS &&
@@ -372,7 +371,8 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
       (piece){.side = &tile->right, .lines = &tile->columns, .first = berth__x_affine(k, group[2], form->columns, 0)};
   open_piece(&w, &w.sides[0], true);
   open_piece(&w, &w.sides[1], false);
-  const uint32_t together = berth__tile_word(tile) == 2 ? 2 : 1;
+  const bool has_two = form->rows * form->columns / form->threads >= 2; /* sums beside each other that a thread keeps */
+  const uint32_t together = berth__tile_word(tile) == 2 && has_two ? 2 : 1;
   w.sums = berth__kernel_sums_of(k, &(berth__kernel_sums){.left = w.sides[0].tile,
                                                           .right = w.sides[1].tile,
                                                           .type = BERTH__NUM_F32,
