@@ -355,7 +355,7 @@ def dtype_of(element_type: Any) -> Any:
     """numpy's dtype of what ONNX Runtime takes for a type: a dtype, or a number of onnx.TensorProto.DataType."""
     import numpy
 
-    if isinstance(element_type, int) and not isinstance(element_type, bool):
+    if type(element_type) is int:  # not bool, which is a type of numpy
         if element_type not in _ONNX_NUMBERS:
             raise _berth.Unsupported(f"elements of ONNX's type {element_type} cannot be handed over")
         return numpy.dtype(_ONNX_NUMBERS[element_type])
