@@ -139,12 +139,13 @@ static inline void q3_k_split(const uint8_t *restrict block, berth__block_parts 
  */
 static inline void q4_k_scales(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block), least = blocks_f16(block + 2);
-  const uint8_t *s = block + 4;
+  const uint32_t first = blocks_u32(block + 4), second = blocks_u32(block + 8), third = blocks_u32(block + 12);
+  const uint32_t six = 0x3f3f3f3fu, four = 0x0f0f0f0fu, two = 0x30303030u; /* four bytes at once */
+  const uint32_t by[2] = {first & six, (third & four) | (first >> 2 & two)};
+  const uint32_t low[2] = {second & six, (third >> 4 & four) | (second >> 2 & two)};
   for (int g = 0; g < 8; g++) {
-    const int by = g < 4 ? s[g] & 63 : (s[g + 4] & 15) | s[g - 4] >> 6 << 4;
-    const int low = g < 4 ? s[g + 4] & 63 : s[g + 4] >> 4 | s[g] >> 6 << 4;
-    p->factor[g] = scale * (float)by;
-    p->offset[g] = -(least * (float)low);
+    p->factor[g] = scale * (float)(int)(by[g / 4] >> g % 4 * 8 & 63);
+    p->offset[g] = -(least * (float)(int)(low[g / 4] >> g % 4 * 8 & 63));
   }
 }
 

@@ -4,7 +4,7 @@
  * One instruction sums four products of an unsigned and a signed byte (vi_dot), and reads the signed ones, of x, from
  * memory itself. Numbers of formats that have an offset are not negative. To the others 128 is added, and each group
  * starts from what that is too much, which x alone decides. AVX2 has no such instruction: blocks_pairs.c is for it. */
-#include "base/half.h"
+#include "base/blocks_split.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
 
@@ -65,6 +65,7 @@ static void blocks_interleave(const berth__block_parts *rows, int64_t n, uint32_
 }
 
 typedef struct blocks_unpacking {
+  berth_type type;
   berth_storage storage;
   int64_t group;
   uint32_t flip;
@@ -106,8 +107,54 @@ static void blocks_unpack_row(const blocks_unpacking *u, const uint8_t *w, int64
   }
 }
 
+#if defined(__AVX512BW__) && VF_LANES == 16
+/* 64 elements of a row of q8_0 or q4_0, not negative yet: what is added to them makes 0 of q8_0 128, as elsewhere. */
+INLINED vi blocks_plain_pair(const uint8_t *w, const bool is_bytes) {
+  const __m256i first = is_bytes ? blocks_load(w + 2) : blocks_nibbles(w + 2);
+  const __m256i second = is_bytes ? blocks_load(w + 36) : blocks_nibbles(w + 20);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
+}
+
+/* The commonest formats of 32 elements, straight from their blocks. */
+INLINED void blocks_unpack_plain(const blocks_unpacking *u, const uint8_t *const *row, int64_t depth,
+                                 const bool is_bytes) {
+  const int64_t bytes = is_bytes ? 34 : 18;
+  const vi more = _mm512_set1_epi8((char)(is_bytes ? 128 : 120));
+  for (int64_t at = 0; at < depth; at += 64) {
+    const int64_t skip = at / 32 * bytes;
+    uint16_t scale[2][VF_LANES];
+    vf x[VF_LANES];
+    for (int r = 0; r < VF_LANES; r++) {
+      x[r] = _mm512_castsi512_ps(blocks_plain_pair(row[r] + skip, is_bytes));
+      memcpy(&scale[0][r], row[r] + skip, sizeof scale[0][r]);
+      memcpy(&scale[1][r], row[r] + skip + bytes, sizeof scale[1][r]);
+    }
+    vf_transpose(x);
+    for (int r = 0; r < VF_LANES; r++)
+      _mm512_storeu_si512(u->to.bytes + (at + 4 * r) * VF_LANES, _mm512_add_epi8(_mm512_castps_si512(x[r]), more));
+    for (int b = 0; b < 2; b++) vf_store(u->to.factor + (at / 32 + b) * VF_LANES, vf_load_f16(scale[b]));
+  }
+}
+
+static bool blocks_unpack_directly(const blocks_unpacking *u, const uint8_t *w, int64_t columns, int64_t depth) {
+  const uint8_t *row[VF_LANES];
+  if ((u->type != BERTH_Q8_0 && u->type != BERTH_Q4_0) || depth % 64 != 0) return false;
+  for (int r = 0; r < VF_LANES; r++) row[r] = w + (r < columns ? r : columns - 1) * u->row_bytes;
+  if (u->type == BERTH_Q8_0)
+    blocks_unpack_plain(u, row, depth, true);
+  else
+    blocks_unpack_plain(u, row, depth, false);
+  return true;
+}
+#else
+static bool blocks_unpack_directly(const blocks_unpacking *u, const uint8_t *w, int64_t columns, int64_t depth) {
+  return (void)u, (void)w, (void)columns, (void)depth, false;
+}
+#endif
+
 static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int64_t columns, int64_t depth) {
   berth__block_parts rows[VF_LANES];
+  if (blocks_unpack_directly(u, w, columns, depth)) return;
   memset(rows, 0, sizeof rows);
   for (int64_t at = 0, n; at < depth; at += n, w += DEEP / u->storage.elements * u->storage.bytes) {
     n = depth - at < DEEP ? depth - at : DEEP;
@@ -121,7 +168,8 @@ static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int6
 /* `depth` elements of rows that are row_bytes apart. */
 static void blocks_unpack(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t columns, int64_t depth,
                           void *panel) {
-  blocks_unpacking u = {.storage = berth_type_storage(type),
+  blocks_unpacking u = {.type = type,
+                        .storage = berth_type_storage(type),
                         .group = berth__block_group(type),
                         .flip = berth__block_has_offset(type) ? 0 : 0x80808080u,
                         .split = blocks_split_of(type),

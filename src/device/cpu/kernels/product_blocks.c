@@ -108,12 +108,17 @@ static void product_blocks_prepare(const berth_op_call *call) {
 
 /* ---- Items ---- */
 
-static void product_blocks_store(const product_blocks_job *j, int64_t row, int64_t column, float value) {
+/* n columns of a row. */
+static void product_blocks_store(const product_blocks_job *j, int64_t row, int64_t column, int64_t n, float *values) {
   const int64_t at = row * j->columns + column;
-  if (j->bias != NULL) value += j->bias[column];
-  if (j->sum != NULL) value += j->sum[at];
-  if (value < j->epilogue.low) value = j->epilogue.low; /* NaN stays */
-  ((float *)j->call->out[0].data)[at] = value > j->epilogue.high ? j->epilogue.high : value;
+  const float low = j->epilogue.low, high = j->epilogue.high;
+  float *out = (float *)j->call->out[0].data + at;
+  for (int64_t c = 0; j->bias != NULL && c < n; c++) values[c] += j->bias[column + c];
+  for (int64_t c = 0; j->sum != NULL && c < n; c++) values[c] += j->sum[at + c];
+  for (int64_t c = 0; c < n; c++) {
+    const float value = values[c] < low ? low : values[c]; /* NaN stays */
+    out[c] = value > high ? high : value;
+  }
 }
 
 static void product_blocks_few(const product_blocks_job *j, const blocks_x *x, int64_t column, int64_t end) {
@@ -122,7 +127,7 @@ static void product_blocks_few(const product_blocks_job *j, const blocks_x *x, i
     const blocks_row_x of = blocks_row_of(x, row);
     float out[VF_PANEL];
     blocks_dots(j->type, w, j->row_bytes, end - column, &of, j->depth, out);
-    for (int64_t c = column; c < end; c++) product_blocks_store(j, row, c, out[c - column]);
+    product_blocks_store(j, row, column, end - column, out);
   }
 }
 
@@ -132,8 +137,7 @@ static void product_blocks_many(const product_blocks_job *j, const blocks_x *x, 
   float *tile = (float *)((char *)j->call->scratch + product_blocks_x_size(j->call));
   void *panel = tile + CHUNK * VF_PANEL;
   blocks_product(j->type, w, end - column, x, n, panel, tile);
-  for (int64_t r = 0; r < n; r++)
-    for (int64_t c = column; c < end; c++) product_blocks_store(j, row + r, c, tile[r * VF_PANEL + c - column]);
+  for (int64_t r = 0; r < n; r++) product_blocks_store(j, row + r, column, end - column, tile + r * VF_PANEL);
 }
 
 static void product_blocks_begin(product_blocks_job *j, const berth_op_call *call) {
