@@ -26,6 +26,10 @@ for device in interp $("$BERTH_BIN" devices | sed '/ - not available: /d; s/ .*/
   exits "on $device" 0 generate "$tale" -p 'Once upon a time' -n 40 --temp 0 --json --device "$device"
   check "$device gives the same tokens" test "$(field tokens)" = "$(cat tokens.txt)"
 done
+exits "one step by run" 0 run "$tale"
+check "it points to generate" grep -qF "berth generate $tale -p TEXT" err
+exits "one step over a longer cache" 0 run "$tale" --dim rows=4 --dim ctx=6
+exits "one step is measured" 0 bench "$tale" --dim rows=4 --dim ctx=6
 printf 'Once upon a time' >prompt.txt
 exits "a prompt from a file" 0 generate "$tale" -f prompt.txt -n 40 --temp 0
 check "gives the same" diff out tale.txt

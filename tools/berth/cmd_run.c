@@ -6,6 +6,7 @@
 #include "cmd.h"
 #include "digits.h"
 #include "format.h"
+#include "generation_plan.h"
 #include "json.h"
 #include "outputs.h"
 #include "runner.h"
@@ -112,6 +113,8 @@ int cmd_run(int argc, char **argv) {
     run_result result;
     memset(&result, 0, sizeof(result));
     code = runner_open(&wanted.model, &wanted.runner, &r);
+    if (code == CLI_OK && generation_is(r.model.graph) && wanted.runner.inputs.n == 0)
+      cli_note("this is one step over made-up tokens; `berth generate %s -p TEXT` continues a text", wanted.model.path);
     if (code == CLI_OK) code = run_model(&r, &wanted, &result);
     check_close(&result.check);
     outputs_close(&result.outputs);

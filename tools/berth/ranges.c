@@ -26,17 +26,17 @@ static int64_t extent_of(const berth_graph *graph, berth_value value, int64_t ax
   return axis >= 0 && axis < (int64_t)info.shape.rank ? info.shape.dim[axis].extent : INT64_MAX;
 }
 
-static int64_t axis_of(const berth_node_info *node) {
+static int64_t attr_of(const berth_node_info *node, const char *name, int64_t otherwise) {
   for (uint32_t i = 0; i < node->n_attrs; i++)
-    if (strcmp(node->attrs[i].name, "axis") == 0) return node->attrs[i].i;
-  return 0;
+    if (strcmp(node->attrs[i].name, name) == 0) return node->attrs[i].i;
+  return otherwise;
 }
 
 /* What the second operand of a node picks from. */
 static int64_t picked(const berth_graph *graph, const berth_node_info *node) {
   static const char *const by_axis[] = {"gather", "gather_elements", "scatter", NULL};
   if (strcmp(node->op, "embedding") == 0) return extent_of(graph, node->in[0], 0);
-  if (is_one_of(node->op, by_axis)) return extent_of(graph, node->in[0], axis_of(node));
+  if (is_one_of(node->op, by_axis)) return extent_of(graph, node->in[0], attr_of(node, "axis", 0));
   if (strcmp(node->op, "gather_nd") != 0 && strcmp(node->op, "scatter_nd") != 0) return INT64_MAX;
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   int64_t least = INT64_MAX;
@@ -44,6 +44,13 @@ static int64_t picked(const berth_graph *graph, const berth_node_info *node) {
   for (uint32_t i = 0; i < info.shape.rank; i++)
     if (info.shape.dim[i].extent < least) least = info.shape.dim[i].extent;
   return least;
+}
+
+/* How many positions there are where the rows of a write_rows fit; a ring takes all. */
+static int64_t positions(const berth_graph *graph, const berth_node_info *node) {
+  const int64_t axis = attr_of(node, "axis", -2);
+  if (strcmp(node->op, "write_rows") != 0 || attr_of(node, "ring", 0) != 0) return INT64_MAX;
+  return extent_of(graph, node->in[0], axis) - extent_of(graph, node->in[1], axis) + 1;
 }
 
 /* The one number that a constant holds; false where it is something else. */
@@ -87,7 +94,7 @@ typedef struct search {
 } search;
 
 static void look_at(search *s, const berth_node_info *node, uint32_t operand) {
-  const int64_t extent = operand == 1 ? picked(s->graph, node) : INT64_MAX;
+  const int64_t extent = operand == 1 ? picked(s->graph, node) : operand == 2 ? positions(s->graph, node) : INT64_MAX;
   double number = 0;
   if (extent > 0 && extent < s->found.below) s->found.below = extent;
   if (s->is_single && !s->found.has_value && reads_setting(s->graph, node, operand, &number)) {
