@@ -229,7 +229,7 @@ INLINED void blocks_run(const blocks_tile *t, const int rows, const int halves, 
     UNROLL for (int h = 0; h < halves; h++) {
       const vf factor = vf_load(half[h].factor + g * VF_LANES), offset = vf_load(half[h].offset + g * VF_LANES);
       UNROLL for (int r = 0; r < rows; r++) {
-        total[r][h] = vf_fma(vf_from_int(count[r][h]) * factor, vf_set1(scale[r][at / BLOCKS_X]), total[r][h]);
+        total[r][h] = vf_fma(vf_from_int(count[r][h]), factor * vf_set1(scale[r][at / BLOCKS_X]), total[r][h]);
         if (is_offset) total[r][h] = vf_fma(offset, vf_set1(sum[r][g]), total[r][h]);
       }
     }
