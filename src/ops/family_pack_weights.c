@@ -116,6 +116,7 @@ const berth__family berth__family_pack_weights = {
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = 1u << BERTH__PACK_PANEL,
     .takes_unaligned = true,
+    .packs = true,
     .infer = pack_weights_infer,
     .items = pack_weights_items,
     .kernel = pack_weights_kernel,

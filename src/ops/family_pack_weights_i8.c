@@ -84,6 +84,7 @@ const berth__family berth__family_pack_weights_i8 = {
     .n_attrs = sizeof attrs / sizeof *attrs,
     .required = 1u << BERTH__PACK_I8_PANEL,
     .takes_unaligned = true,
+    .packs = true,
     .infer = pack_weights_i8_infer,
     .items = pack_weights_i8_items,
     .kernel = pack_weights_i8_kernel,

@@ -90,6 +90,7 @@ const berth__family berth__family_pack_winograd = {
     .infer = pack_infer,
     .items = winograd_pack_items,
     .kernel = pack_kernel,
+    .packs = true,
 };
 
 static berth_status conv_infer(berth__infer *infer, berth_error *err) {

@@ -79,6 +79,7 @@ typedef struct berth__family {
   uint32_t unit_last;    /* bit k: of strided operands k, those alone whose last axis has stride 1 */
   uint32_t takes_blocks; /* bit k: operand k may have a block type; other ops never see one */
   bool takes_unaligned;  /* its kernels read operands at any address: weights as they lie in a file */
+  bool packs;     /* a weight for its kernels: kept beside the weights however large it is, and never made again */
   bool is_random; /* a call stands for a draw of its own: never computed at compile time, and no two calls are one */
   bool is_loop;   /* an end of a loop: neither computed by itself nor one with another */
 } berth__family;

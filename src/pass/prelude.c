@@ -36,6 +36,7 @@ static bool is_worth_keeping(const berth_graph *graph, const berth__node *node) 
     made += size;
   }
   if (node->op->family->view != NULL) return true; /* mostly there is nothing to keep */
+  if (node->op->family->packs) return true;
   return made / MAX_GROWTH <= read + 1024;
 }
 

@@ -84,19 +84,27 @@ static bool is_place_only(const berth__node *node, uint32_t operand) {
          operand < BERTH__LOOP_END_CARRIED + berth__loop_end_carried(node->n_in, node->n_out);
 }
 
+/* Without strided views of a run, the prelude still has its own: a turned weight that is packed is never copied. */
+static bool may_stride_for(const berth__alias *alias, uint32_t reader) {
+  if (!(alias->flags & BERTH_PLAN_NO_STRIDED)) return true;
+  return reader < alias->n_prelude && !(alias->flags & BERTH_PLAN_NO_REUSE);
+}
+
 /* Who reads what, and when for the last time. */
 static void plan_alias_note_readers(berth__alias *alias) {
   const berth_graph *graph = alias->graph;
   for (size_t v = 0; v < graph->n_values; v++)
-    alias->may_stride[v] = alias->flags & BERTH_PLAN_NO_STRIDED ? BERTH__REACH_CONTIGUOUS : BERTH__REACH_STRIDED;
+    alias->may_stride[v] = may_stride_for(alias, alias->n_steps) ? BERTH__REACH_STRIDED : BERTH__REACH_CONTIGUOUS;
   for (uint32_t step = 0; step < alias->n_steps; step++) {
     const berth__node *node = &graph->nodes[alias->order[step]];
     alias->step_of[alias->order[step]] = step;
     plan_alias_note_conditions(alias, step);
+    for (uint32_t i = 0; i < node->n_out && step < alias->n_prelude; i++)
+      if (may_stride_for(alias, step)) alias->may_stride[node->out[i]] = BERTH__REACH_STRIDED;
     for (uint32_t i = 0; i < node->n_in; i++) {
       if (node->in[i] == BERTH_VALUE_NONE) continue;
       if (!is_place_only(node, i)) plan_alias_note_read(alias, node->in[i], step);
-      const berth__reach reach = reach_of(node->op, i);
+      const berth__reach reach = may_stride_for(alias, step) ? reach_of(node->op, i) : BERTH__REACH_CONTIGUOUS;
       if (reach < alias->may_stride[node->in[i]]) alias->may_stride[node->in[i]] = reach;
     }
   }

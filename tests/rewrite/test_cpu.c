@@ -580,28 +580,51 @@ static void loops(void **state) {
   CHECK_ALL(patterns);
 }
 
-static void loops_pack_outside(void **state) {
-  static const char *text =
-      LOOP("%d = conv(%acc, %w) {pads = [1, 1, 1, 1]} %m = matmul(%d, %v) %next = tanh(%m)\n") "output \"y\" = %last }";
+/* All weights are packed in the prelude, from where they are: what turns them is a view. */
+static void check_packed_once(const char *text, uint32_t flags, uint32_t expected) {
   berth_context *ctx = test_context();
   berth_graph *graph;
   berth_plan *plan;
   berth_error err;
   uint32_t n_packed = 0;
-  (void)state;
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  desc.flags = flags;
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
-  TEST_OK(berth_plan_create(graph, NULL, &plan, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
   TEST_OK(berth_plan_check(plan, &err));
   for (uint32_t step = 0; step < plan->n_steps; step++) {
-    const berth__op_code code = plan->graph->nodes[plan->order[step]].op->code;
-    if (code != BERTH__OP_pack_weights) continue;
+    const berth__node *node = &plan->graph->nodes[plan->order[step]];
+    if (!node->op->family->packs) continue;
     assert_true(step < plan->n_prelude);
+    const berth__value *weight = &plan->graph->values[node->in[BERTH__PACK_WEIGHT]];
+    assert_true(weight->kind == BERTH_VALUE_PARAM || plan->places[node->in[BERTH__PACK_WEIGHT]].is_view);
     n_packed++;
   }
-  assert_int_equal(n_packed, 2);
+  assert_int_equal(n_packed, expected);
   berth_plan_destroy(plan);
   berth_graph_destroy(graph);
   berth_context_destroy(ctx);
+}
+
+static void loops_pack_outside(void **state) {
+  (void)state;
+  check_packed_once(
+      LOOP("%d = conv(%acc, %w) {pads = [1, 1, 1, 1]} %m = matmul(%d, %v) %next = tanh(%m)\n") "output \"y\" = %last }",
+      0, 2);
+}
+
+/* Also where that makes eight times as much of them, and where a run has no strided views. */
+static void packing_is_never_repeated(void **state) {
+  static const char *const grows =
+      "graph \"g\" { input %x : f16[1, 64, 32, 32] param %w : f16[64, 64, 3, 3] param %v : f16[2, 64, 1, 1]\n"
+      "%c = conv(%x, %w) {pads = [1, 1, 1, 1]} %d = conv(%c, %v) output \"d\" = %d }";
+  static const char *const lines =
+      "graph \"l\" { input %x : f32[1, 512, 1] param %w : f32[256, 512, 1] param %v : f32[256, 128]\n"
+      "%c = conv(%x, %w) %t = transpose(%c) {perm = [0, 2, 1]} %m = matmul(%t, %v) output \"m\" = %m }";
+  (void)state;
+  check_packed_once(grows, 0, 2);
+  check_packed_once(lines, 0, 2);
+  check_packed_once(lines, BERTH_PLAN_NO_STRIDED, 2);
 }
 
 /* Nodes with extents that only a run knows stay; the others do not. */
@@ -723,6 +746,7 @@ int main(void) {
       cmocka_unit_test(residuals_are_written_over),
       cmocka_unit_test(loops),
       cmocka_unit_test(loops_pack_outside),
+      cmocka_unit_test(packing_is_never_repeated),
       cmocka_unit_test(bounds),
       cmocka_unit_test(no_channels),
       cmocka_unit_test(moving_weights),
