@@ -21,8 +21,8 @@ function measureMode({ort, berth}, {plan, more}, rounds) {
 function measureOne(options, item, threads, ways) {
   const all = ways.engines(options, item, threads);
   const modes = MODES.map((mode) => measureMode(all, mode, options.rounds)), {first} = modes[0];
-  const added = Math.min(ways.adds(first), ways.adds(all.ort({warmup: 2, count: 1}, '--no-pattern')));
-  const bytes = [added + first.inputs_size + first.outputs_size, ways.berthNeeds(all.plan())];
+  const needed = Math.min(ways.ortNeeds(first), ways.ortNeeds(all.ort({warmup: 2, count: 1}, '--no-pattern')));
+  const bytes = [needed, ways.berthNeeds(all.plan())];
   return {name: ways.nameOf(item), threads, version: first.version, us: modes.map((mode) => mode.us), bytes};
 }
 

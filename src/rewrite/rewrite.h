@@ -21,6 +21,8 @@ typedef struct berth__rewrite_target {
 
 /* attention.c: attention that was written as products and a softmax. */
 berth_status berth__rewrite_attention(berth_graph *graph, berth_error *err);
+/* norms.c: norms of lines that were written as means and roots. */
+berth_status berth__rewrite_norms(berth_graph *graph, berth_error *err);
 /* blocks.c: products and tables whose weights lie in blocks read those. */
 berth_status berth__rewrite_blocks(berth_graph *graph, berth_error *err);
 /* raise_views.c: changes of shape before the dequantize that they show. */

@@ -580,6 +580,34 @@ static void loops(void **state) {
   CHECK_ALL(patterns);
 }
 
+#define LINES "graph \"n\" { input %x : f32[3, 5, 24] param %w : f32[24] param %b : f32[24] const %e : f32[] = [1e-5]\n"
+#define CENTRED "%m = reduce_mean(%x) {axes = [-1]} %d = sub(%x, %m) %q = mul(%d, %d)\n"
+#define ROOT "%v = reduce_mean(%q) {axes = [2]} %a = add(%v, %e) "
+
+/* Norms that were written as means and roots. */
+static void norms(void **state) {
+  static const pattern patterns[] = {
+      {LINES CENTRED ROOT "%s = sqrt(%a) %n = div(%d, %s) %g = mul(%n, %w) %y = add(%g, %b) output \"y\" = %y }",
+       "layer_norm", 1, "reduce_mean", 1e-4},
+      {LINES CENTRED ROOT "%s = rsqrt(%a) %n = mul(%s, %d) %g = mul(%w, %n) output \"g\" = %g }", "layer_norm", 1,
+       "reduce_mean", 1e-4},
+      {LINES CENTRED ROOT "%s = sqrt(%a) %i = reciprocal(%s) %n = mul(%d, %i) output \"n\" = %n }", "layer_norm", 1,
+       "reduce_mean", 1e-4},
+      {LINES "%q = mul(%x, %x) " ROOT "%s = rsqrt(%a) %n = mul(%x, %s) %g = mul(%w, %n) %y = add(%g, %b)\n"
+             "output \"y\" = %y }",
+       "rms_norm", 1, "reduce_mean", 1e-4},
+      /* what is in between is wanted too, or is not what it looks like */
+      {LINES CENTRED ROOT "%s = sqrt(%a) %n = div(%d, %s) output \"n\" = %n output \"v\" = %v }", "reduce_mean", 2,
+       "layer_norm", 1e-4},
+      {LINES CENTRED ROOT "%s = sqrt(%a) %n = div(%x, %s) output \"n\" = %n }", "reduce_mean", 2, "layer_norm", 1e-4},
+      {LINES "%m = reduce_mean(%x) {axes = [1]} %d = sub(%x, %m) %q = mul(%d, %d) " ROOT
+             "%s = sqrt(%a) %n = div(%d, %s) output \"n\" = %n }",
+       "rms_norm", 1, "layer_norm", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 /* All weights are packed in the prelude, from where they are: what turns them is a view. */
 static void check_packed_once(const char *text, uint32_t flags, uint32_t expected) {
   berth_context *ctx = test_context();
@@ -745,6 +773,7 @@ int main(void) {
       cmocka_unit_test(a_prelude_follows_the_weights),
       cmocka_unit_test(residuals_are_written_over),
       cmocka_unit_test(loops),
+      cmocka_unit_test(norms),
       cmocka_unit_test(loops_pack_outside),
       cmocka_unit_test(packing_is_never_repeated),
       cmocka_unit_test(bounds),

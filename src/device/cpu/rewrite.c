@@ -22,6 +22,7 @@ berth_status berth__cpu_rewrite(const berth__limits *limits, berth_graph *graph,
                                         .most_merged_rows = MOST_MERGED_ROWS,
                                         .most_merged_bytes = UINT64_MAX};
   BERTH__TRY(berth__rewrite_attention(graph, err));                /* before fusion takes its scale and bias */
+  BERTH__TRY(berth__rewrite_norms(graph, err));                    /* before fusion takes its parts */
   BERTH__TRY(berth__rewrite_raise_views(graph, err));              /* before patterns of bytes are looked for */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));       /* what comes after leaves its convolutions alone */
   BERTH__TRY(berth__rewrite_channels_last(graph, &target, err));   /* it decides which nodes there are */

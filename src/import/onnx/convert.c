@@ -264,17 +264,29 @@ static int64_t opset_of(const berth__onnx_converter *c, berth__span domain) {
 }
 
 /* The tables of each domain. */
-static const berth__onnx_handler *const standard_tables[] = {berth__onnx_core,       berth__onnx_math,
-                                                             berth__onnx_activation, berth__onnx_random,
-                                                             berth__onnx_reduce,     berth__onnx_norm,
-                                                             berth__onnx_loss,       berth__onnx_einsum,
-                                                             berth__onnx_move,       berth__onnx_index,
-                                                             berth__onnx_rearrange,  berth__onnx_window,
-                                                             berth__onnx_resize,     berth__onnx_quant,
-                                                             berth__onnx_sequence,   berth__onnx_recurrent,
-                                                             berth__onnx_signal,     berth__onnx_control,
-                                                             berth__onnx_attention,  berth__onnx_linear_attention,
-                                                             berth__onnx_unofficial, NULL};
+static const berth__onnx_handler *const standard_tables[] = {berth__onnx_core,
+                                                             berth__onnx_math,
+                                                             berth__onnx_activation,
+                                                             berth__onnx_random,
+                                                             berth__onnx_reduce,
+                                                             berth__onnx_norm,
+                                                             berth__onnx_loss,
+                                                             berth__onnx_einsum,
+                                                             berth__onnx_move,
+                                                             berth__onnx_index,
+                                                             berth__onnx_rearrange,
+                                                             berth__onnx_window,
+                                                             berth__onnx_resize,
+                                                             berth__onnx_quant,
+                                                             berth__onnx_sequence,
+                                                             berth__onnx_recurrent,
+                                                             berth__onnx_signal,
+                                                             berth__onnx_control,
+                                                             berth__onnx_attention,
+                                                             berth__onnx_linear_attention,
+                                                             berth__onnx_unofficial,
+                                                             berth__onnx_removed,
+                                                             NULL};
 static const berth__onnx_handler *const microsoft_tables[] = {berth__onnx_microsoft, berth__onnx_microsoft_quant,
                                                               berth__onnx_microsoft_attention, NULL};
 static const berth__onnx_handler *const preview_tables[] = {berth__onnx_preview, NULL};

@@ -58,6 +58,7 @@ extern const berth__onnx_handler berth__onnx_signal[];           /* windows, Fou
 extern const berth__onnx_handler berth__onnx_control[];          /* If, Loop, Scan */
 extern const berth__onnx_handler berth__onnx_attention[];        /* Attention, RotaryEmbedding */
 extern const berth__onnx_handler berth__onnx_linear_attention[]; /* LinearAttention, CausalConvWithState */
+extern const berth__onnx_handler berth__onnx_removed[];          /* what early versions had */
 extern const berth__onnx_handler berth__onnx_unofficial[];       /* what others put into this domain */
 /* Domain ai.onnx.preview.training. */
 extern const berth__onnx_handler berth__onnx_training[]; /* steps of optimisers */
