@@ -26,31 +26,37 @@ static bool plan_split_has_node(const berth__split_group *group, uint32_t node) 
   return false;
 }
 
+/* All rows of a node's result. */
+static berth__rows all_rows(const finder *f, const berth__node *node, uint32_t axis) {
+  return (berth__rows){0, f->plan->graph->values[node->out[0]].shape.dim[axis]};
+}
+
+/* Whether a node of the group reads rows of an operand, and not all of it or slices along another axis. */
+static bool plan_split_reads_rows(const finder *f, const berth__split_group *group, const berth__node *node,
+                                  uint32_t k) {
+  const berth_graph *graph = f->plan->graph;
+  berth__rows rows;
+  return berth__split_operand(graph, node, group->axis, k, all_rows(f, node, group->axis), &rows) &&
+         berth__split_operand_axis(graph, node, group->axis, k) == group->axis;
+}
+
 static uint32_t reads_inside(const finder *f, const berth__split_group *group, berth_value value) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < group->n_nodes; i++) {
     const berth__node *node = &f->plan->graph->nodes[group->nodes[i]];
-    for (uint32_t k = 0; k < node->n_in; k++) n += node->in[k] == value;
+    for (uint32_t k = 0; k < node->n_in; k++) n += node->in[k] == value && plan_split_reads_rows(f, group, node, k);
   }
   return n;
-}
-
-/* All rows of a node's result. */
-static berth__rows all_rows(const finder *f, const berth__node *node, uint32_t axis) {
-  return (berth__rows){0, f->plan->graph->values[node->out[0]].shape.dim[axis]};
 }
 
 /* Whether the operand can be made inside the group, slice by slice. */
 static bool may_come_inside(const finder *f, const berth__split_group *group, const berth__node *node, uint32_t k) {
   const berth_graph *graph = f->plan->graph;
   const berth_value value = node->in[k];
-  berth__rows rows;
   if (value == BERTH_VALUE_NONE || graph->values[value].kind != BERTH_VALUE_NODE) return false;
   const uint32_t from = graph->values[value].node;
   if (f->plan->in_prelude[from] || plan_split_has_node(group, from)) return false;
-  if (!berth__split_operand(graph, node, group->axis, k, all_rows(f, node, group->axis), &rows)) return false;
-  if (berth__split_operand_axis(graph, node, group->axis, k) != group->axis) return false;
-  return reads_inside(f, group, value) == f->uses.count[value] &&
+  return plan_split_reads_rows(f, group, node, k) && reads_inside(f, group, value) == f->uses.count[value] &&
          berth__split_may(graph, &graph->nodes[from], group->axis);
 }
 

@@ -133,6 +133,35 @@ static void test_a_gated_middle_is_split(void **state) {
   assert_same_results(f->graph, &desc, BERTH_SESSION_REFERENCE);
 }
 
+/* What is read by rows and in another way too cannot be made row by row: turned around, or all of it at once. */
+static void test_what_others_read_in_another_way_is_not_split(void **state) {
+  static const char *const graphs[] = {
+      "%t = transpose(%a) {perm = [1, 0]}\n%y = add(%a, %t)",
+      "%y = matmul(%a, %a)",
+      "%s = softmax(%a) {axis = 1}\n%t = transpose(%a) {perm = [1, 0]}\n%y = mul(%t, %s)",
+      "%e = narrow(%a) {starts = [0], ends = [1]}\n%s = softmax(%a) {axis = 1}\n%y = add(%s, %e)",
+  };
+  fixture *f = *state;
+  berth_error err;
+  for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+    char text[400];
+    snprintf(text, sizeof text, "input %%x : f32[16, 16]\n%%a = tanh(%%x)\n%s\noutput \"y\" = %%y", graphs[i]);
+    f->graph = parse_graph(f->ctx, text);
+    for (double share = 0.95; share > 0.35; share -= 0.15) {
+      berth_plan_desc desc = one_thread(BERTH_PLAN_REFERENCE);
+      const berth_status status = plan_with_share(f, &desc, share, &err);
+      if (status == BERTH_OK)
+        assert_same_results(f->graph, &desc, BERTH_SESSION_REFERENCE);
+      else
+        test_expect_error(status, BERTH_INFEASIBLE, &err, "the budget is");
+      berth_plan_destroy(f->plan);
+      f->plan = NULL;
+    }
+    berth_graph_destroy(f->graph);
+    f->graph = NULL;
+  }
+}
+
 /* What a conv net's block may be, from its input on. */
 static uint32_t add_block(char *text, size_t size, uint32_t at, uint64_t *random, uint32_t n, int64_t *extent) {
   const uint32_t kernel = 1 + 2 * (uint32_t)(test_random(random) % 3),
@@ -340,6 +369,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       PLAN_TEST(test_a_wide_middle_is_split),
       PLAN_TEST(test_a_gated_middle_is_split),
+      PLAN_TEST(test_what_others_read_in_another_way_is_not_split),
       PLAN_TEST(test_blocks_with_windows),
       PLAN_TEST(test_a_value_is_made_again),
       PLAN_TEST(test_what_cannot_be_made_again),
