@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/desc.h"
+#include "base/text.h"
 #include "graph/graph.h"
 
 typedef struct lora {
@@ -35,10 +36,15 @@ static berth_value lora_matrix(const lora *l, const berth__node *node, bool *is_
 
 static berth_status lora_param(lora *l, berth_value w, const char *suffix, int64_t rows, int64_t columns,
                                berth_value *out, berth_error *err) {
-  char name[256];
   const int64_t dim[] = {rows, columns};
-  snprintf(name, sizeof name, "%.200s%s", l->from->values[w].name, suffix);
-  return berth_graph_param(l->to, name, l->from->values[w].type, berth_shape_fixed(2, dim), out, err);
+  berth__text name;
+  berth__text_init(&name, l->to->ctx, NULL, NULL);
+  berth__text_printf(&name, "%s%s", l->from->values[w].name, suffix);
+  berth_status status = berth__text_finish(&name, err);
+  if (status == BERTH_OK)
+    status = berth_graph_param(l->to, name.data, l->from->values[w].type, berth_shape_fixed(2, dim), out, err);
+  berth__text_free(&name);
+  return status;
 }
 
 /* A matrix that is in several products has one adapter. */

@@ -1,8 +1,8 @@
 /* A graph whose runs are steps of training: params as states, their gradients, and an optimiser that updates them. */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/desc.h"
+#include "base/text.h"
 #include "grad/grad.h"
 
 typedef struct training {
@@ -140,12 +140,17 @@ static berth_type train_type(const training *t, berth_value param) {
 /* A state of the optimiser's own, named after a param; data NULL: it starts as zeros. */
 static berth_value train_state_of(training *t, berth_value param, const char *suffix, const void *data, size_t size) {
   berth_graph *graph = t->d.graph;
-  char name[256];
   berth_value out = BERTH_VALUE_NONE;
   if (!berth__grad_ok(&t->d)) return out;
-  snprintf(name, sizeof name, "%.200s%s", graph->values[param].name, suffix);
-  t->d.status = berth_graph_state(graph, name, train_type(t, param),
-                                  berth__shape_export(graph, &graph->values[param].shape), data, size, &out, t->d.err);
+  berth__text name;
+  berth__text_init(&name, graph->ctx, NULL, NULL);
+  berth__text_printf(&name, "%s%s", graph->values[param].name, suffix);
+  t->d.status = berth__text_finish(&name, t->d.err);
+  if (berth__grad_ok(&t->d))
+    t->d.status =
+        berth_graph_state(graph, name.data, train_type(t, param),
+                          berth__shape_export(graph, &graph->values[param].shape), data, size, &out, t->d.err);
+  berth__text_free(&name);
   return out;
 }
 

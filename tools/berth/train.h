@@ -83,6 +83,8 @@ int train_adapt(training *t);                                                /* 
 int train_choose(training *t, berth_value **params, size_t *n);              /* what is trained; NULL: all */
 int train_start_params(training *t);                                         /* those without weights, at random */
 int train_read_param(training *t, const char *name, void *dst, size_t size); /* as it is now */
+/* The value whose name is that of another with more behind it, such as "w.lora_a"; BERTH_VALUE_NONE: there is none. */
+berth_value train_find_beside(const berth_graph *graph, const char *name, const char *suffix);
 
 int train_measure(training *t);       /* train_score.c: on the rows that are held out, into t->score */
 double train_rate(const training *t); /* train_rate.c: of the step that comes */

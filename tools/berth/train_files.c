@@ -3,7 +3,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,10 +45,8 @@ static void *train_list_add(train_list *list, const char *name, berth_type type,
 /* ---- Weights ---- */
 
 static berth_value_info train_find(const berth_graph *graph, const char *name, const char *suffix) {
-  char full[300];
   berth_value_info info = BERTH_VALUE_INFO_INIT;
-  snprintf(full, sizeof full, "%.250s%s", name, suffix);
-  const berth_value value = berth_graph_find(graph, full);
+  const berth_value value = train_find_beside(graph, name, suffix);
   if (value != BERTH_VALUE_NONE) (void)berth_graph_value(graph, value, &info, NULL);
   return info;
 }

@@ -2,7 +2,6 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,11 +115,19 @@ int train_choose(training *t, berth_value **params, size_t *n) {
 
 /* ---- What they hold ---- */
 
-static bool train_is_state(const training *t, const char *name, const char *suffix) {
-  char full[300];
+berth_value train_find_beside(const berth_graph *graph, const char *name, const char *suffix) {
+  const size_t length = strlen(name);
+  for (uint32_t v = 0; v < berth_graph_n_values(graph); v++) {
+    berth_value_info info = BERTH_VALUE_INFO_INIT;
+    if (berth_graph_value(graph, v, &info, NULL) == BERTH_OK && strncmp(info.name, name, length) == 0 &&
+        strcmp(info.name + length, suffix) == 0)
+      return v;
+  }
+  return BERTH_VALUE_NONE;
+}
+
+static bool train_is_state(const training *t, berth_value value) {
   berth_value_info now = BERTH_VALUE_INFO_INIT;
-  snprintf(full, sizeof full, "%.250s%s", name, suffix);
-  const berth_value value = berth_graph_find(t->graph, full);
   return value != BERTH_VALUE_NONE && berth_graph_value(t->graph, value, &now, NULL) == BERTH_OK &&
          now.kind == BERTH_VALUE_STATE;
 }
@@ -128,7 +135,7 @@ static bool train_is_state(const training *t, const char *name, const char *suff
 int train_read_param(training *t, const char *name, void *dst, size_t size) {
   berth_error err = {BERTH_OK, ""};
   berth_value_info info = BERTH_VALUE_INFO_INIT;
-  if (train_is_state(t, name, ""))
+  if (train_is_state(t, berth_graph_find(t->graph, name)))
     return berth_session_state_read(t->session, name, dst, size, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
   berth_graph_value(train_base(t), berth_graph_find(train_base(t), name), &info, NULL);
   if (info.data != NULL) memcpy(dst, info.data, size);
@@ -137,15 +144,18 @@ int train_read_param(training *t, const char *name, void *dst, size_t size) {
 
 /* Into the param, and into its copy in f32 where there is one. */
 static int train_set(training *t, const berth_value_info *info, const float *data, size_t count) {
-  char master[300];
+  berth_value_info master = BERTH_VALUE_INFO_INIT;
   berth_error err = {BERTH_OK, ""};
+  const berth_value wide = train_find_beside(t->graph, info->name, ".master");
   void *narrow = malloc((size_t)info->size + 1);
   if (narrow == NULL) return cli_no_memory();
-  snprintf(master, sizeof master, "%.250s.master", info->name);
   berth_status status = berth_from_f32(info->type, data, count, narrow, &err);
   if (status == BERTH_OK) status = berth_session_state_write(t->session, info->name, narrow, (size_t)info->size, &err);
-  if (status == BERTH_OK && train_is_state(t, info->name, ".master"))
-    status = berth_session_state_write(t->session, master, data, count * sizeof *data, &err);
+  if (status == BERTH_OK && train_is_state(t, wide)) {
+    status = berth_graph_value(t->graph, wide, &master, &err);
+    if (status == BERTH_OK)
+      status = berth_session_state_write(t->session, master.name, data, count * sizeof *data, &err);
+  }
   free(narrow);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
@@ -190,7 +200,7 @@ int train_start_params(training *t) {
   for (uint32_t i = 0; i < berth_graph_n_params(base) && code == CLI_OK; i++) {
     const berth_value_info info = train_param_at(base, i);
     if (info.data != NULL) continue;
-    if (!train_is_state(t, info.name, ""))
+    if (!train_is_state(t, berth_graph_find(t->graph, info.name)))
       return cli_failed("param '%s' has no weights, and is not trained; --weights has them", info.name);
     n += !train_is_adapter(t, info.name);
     code = train_start_param(t, &info, &state);
