@@ -11,7 +11,7 @@ typedef struct train_measuring {
   berth_type type;
   void *data; /* the logits of a batch */
   size_t size;
-  uint64_t each, classes; /* elements of a row, of which so many are classes of one label */
+  uint64_t each, classes; /* elements of a row, of which so many are classes of one label; 0: there are none */
   double loss, right;
   uint64_t count;
 } train_measuring;
@@ -61,7 +61,7 @@ static int train_measure_all(training *t, uint64_t n) {
   train_measuring m = {.type = info.type, .data = malloc((size_t)info.size + 1), .size = (size_t)info.size};
   int code = m.data != NULL ? train_copy_weights(t, t->forward) : cli_no_memory();
   m.each = element_count_of(info.type, info.size) / (uint64_t)t->batch;
-  m.classes = (uint64_t)info.shape.dim[info.shape.rank - 1].extent;
+  if (train_has_classes(t)) m.classes = (uint64_t)info.shape.dim[info.shape.rank - 1].extent;
   for (uint64_t i = 0; i < n && code == CLI_OK; i += (uint64_t)t->batch)
     code = train_measure_batch(t, &m, i, n - i < (uint64_t)t->batch ? n - i : (uint64_t)t->batch);
   free(m.data);
