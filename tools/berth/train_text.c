@@ -10,22 +10,26 @@
 #include "train.h"
 
 #define MOST_ROWS 1024
+#define MOST_READ 65536 /* bytes of a text, at first */
 
 static int train_read_all(training *t, const char *path) {
   FILE *stream = fopen(path, "rb");
-  long size = -1;
+  size_t size = 0, room = 0;
+  int code = CLI_OK;
   if (stream == NULL) return cli_failed("%s: %s", path, strerror(errno));
-  if (fseek(stream, 0, SEEK_END) == 0) size = ftell(stream);
-  if (size < 0 || fseek(stream, 0, SEEK_SET) != 0) {
-    fclose(stream);
-    return cli_failed("%s: %s", path, strerror(errno));
+  for (bool goes_on = true; goes_on && code == CLI_OK;) { /* a pipe does not say how long it is */
+    room = 2 * room + MOST_READ;
+    unsigned char *grown = realloc(t->text, room);
+    if (grown == NULL) code = cli_no_memory();
+    if (grown == NULL) break;
+    t->text = grown;
+    size += fread(t->text + size, 1, room - size, stream);
+    goes_on = size == room;
+    if (ferror(stream)) code = cli_failed("%s: %s", path, strerror(errno));
   }
-  t->text = malloc((size_t)size + 1);
-  const bool fits = t->text != NULL && fread(t->text, 1, (size_t)size, stream) == (size_t)size;
   fclose(stream);
-  if (t->text == NULL) return cli_no_memory();
-  t->n_samples = size;
-  return fits ? CLI_OK : cli_failed("%s cannot be read", path);
+  t->n_samples = (int64_t)size;
+  return code;
 }
 
 /* How many characters a row has: the second axis of the input. */
@@ -129,7 +133,10 @@ static int train_write_on(training *t, train_writing *w) {
   int code = text != NULL ? CLI_OK : cli_no_memory();
   if (text != NULL) memcpy(text, prompt, begin);
   for (size_t n = begin; n < most && code == CLI_OK; n++) code = train_next(t, w, text, n, &text[n]);
-  if (code == CLI_OK) printf("%.*s\n", (int)most, (const char *)text);
+  if (code == CLI_OK) {
+    fwrite(text, 1, most, stdout); /* a model may write any byte */
+    printf("\n");
+  }
   free(text);
   return code;
 }
