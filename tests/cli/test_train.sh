@@ -23,6 +23,7 @@ save("squares.npy", "<f4", (200, 2), [v for x, y in points for v in (x * x + y *
 save("wide.npy", "<i4", (200, 2), [0] * 400, "i")
 save("long.npy", "<f4", (200, 3), [0.0] * 600, "f")
 save("third.npy", "<i8", (200,), [0] * 198 + [1, 2], "q")
+save("numbers.npy", "<f4", (200,), [x + y for x, y in points], "f")
 save("few.npy", "<i8", (3,), [0, 1, 1], "q")
 save("bytes.npy", "|u1", (200, 2), [int(round((v + 1) * 100)) for p in points for v in p], "B")
 def safetensors(name, tensors):
@@ -56,7 +57,8 @@ graph "net" {
   output "y" = %y
 }
 NET
-train="train net.berth --input x=x.npy --labels labels.npy --rate 0.02 --batch 50"
+data="--input x=x.npy --labels labels.npy --rate 0.02 --batch 50"
+train="train net.berth $data"
 
 exits "a net learns" 0 $train --steps 300 --json --save trained.safetensors
 check "its loss is low" below "$(field loss)" 0.25
@@ -130,6 +132,26 @@ check "are learned from" below "$(field loss)" 0.5
 refuses "bytes that are not" 1 "input 'x' is f32, but bytes.npy holds u8" train net.berth --input x=bytes.npy --labels labels.npy
 check "how to scale them is said" grep -q -- '--scale x=' err
 
+# An output without axes.
+cat >sum.berth <<'NET'
+graph "sum" {
+  input %x : f32[1, 2]
+  param %w : f32[2, 1]
+  %m = matmul(%x, %w)
+  %y = reduce_mean(%m) {keepdims = 0}
+  output "y" = %y
+}
+NET
+exits "one number" 0 train sum.berth --input x=x.npy --labels numbers.npy --loss mse --batch 1 --steps 2 --hold-out 10 --json
+check "is measured too" test "$(held count)" = 20
+
+# Names of any length, which others are made of.
+long=$(printf 'n%.0s' $(seq 230))
+sed "s/%w1/%${long}1/g; s/%w2/%${long}2/g" net.berth >long.berth
+exits "long names" 0 train long.berth $data --steps 5 --save long.safetensors
+exits "long names with adapters" 0 train long.berth --weights long.safetensors $data --steps 5 --lora 2 --save adapted.safetensors
+check "which are merged" sh -c '! cmp -s long.safetensors adapted.safetensors'
+
 # Part of a model.
 exits "one param alone" 0 $train --weights whole.safetensors --steps 5 --train w2 --save part.safetensors
 exits "all but some" 0 $train --weights whole.safetensors --steps 5 --freeze 'w1' --freeze 'b*' --save part2.safetensors
@@ -157,6 +179,7 @@ graph "chars" {
   output "y" = %y
 }
 NET
+sed 's/128/256/g' chars.berth >bytes.berth
 exits "a text" 0 train chars.berth --text text.txt --dim time=16 --rate 0.03 --steps 150 --hold-out 10 --json
 check "is learned" below "$(field loss)" 1.5
 check "and measured" below "$(held loss)" 1.5
@@ -168,6 +191,10 @@ refuses "a text and rows" 2 "takes the place of" train chars.berth --text text.t
 refuses "a text that is not there" 1 "nothing.txt" train chars.berth --text nothing.txt --dim time=16
 refuses "a text for numbers" 1 "--text needs one input [batch, time]" train net.berth --text text.txt
 refuses "a sample of rows" 2 "--sample goes with --text" $train --sample 3
+exits "bytes of all kinds" 0 train bytes.berth --text text.txt --dim time=4 --batch 2 --steps 1 --rate 0 --sample 900 --seed 5
+check "are written as they are" /usr/bin/env python3 -c 'import sys; sys.exit(not (len(open("out", "rb").read()) > 900 and b"\0" in open("out", "rb").read()))'
+exits "a text from a pipe" 0 train chars.berth --text <(cat text.txt) --dim time=16 --steps 1
+refuses "a folder" 1 "Is a directory" train chars.berth --text . --dim time=16
 refuses "a text that is too short" 1 "is shorter than one row" train chars.berth --text text.txt --dim time=5000
 
 # An ONNX model: x -> Gemm(W1^T) -> Tanh -> MatMul(W2).
@@ -259,5 +286,9 @@ refuses "too many rows held out" 2 "--hold-out is a percentage" $train --hold-ou
 refuses "an ONNX file of something else" 2 "the model is no ONNX file" $train --save net.onnx
 refuses "files that are not there" 1 "nothing.npy" train net.berth --input x=nothing.npy --labels labels.npy
 refuses "a place for checkpoints that is not there" 1 "nowhere/c.state cannot be written" $train --checkpoint nowhere/c.state
+refuses "a folder in the place of a file" 1 ". cannot be written: Is a directory" $train --save .
+check "before the first step" sh -c '! grep -q step out'
+refuses "a file without a name" 2 "is empty" $train --save ''
+refuses "one file for two things" 2 "w.safetensors is given twice" $train --save w.safetensors --checkpoint w.safetensors
 refuses "a place that is not there" 1 "nowhere/w.safetensors" $train --steps 1 --save nowhere/w.safetensors
 tap_done

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -106,7 +107,11 @@ static int train_check_names(const train_options *wanted) {
 
 /* A training takes long: what cannot be written at its end is said before it begins. */
 static int train_check_place(const char *path) {
+  struct stat there;
   if (path == NULL) return CLI_OK;
+  if (*path == '\0') return cli_usage("the name of a file to write is empty");
+  if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+    return cli_failed("%s cannot be written: %s", path, strerror(EISDIR));
   const char *slash = strrchr(path, '/');
   const size_t length = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
   char *folder = strndup(slash == NULL ? "." : path, length);
@@ -116,10 +121,21 @@ static int train_check_place(const char *path) {
   return code;
 }
 
+/* What one of them writes, another would replace. */
+static int train_check_apart(const train_options *wanted) {
+  const char *const paths[] = {wanted->save, wanted->adapters, wanted->checkpoint};
+  for (int i = 0; i < 3; i++)
+    for (int k = 0; k < i; k++)
+      if (paths[i] != NULL && paths[k] != NULL && strcmp(paths[i], paths[k]) == 0)
+        return cli_usage("--save, --adapters and --checkpoint write different files; %s is given twice", paths[i]);
+  return CLI_OK;
+}
+
 static int train_check_places(const train_options *wanted) {
   const size_t length = wanted->save != NULL ? strlen(wanted->save) : 0;
   berth_format_info format = BERTH_FORMAT_INFO_INIT;
-  int code = train_check_place(wanted->save);
+  int code = train_check_apart(wanted);
+  if (code == CLI_OK) code = train_check_place(wanted->save);
   if (code == CLI_OK) code = train_check_place(wanted->adapters);
   if (code == CLI_OK) code = train_check_place(wanted->checkpoint);
   if (code != CLI_OK || length < 5 || strcmp(wanted->save + length - 5, ".onnx") != 0) return code;
