@@ -30,9 +30,11 @@ static pb weight(const char *name, bool is_raw, float first) {
   return tensor;
 }
 
+static const char *data_file = "weights.bin"; /* as the model names it */
+
 static pb weight_beside(const char *name, const char *offset) {
   pb tensor = onnx_tensor(name, ONNX_F32, 1, dims);
-  onnx_external(&tensor, "location", "weights.bin");
+  onnx_external(&tensor, "location", data_file);
   onnx_external(&tensor, "offset", offset);
   onnx_external(&tensor, "length", "400");
   pb_int(&tensor, 14, 1);
@@ -58,7 +60,7 @@ static void write_model(const char *path, bool is_beside) {
   if (!is_beside) return;
   float data[2 * N];
   for (int i = 0; i < N; i++) data[i] = (float)i, data[N + i] = 1000 + (float)i;
-  test_write_file(place("weights.bin"), data, sizeof data);
+  test_write_file(place(data_file), data, sizeof data);
 }
 
 static berth_weight_info replacement(const char *name, const float *data) {
@@ -132,6 +134,68 @@ static void data_beside_the_file_is_replaced(void **state) {
   check_replaced(true);
 }
 
+static void check_is_old(berth_context *ctx, const char *path) {
+  float out[N];
+  run_file(ctx, path, out);
+  for (int i = 0; i < N; i++) assert_true(out[i] == (1 + (float)i) * (1000 + (float)i));
+}
+
+/* What a model reads is not written over, whatever name it has there: it would be broken until the new one is there, or
+ * for good. */
+static void data_that_is_read_stays(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  float a[N], out[N];
+  berth_error err;
+  (void)state;
+  for (int i = 0; i < N; i++) a[i] = 5;
+  const berth_weight_info one = replacement("a", a);
+  data_file = "other.onnx.data"; /* as the new model would have it */
+  write_model(place("model.onnx"), true);
+  TEST_OK(berth_model_save(ctx, place("model.onnx"), place("other.onnx"), &one, 1, &err));
+  check_is_old(ctx, place("model.onnx"));
+  run_file(ctx, place("other.onnx"), out);
+  for (int i = 0; i < N; i++) assert_true(out[i] == 6 * (1000 + (float)i));
+
+  data_file = "./twice.onnx.data";
+  write_model(place("twice.onnx"), true);
+  write_model(place("copy.onnx"), true);
+  TEST_OK(berth_model_save(ctx, place("twice.onnx"), place("twice.onnx"), &one, 1, &err));
+  check_is_old(ctx, place("copy.onnx")); /* so the old one was whole all the time */
+  run_file(ctx, place("twice.onnx"), out);
+  for (int i = 0; i < N; i++) assert_true(out[i] == 6 * (1000 + (float)i));
+  data_file = "weights.bin";
+  test_context_done(ctx, &alloc);
+}
+
+/* out = x, beside a tensor without elements, whose file has to be there all the same. */
+static void tensors_without_bytes_lie_beside_too(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  const int64_t none[1] = {0};
+  float out[N];
+  berth_error err;
+  pb graph = {0}, empty = onnx_tensor("empty", ONNX_F32, 1, none);
+  (void)state;
+  onnx_external(&empty, "location", "weights.bin");
+  pb_int(&empty, 14, 1);
+  pb node = onnx_node("Concat", "x,empty", "out");
+  onnx_attr_int(&node, "axis", 0);
+  pb_put(&graph, GRAPH_NODE, &node);
+  onnx_add_input(&graph, "x", 1, dims);
+  pb_put(&graph, GRAPH_INITIALIZER, &empty);
+  onnx_add_output(&graph, "out");
+  pb model = onnx_model(&graph);
+  test_write_file(place("model.onnx"), model.data, model.size);
+  test_write_file(place("weights.bin"), "", 0);
+  pb_free(&model);
+  run_file(ctx, place("model.onnx"), out);
+  TEST_OK(berth_model_save(ctx, place("model.onnx"), place("empty.onnx"), NULL, 0, &err));
+  run_file(ctx, place("empty.onnx"), out);
+  for (int i = 0; i < N; i++) assert_true(out[i] == 1);
+  test_context_done(ctx, &alloc);
+}
+
 static void what_does_not_fit_is_refused_and_nothing_is_written(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
@@ -184,6 +248,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(data_in_the_file_is_replaced),
       cmocka_unit_test(data_beside_the_file_is_replaced),
+      cmocka_unit_test(data_that_is_read_stays),
+      cmocka_unit_test(tensors_without_bytes_lie_beside_too),
       cmocka_unit_test(what_does_not_fit_is_refused_and_nothing_is_written),
       cmocka_unit_test(memory_may_run_out_at_any_time),
   };

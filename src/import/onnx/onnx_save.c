@@ -4,10 +4,12 @@
  * graph's own length and the tensors that change are written anew, so everything else keeps its bytes, with fields that
  * berth does not know. Tensors whose data lies in other files are moved to one new file, whether they change or not. */
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/desc.h"
 #include "base/math.h"
+#include "base/text.h"
 #include "base/whole.h"
 #include "import/onnx/tensor.h"
 
@@ -48,6 +50,8 @@ typedef struct saving {
   size_t n_made, made_capacity;
   pieces model, graph, data;
   const char *data_name; /* of the file beside, without its folder */
+  bool has_data;         /* some tensor says that it lies there, if only with no bytes */
+  const berth__mapping *file;
 } saving;
 
 static berth_status save_piece(saving *s, pieces *to, piece one, berth_error *err) {
@@ -141,6 +145,7 @@ static berth_status save_external(saving *s, pieces *message, const void *data, 
   static const uint8_t zeros[DATA_ALIGN] = {0}, is_external[] = {TENSOR_LOCATION << 3, 1};
   char text[24];
   const size_t padding = (size_t)(-s->data.size % DATA_ALIGN);
+  s->has_data = true;
   BERTH__TRY(save_made(s, &s->data, zeros, padding, err));
   BERTH__TRY(save_entry(s, message, "location", s->data_name, err));
   snprintf(text, sizeof text, "%llu", (unsigned long long)s->data.size);
@@ -265,38 +270,71 @@ static berth_status save_write(const saving *s, const pieces *from, const char *
     const piece *p = &from->items[i];
     berth__whole_write(&file, p->data != NULL ? p->data : s->made + p->at, p->size);
   }
-  return berth__whole_close(&file, BERTH_OK, err);
+  berth_status status = berth__file_check(s->file, err); /* what has shrunk reads as zeros */
+  if (status == BERTH_OK) status = berth__onnx_files_check(&s->files, err);
+  return berth__whole_close(&file, status, err);
 }
 
-/* The model that has the name may read one of two files: the other one is written, so that it is whole until the new
- * one takes its place. */
-static bool save_is_read(berth_context *ctx, const char *path, const char *data_name) {
-  berth_model_info *info = NULL;
-  bool found = false;
-  if (access(path, F_OK) != 0 || berth_model_inspect(ctx, path, &info, NULL) != BERTH_OK) return false;
-  for (size_t i = 0; i < info->n_files; i++) found = found || strcmp(info->files[i], data_name) == 0;
-  berth_model_info_destroy(info);
-  return found;
-}
+/* ---- Where data beside the model goes ---- */
 
-static berth_status save_files(saving *s, const berth__mapping *file, const char *path, berth_error *err) {
+static size_t save_folder(const char *path) {
   const char *slash = strrchr(path, '/');
-  const size_t folder = slash != NULL ? (size_t)(slash - path) + 1 : 0, length = strlen(path);
-  char *data_path = berth__alloc(s->ctx, length + sizeof ".data2");
-  if (data_path == NULL) return berth__fail_nomem(err, "a path");
-  memcpy(data_path, path, length);
-  memcpy(data_path + length, ".data", sizeof ".data");
-  s->data_name = data_path + folder;
-  if (save_is_read(s->ctx, path, s->data_name)) memcpy(data_path + length, ".data2", sizeof ".data2");
-  berth_status status = save_model(s, (berth__span){file->data, file->size}, err);
-  if (status == BERTH_OK && s->data.n != 0) status = save_write(s, &s->data, data_path, err);
-  if (status == BERTH_OK) status = save_write(s, &s->model, path, err);
-  berth__free(s->ctx, data_path);
+  return slash != NULL ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Whether a model reads a file, by whatever name. */
+static berth_status save_is_read(berth_context *ctx, const char *model, const struct stat *data, bool *is_read,
+                                 berth_error *err) {
+  berth_model_info *info = NULL;
+  berth_status status = BERTH_OK;
+  *is_read = false;
+  if (access(model, F_OK) != 0 || berth_model_inspect(ctx, model, &info, NULL) != BERTH_OK) return BERTH_OK;
+  for (size_t i = 0; i < info->n_files && !*is_read && status == BERTH_OK; i++) {
+    struct stat other;
+    berth__text name;
+    berth__text_init(&name, ctx, NULL, NULL);
+    berth__text_add(&name, model, save_folder(model));
+    berth__text_add(&name, info->files[i], strlen(info->files[i]));
+    status = berth__text_finish(&name, err);
+    *is_read = status == BERTH_OK && stat(name.data, &other) == 0 && other.st_dev == data->st_dev &&
+               other.st_ino == data->st_ino;
+    berth__text_free(&name);
+  }
+  berth_model_info_destroy(info);
   return status;
 }
 
-static berth_status save_mapped(saving *s, const berth__mapping *file, const char *path, const berth_weight_info *given,
-                                berth_error *err) {
+/* The model that has the name is whole until the new one takes its place, and the one that is read stays as it is: what
+ * either of them reads is not written. */
+static berth_status save_choose_data(saving *s, const char *path, berth__text *out, berth_error *err) {
+  for (uint32_t number = 1;; number++) {
+    struct stat there;
+    bool is_read = false;
+    out->size = 0;
+    berth__text_printf(out, "%s.data", path);
+    if (number > 1) berth__text_printf(out, "%u", number);
+    BERTH__TRY(berth__text_finish(out, err));
+    if (stat(out->data, &there) != 0) break;
+    BERTH__TRY(save_is_read(s->ctx, path, &there, &is_read, err));
+    if (!is_read) BERTH__TRY(save_is_read(s->ctx, s->files.model, &there, &is_read, err));
+    if (!is_read) break;
+  }
+  s->data_name = out->data + save_folder(path);
+  return BERTH_OK;
+}
+
+static berth_status save_files(saving *s, const char *path, berth_error *err) {
+  berth__text data_path;
+  berth__text_init(&data_path, s->ctx, NULL, NULL);
+  berth_status status = save_choose_data(s, path, &data_path, err);
+  if (status == BERTH_OK) status = save_model(s, (berth__span){s->file->data, s->file->size}, err);
+  if (status == BERTH_OK && s->has_data) status = save_write(s, &s->data, data_path.data, err);
+  if (status == BERTH_OK) status = save_write(s, &s->model, path, err);
+  berth__text_free(&data_path);
+  return status;
+}
+
+static berth_status save_mapped(saving *s, const char *path, const berth_weight_info *given, berth_error *err) {
   berth_weight_info *weights = berth__alloc_array(s->ctx, s->n_weights, sizeof *weights);
   s->is_used = berth__alloc_array_zero(s->ctx, s->n_weights, sizeof *s->is_used);
   s->weights = weights;
@@ -307,8 +345,8 @@ static berth_status save_mapped(saving *s, const berth__mapping *file, const cha
     status = BERTH__DESC_COPY(&weights[i], (const berth_weight_info *)(const void *)at, "berth_weight_info", err);
     if (status == BERTH_OK && weights[i].name == NULL) status = berth__fail(err, BERTH_INVALID, "a tensor has no name");
   }
-  if (status == BERTH_OK) status = save_check_model(s->ctx, file, err);
-  if (status == BERTH_OK) status = save_files(s, file, path, err);
+  if (status == BERTH_OK) status = save_check_model(s->ctx, s->file, err);
+  if (status == BERTH_OK) status = save_files(s, path, err);
   berth__free(s->ctx, weights);
   berth__free(s->ctx, s->is_used);
   berth__free(s->ctx, s->made);
@@ -325,8 +363,8 @@ berth_status berth_model_save(berth_context *ctx, const char *model, const char 
   if (ctx == NULL || model == NULL || path == NULL || (weights == NULL && n_weights != 0))
     return berth__fail(err, BERTH_INVALID, "berth_model_save needs a context, two paths and tensors");
   BERTH__TRY(berth__file_map(model, &file, err));
-  saving s = {.ctx = ctx, .n_weights = n_weights, .files = {.ctx = ctx, .model = model}};
-  berth_status status = save_mapped(&s, &file, path, weights, err);
+  saving s = {.ctx = ctx, .n_weights = n_weights, .files = {.ctx = ctx, .model = model}, .file = &file};
+  berth_status status = save_mapped(&s, path, weights, err);
   if (status != BERTH_OK) status = berth__fail_within(err, status, "%s", model);
   berth__file_unmap(&file);
   return status;
