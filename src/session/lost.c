@@ -24,7 +24,7 @@ void berth__session_find_updates(const berth_plan *plan, berth__binding *binding
     has_loops = has_loops || node->op->code == BERTH__OP_loop_begin;
     const uint64_t size = lost_update(plan, node);
     if (size > BERTH__SMALL_STATE && binding->first_update == UINT32_MAX) binding->first_update = step;
-    if (size != 0) binding->last_update = step;
+    if (size != 0) binding->last_update = step + 1;
   }
   if (has_loops) binding->last_update = UINT32_MAX; /* a step of a round may have begun before an update of the next */
 }
@@ -55,14 +55,19 @@ berth_status berth__session_keep_small(berth_session *session, berth_error *err)
   return lost_exchange(session, false, err);
 }
 
+void berth__session_lose_states(berth_session *session) {
+  if (berth__session_current(session)->last_update == 0) return; /* it has updated none */
+  for (size_t i = 0; i < session->graph->n_states; i++) session->is_lost[i] = true;
+}
+
 /* begun: one more than the last step that may have begun. */
 void berth__session_note_failure(berth_session *session) {
   const berth__binding *binding = berth__session_current(session);
-  const bool is_far = session->begun == UINT32_MAX; /* a GPU: nobody knows how far */
-  if (session->begun == 0 || (!is_far && session->begun - 1 > binding->last_update)) return; /* none, or all */
+  const bool is_far = session->begun == UINT32_MAX;             /* a GPU: nobody knows how far */
+  if (session->begun == 0 || binding->last_update == 0) return; /* none */
+  if (!is_far && session->begun > binding->last_update) return; /* all */
   if (!is_far && session->begun <= binding->first_update && lost_exchange(session, true, NULL) == BERTH_OK) return;
-  if (is_far && binding->first_update == UINT32_MAX && binding->last_update == 0) return; /* there are no updates */
-  for (size_t i = 0; i < session->graph->n_states; i++) session->is_lost[i] = true;
+  berth__session_lose_states(session);
 }
 
 void berth__session_keep_states(berth_session *session) {

@@ -58,12 +58,14 @@ berth_status berth_session_wait(berth_session *session, berth_error *err) {
   if (!session->is_submitted)
     return berth__fail(err, BERTH_INVALID, "there is no run to wait for; call berth_session_submit first");
   session->is_submitted = false;
-  const berth_status status = session->device->wait(berth__session_current(session)->program, err);
+  berth_status status = session->device->wait(berth__session_current(session)->program, err);
   if (status != BERTH_OK) {
     berth__session_note_failure(session);
     return status;
   }
-  return session_run_check_files(session, err);
+  status = session_run_check_files(session, err); /* weights that had gone were zeros */
+  if (status != BERTH_OK) berth__session_lose_states(session);
+  return status;
 }
 
 berth_status berth_session_run(berth_session *session, berth_error *err) {

@@ -32,7 +32,7 @@ typedef struct berth__binding {
   bool is_prepared;      /* its prelude has run on the weights that there are */
   bool reads_files;      /* its runs read weights or constants where they lie in a file, not the prelude alone */
   uint32_t first_update; /* the first step that writes over a state that is not small; UINT32_MAX: none does */
-  uint32_t last_update;  /* the last step that writes over any; 0: none does */
+  uint32_t last_update;  /* one more than the last step that writes over any; 0: none does */
 } berth__binding;
 
 struct berth_session {
@@ -111,6 +111,8 @@ berth_status berth__session_keep_small(berth_session *session, berth_error *err)
 #define BERTH__SMALL_STATE 64u /* bytes of a state that is kept so */
 /* lost.c: the run failed; states that it was updating are lost. */
 void berth__session_note_failure(berth_session *session);
+/* lost.c: the run updated states from what was not there. */
+void berth__session_lose_states(berth_session *session);
 /* lost.c: for who knows which bytes of states a failed run may have written, and does not need them. */
 void berth__session_keep_states(berth_session *session);
 berth_status berth__session_check_lost(const berth_session *session, berth_error *err); /* fails where they are */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/sigbus.h"
 #include "sessions.h"
 
 enum {
@@ -161,6 +162,37 @@ static void while_runs_read_it(void **state) {
   finish(&s);
 }
 
+/* A file that shrinks during a run has zeros there, of which states are not to be made. */
+static void states_of_a_run_that_lost_it(void **state) {
+  (void)state;
+  static const char more[] = "  state %m : f32[2, 1024] = zeros\n  %u = add(%m, %t)\n  update %m = %u\n}\n";
+  char whole[sizeof text + sizeof more];
+  setup s;
+  berth_error err;
+  berth_session *session;
+  static float x[2 * ROWS], m[2 * COLUMNS];
+  start(&s, BERTH_PLAN_PARAMS_OUTSIDE);
+  berth_graph_destroy(s.graph);
+  TEST_OK(berth__sigbus_catch(&err));
+  memcpy(whole, text, sizeof text);
+  memcpy(strrchr(whole, '}'), more, sizeof more);
+  for (char *at; (at = strstr(whole, "[n,")) != NULL;) at[1] = '2';
+  test_write_file(test_path("g.berth"), whole, strlen(whole));
+  TEST_OK(berth_graph_load(s.ctx, test_path("g.berth"), &s.graph, &err));
+  s.plan.n_dims = 0;
+  TEST_OK(berth_session_create(s.graph, &s.session, &session, &err));
+  TEST_OK(berth_session_write(session, "x", x, sizeof x, &err));
+  TEST_OK(berth_session_run(session, &err));
+  assert_false(berth_session_states_lost(session));
+  TEST_OK(berth_session_submit(session, &err)); /* the CPU begins when it is waited for */
+  shrink();
+  EXPECT_SHRUNK(berth_session_wait(session, &err));
+  assert_true(berth_session_states_lost(session));
+  test_expect_error(berth_session_state_read(session, "m", m, sizeof m, &err), BERTH_INVALID, &err, "are lost");
+  berth_session_destroy(session);
+  finish(&s);
+}
+
 static void weights_that_are_looked_at(void **state) {
   (void)state;
   setup s;
@@ -182,6 +214,7 @@ int main(void) {
       cmocka_unit_test(while_a_session_is_made),
       cmocka_unit_test(after_a_session_is_made),
       cmocka_unit_test(while_runs_read_it),
+      cmocka_unit_test(states_of_a_run_that_lost_it),
       cmocka_unit_test(weights_that_are_looked_at),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "session/session.h"
 #include "sessions.h"
 
 static const char net[] =
@@ -164,10 +165,25 @@ static void lost_states_come_back_one_by_one(void **state) {
   finish_net(&l);
 }
 
+/* A counter that the very first step updates is an update too, where nobody knows how far a run came. */
+static void the_first_step_may_update(void **state) {
+  fixture f;
+  (void)state;
+  session_start_with(&f,
+                     "graph \"count\" { state %n : i64[] = zeros const %one : i64[] = [1]\n"
+                     "%next = add(%n, %one) update %n = %next output \"next\" = %next }",
+                     0, 0, 1);
+  f.session->begun = UINT32_MAX; /* as a GPU says */
+  berth__session_note_failure(f.session);
+  assert_true(berth_session_states_lost(f.session));
+  session_finish(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_failed_step_leaves_weights_whole_or_says_that_they_are_lost),
       cmocka_unit_test(lost_states_come_back_one_by_one),
+      cmocka_unit_test(the_first_step_may_update),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
