@@ -60,6 +60,14 @@ void *py_keep(PyObject *keep, size_t size) {
   return failed ? NULL : PyBytes_AsString(block);
 }
 
+PyObject *py_keep_dict(PyObject *keep, PyObject *dict) {
+  PyObject *copy = PyDict_Copy(dict);
+  if (copy == NULL) return NULL;
+  const int failed = PyList_Append(keep, copy) < 0;
+  Py_DECREF(copy);
+  return failed ? NULL : copy;
+}
+
 PyTypeObject *py_type(PyObject *module, PyType_Spec *spec) {
   PyObject *type = PyType_FromSpec(spec);
   if (type == NULL || PyModule_AddObjectRef(module, strrchr(spec->name, '.') + 1, type) < 0) return NULL;

@@ -29,6 +29,8 @@ PyObject *py_string(const char *text);                      /* str; bytes that a
 PyTypeObject *py_type(PyObject *module, PyType_Spec *spec); /* makes a type and adds it to the module */
 /* Memory of `size` bytes that lives as long as the list `keep`. */
 void *py_keep(PyObject *keep, size_t size);
+/* A copy of a dict, borrowed from `keep`: what its values are asked for may change the dict itself. */
+PyObject *py_keep_dict(PyObject *keep, PyObject *dict);
 
 /* ---- Errors (errors.c) ---- */
 

@@ -39,15 +39,16 @@ static void run_release(run_call *c) {
 
 /* The first name in the feed that no input has, as text; NULL, maybe with an error set: none. */
 static PyObject *run_unknown_name(py_session *self, PyObject *feeds) {
-  PyObject *key, *value;
+  PyObject *key, *value, *text = NULL, *copy = PyDict_Copy(feeds); /* comparing keys may change the dict */
   Py_ssize_t at = 0;
-  while (PyDict_Next(feeds, &at, &key, &value)) {
+  while (copy != NULL && text == NULL && !PyErr_Occurred() && PyDict_Next(copy, &at, &key, &value)) {
     int is_known = 0;
     for (uint32_t i = 0; i < self->n_in && !is_known; i++)
       is_known = PyObject_RichCompareBool(key, self->in[i].name, Py_EQ) == 1;
-    if (!is_known) return PyErr_Occurred() ? NULL : PyObject_Str(key);
+    if (!is_known && !PyErr_Occurred()) text = PyObject_Str(key);
   }
-  return NULL;
+  Py_XDECREF(copy);
+  return text;
 }
 
 static int run_complain_names(py_session *self, PyObject *feeds) {

@@ -43,6 +43,7 @@ static int save_collect(PyObject *given, py_saving *s) {
     PyErr_SetString(PyExc_TypeError, "tensors are a dict of arrays by name");
     return -1;
   }
+  if ((given = py_keep_dict(s->keep, given)) == NULL) return -1;
   const size_t n = (size_t)PyDict_Size(given) + 1;
   s->weights = py_keep(s->keep, n * sizeof *s->weights);
   s->arrays = s->weights != NULL ? py_keep(s->keep, n * sizeof *s->arrays) : NULL;

@@ -135,6 +135,7 @@ int py_dims_from(PyObject *dict, PyObject *keep, const berth_dim **dims, size_t 
     PyErr_SetString(PyExc_TypeError, "dims are a dict: the extent of each named dimension");
     return -1;
   }
+  if ((dict = py_keep_dict(keep, dict)) == NULL) return -1;
   berth_dim *list = py_keep(keep, sizeof *list * (size_t)(PyDict_Size(dict) + 1));
   if (list == NULL) return -1;
   while (PyDict_Next(dict, &at, &key, &value)) {
@@ -240,6 +241,7 @@ int py_attrs_from(PyObject *dict, PyObject *keep, const berth_attr **attrs, size
     PyErr_SetString(PyExc_TypeError, "attributes are a dict: their values by name");
     return -1;
   }
+  if ((dict = py_keep_dict(keep, dict)) == NULL) return -1;
   berth_attr *list = py_keep(keep, sizeof *list * (size_t)(PyDict_Size(dict) + 1));
   if (list == NULL) return -1;
   while (PyDict_Next(dict, &at, &key, &value))

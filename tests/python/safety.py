@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import numpy
@@ -97,6 +98,45 @@ class Safety(unittest.TestCase):
 
         with self.assertRaisesRegex(berth.InvalidArgument, "is running|closed"):
             session.run(Names(["y"]), {"a": [1.0, 2.0], "b": [1.0, 2.0]})
+
+    def test_dicts_that_change_while_they_are_read(self):
+        class Grows:
+            def __init__(self, dict, value):
+                self.dict, self.value = dict, value
+
+            def grow(self):
+                for i in range(100):
+                    self.dict[f"n{i}"] = self.value
+                return self.value
+
+            def __index__(self):
+                return self.grow()
+
+            def __dlpack__(self, **options):
+                return self.grow().__dlpack__()
+
+        tensors = {}
+        tensors.update(a=Grows(tensors, numpy.ones(2, "f4")), b=numpy.ones(2, "f4"))
+        with tempfile.TemporaryDirectory() as folder:
+            berth.save_weights(os.path.join(folder, "w.safetensors"), tensors)
+            self.assertEqual(sorted(berth.load_weights(os.path.join(folder, "w.safetensors"))), ["a", "b"])
+        graph = berth.Graph()
+        graph.output("y", graph.input("x", "f32", ["rows"]).tanh())
+        dims, attrs = {}, {}
+        dims["rows"], attrs["axis"] = Grows(dims, 3), Grows(attrs, 0)
+        self.assertEqual(graph.bind(dims).inputs[0].shape, (3,))
+        self.assertEqual(len(graph.handle.add_node("softmax", [graph.inputs[0].number], attrs, 1)), 1)
+
+        class Key(str):
+            __hash__ = str.__hash__
+
+            def __eq__(self, other):
+                feeds.clear()
+                return False
+
+        feeds = {"x": numpy.ones(3, "f4"), Key("z"): 1}
+        with self.assertRaisesRegex(berth.InvalidArgument, "has no input 'z'"):
+            graph.session(dims={"rows": 3}, threads=1).run(None, feeds)
 
     def test_an_infer_that_uses_its_graph(self):
         graph = berth.Graph()
