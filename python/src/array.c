@@ -30,8 +30,8 @@ static berth_type array_type(berth_type given, berth_type wanted) {
   return (given == BERTH_U16 && wanted == BERTH_BF16) ? BERTH_BF16 : given;
 }
 
-static int array_from_buffer(PyObject *object, berth_type wanted, py_array *out) {
-  if (PyObject_GetBuffer(object, &out->buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) return -1;
+static int array_open(PyObject *object, berth_type wanted, int flags, py_array *out) {
+  if (PyObject_GetBuffer(object, &out->buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | flags) < 0) return -1;
   const Py_buffer *b = &out->buffer;
   out->has_buffer = 1;
   out->type = array_type(py_type_of_format(b->format, b->itemsize), wanted);
@@ -45,6 +45,10 @@ static int array_from_buffer(PyObject *object, berth_type wanted, py_array *out)
   out->data = b->buf;
   out->size = (uint64_t)b->len;
   return 0;
+}
+
+static int array_from_buffer(PyObject *object, berth_type wanted, py_array *out) {
+  return array_open(object, wanted, 0, out);
 }
 
 /* What numpy makes of it, in C order; a new reference. */
@@ -72,15 +76,17 @@ static int array_copy(PyObject *object, berth_type wanted, py_array *out) {
     PyErr_Clear();
     copy = array_from_numpy(object, wanted, 1);
   }
-  if (copy == NULL || array_from_buffer(copy, wanted, out) < 0) {
-    Py_XDECREF(copy);
-    if (type == NULL) return -1;
+  if (copy == NULL) {
     PyErr_Restore(type, value, trace);
     return -1;
   }
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(trace);
+  if (array_from_buffer(copy, wanted, out) < 0) { /* not for its order */
+    Py_DECREF(copy);
+    return -1;
+  }
   out->holder = copy;
   return 0;
 }
@@ -123,4 +129,24 @@ int py_array_get(PyObject *object, berth_type wanted, py_array *out) {
   }
   out->holder = array;
   return 0;
+}
+
+int py_array_get_place(PyObject *object, berth_type wanted, py_array *out) {
+  memset(out, 0, sizeof *out);
+  out->device = PY_ON_HOST;
+  if (py_has_host_buffer(object)) return array_open(object, wanted, PyBUF_WRITABLE, out);
+  if (PyObject_TypeCheck(object, py_tensor_type) && ((const py_tensor *)(void *)object)->is_readonly) {
+    PyErr_SetString(PyExc_BufferError, "the tensor is read-only: only a run writes outputs");
+    return -1;
+  }
+  out->holder = py_dlpack_open(object, out);
+  return out->holder != NULL ? 0 : -1;
+}
+
+int py_array_get_host(PyObject *object, berth_type wanted, py_array *out) {
+  if (py_array_get(object, wanted, out) < 0) return -1;
+  if (out->device == PY_ON_HOST) return 0;
+  PyErr_SetString(PyExc_BufferError, "what is given lies on a GPU, and only inputs of a run may: copy it to the host");
+  py_array_release(out);
+  return -1;
 }

@@ -189,7 +189,7 @@ static PyObject *graph_add_data(PyObject *object, PyObject *args, int is_state) 
   py_array a;
   if (!PyArg_ParseTuple(args, "zOO", &name, &type_name, &given)) return NULL;
   if (type_name != Py_None && py_type_from(type_name, &type) < 0) return NULL;
-  if (py_array_get(given, type, &a) < 0) return NULL;
+  if (py_array_get_host(given, type, &a) < 0) return NULL;
   PyObject *result = NULL;
   char text[PY_SHAPE_TEXT];
   if (type != BERTH_TYPE_NONE && a.type != type) {
@@ -297,7 +297,7 @@ static PyObject *graph_fix(PyObject *object, PyObject *args) {
   const berth_value value = berth_graph_find(self->graph, name);
   if (value == BERTH_VALUE_NONE || berth_graph_value(self->graph, value, &info, &err) != BERTH_OK)
     return py_invalid("the graph has no input '%s'", name);
-  if (py_array_get(given, info.type, &a) < 0) return NULL;
+  if (py_array_get_host(given, info.type, &a) < 0) return NULL;
   PyObject *result = NULL;
   if (py_graph_begin_change(self) == 0)
     result = graph_end_change(

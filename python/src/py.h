@@ -129,6 +129,8 @@ typedef struct py_array {
 /* Anything that has elements in C order; copies only where it must. `wanted` decides for lists and numbers, and where
  * one encoding serves two types; BERTH_TYPE_NONE: as it comes. */
 int py_array_get(PyObject *object, berth_type wanted, py_array *out);
+int py_array_get_place(PyObject *object, berth_type wanted, py_array *out); /* memory to write to, where it is */
+int py_array_get_host(PyObject *object, berth_type wanted, py_array *out);  /* the same; refuses memory of a GPU */
 void py_array_release(py_array *array);
 typedef enum py_numpy_function {
   PY_NUMPY_EMPTY,

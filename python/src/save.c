@@ -21,7 +21,7 @@ static int save_add(py_saving *s, PyObject *name, PyObject *array) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "the names of tensors are str");
     return -1;
   }
-  if (PyList_Append(s->keep, name) < 0 || py_array_get(array, BERTH_TYPE_NONE, a) < 0) return -1;
+  if (PyList_Append(s->keep, name) < 0 || py_array_get_host(array, BERTH_TYPE_NONE, a) < 0) return -1;
   s->n++;
   *w = (berth_weight_info)BERTH_WEIGHT_INFO_INIT;
   w->name = text;

@@ -84,7 +84,7 @@ static int state_given(py_session *self, PyObject *args, berth_value_kind kind, 
   if (!PyArg_ParseTuple(args, "sO", name, &given) || state_enter(self) < 0) return -1;
   const int is_found = state_find(self, *name, kind, what, &info) == 0;
   const berth_type wanted = is_found && berth_type_size(info.type) == 0 ? BERTH_U8 : info.type; /* blocks are bytes */
-  if (!is_found || py_array_get(given, wanted, a) < 0) {
+  if (!is_found || py_array_get_host(given, wanted, a) < 0) {
     py_guard_leave(&self->guard);
     return -1;
   }

@@ -62,10 +62,14 @@ PyObject *py_tensor_at(PyObject *module, PyObject *args) {
   (void)module;
   if (!PyArg_ParseTuple(args, "KpiOO", &address, &on_cuda, &index, &name, &extents)) return NULL;
   if (py_type_from(name, &type) < 0 || py_shape_from(extents, &shape) < 0) return NULL;
+  if (index < 0) return py_invalid("there is no GPU %d", index);
+  int64_t most = PY_SSIZE_T_MAX / 8; /* elements, of the widest type */
   for (uint32_t i = 0; i < shape.rank; i++) {
     if (shape.dim[i].name != NULL || shape.dim[i].extent < 0)
       return py_invalid("the shape of memory at an address is made of extents that are not negative");
     dim[i] = shape.dim[i].extent;
+    if (dim[i] > most) return py_invalid("no memory has so many elements");
+    if (dim[i] > 1) most /= dim[i];
   }
   py_tensor *self = py_tensor_view((void *)(uintptr_t)address, type, shape.rank, dim, NULL, 0);
   if (self == NULL) return NULL;

@@ -51,41 +51,50 @@ PyObject *py_session_view(PyObject *object, PyObject *name) {
 
 /* ---- Outputs into memory that is there ---- */
 
-/* Where an output goes: memory of the host by the buffer protocol, of CUDA by DLPack. `array` keeps it. */
-static int view_place(PyObject *place, py_array *array) {
-  memset(array, 0, sizeof *array);
-  if (!py_has_host_buffer(place)) {
-    array->holder = py_dlpack_open(place, array);
-    return array->holder != NULL ? 0 : -1;
+/* The place has the output's type and extents, or room for as many as are planned where a run finds them. Blocks are
+ * bytes. */
+static int view_check_place(const py_port *port, const py_array *place) {
+  const int is_plain = berth_type_size(port->type) != 0;
+  int is_same = place->type == (is_plain ? port->type : BERTH_U8);
+  if (is_plain && !port->is_bounded) {
+    is_same = is_same && place->rank == port->rank;
+    for (uint32_t i = 0; is_same && i < port->rank; i++) is_same = place->dim[i] == port->dim[i];
   }
-  if (PyObject_GetBuffer(place, &array->buffer, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return -1;
-  array->has_buffer = 1;
-  array->device = PY_ON_HOST;
-  array->data = array->buffer.buf;
-  array->size = (uint64_t)array->buffer.len;
-  return 0;
+  if (is_same) return 0;
+  char wanted[PY_SHAPE_TEXT], given[PY_SHAPE_TEXT];
+  py_invalid("output '%s' is %s, but the place for it is %s", PyUnicode_AsUTF8AndSize(port->name, NULL),
+             py_shape_text(port->type, port->rank, port->dim, wanted),
+             py_shape_text(place->type, place->rank, place->dim, given));
+  return -1;
 }
 
+/* Without the GIL. */
+static int view_read(py_session *self, uint32_t output, const py_array *place) {
+  berth_error err = {BERTH_OK, ""};
+  berth_status status;
+  berth_memory to;
+  py_array_memory(place, &to);
+  Py_BEGIN_ALLOW_THREADS;
+  status = berth_session_read_memory(self->session, output, &to, &err);
+  Py_END_ALLOW_THREADS;
+  if (status != BERTH_OK) py_fail(&err);
+  return status == BERTH_OK ? 0 : -1;
+}
+
+/* Memory of the host by the buffer protocol, of CUDA by DLPack. */
 PyObject *py_session_read_into(PyObject *object, PyObject *args) {
   py_session *self = (py_session *)object;
-  PyObject *name, *place;
-  berth_error err = {BERTH_OK, ""};
-  berth_status status = BERTH_INVALID;
-  berth_memory to;
-  py_array array;
+  PyObject *name, *given;
+  py_array place;
   uint32_t output;
-  if (!PyArg_ParseTuple(args, "UO", &name, &place) || view_place(place, &array) < 0) return NULL;
-  if (py_session_enter(self) == 0) {
-    if (py_session_need(self) == 0 && py_session_find_output(self, name, &output) == 0) {
-      py_array_memory(&array, &to);
-      Py_BEGIN_ALLOW_THREADS;
-      status = berth_session_read_memory(self->session, output, &to, &err);
-      Py_END_ALLOW_THREADS;
-      if (status != BERTH_OK) py_fail(&err);
-    }
-    py_guard_leave(&self->guard);
+  int failed = 1;
+  if (!PyArg_ParseTuple(args, "UO", &name, &given) || py_session_enter(self) < 0) return NULL;
+  if (py_session_need(self) == 0 && py_session_find_output(self, name, &output) == 0 &&
+      py_array_get_place(given, self->out[output].type, &place) == 0) {
+    failed = view_check_place(&self->out[output], &place) < 0 || view_read(self, output, &place) < 0;
+    py_array_release(&place);
   }
-  py_array_release(&array);
-  if (status != BERTH_OK) return NULL;
+  py_guard_leave(&self->guard);
+  if (failed) return NULL;
   Py_RETURN_NONE;
 }

@@ -1,12 +1,14 @@
 """Views of the arena: numpy, the buffer protocol, DLPack; and what they hold in place."""
 
 import gc
+import os
 import unittest
 import weakref
 
 import numpy
 
 import berth
+from berth import _berth
 
 
 def doubled(dims=None, shape=("n",)):
@@ -146,6 +148,47 @@ class Views(unittest.TestCase):
                 session.run(None, {"x": Wrong(gives)})
         with self.assertRaises(AttributeError):
             berth.from_dlpack(3)
+
+    def test_outputs_are_read_into_what_is_like_them(self):
+        graph = berth.Graph()
+        x = graph.input("x", "f32", [2, 2])
+        graph.output("y", x + x)
+        session = graph.session(threads=1)
+        session.run(None, {"x": numpy.float32([[1, 2], [3, 4]])})
+        place = numpy.zeros((2, 2), "f4")
+        session.read_into("y", place)
+        self.assertEqual(place.tolist(), [[2, 4], [6, 8]])
+        for place in (numpy.full((2, 1), None, object), numpy.zeros((2, 2), "i4"), numpy.zeros((2, 1), "f8"),
+                      numpy.zeros((2, 2), ">f4"), numpy.zeros(4, "f4"), bytearray(16)):
+            before = bytes(place)
+            with self.subTest(before), self.assertRaises(berth.InvalidArgument):
+                session.read_into("y", place)
+            self.assertEqual(bytes(place), before)
+        for place in (numpy.zeros((2, 4), "f4")[:, ::2], session.view("y"), b"0123456789abcdef", 3):
+            with self.subTest(type(place).__name__), self.assertRaises((BufferError, ValueError, AttributeError)):
+                session.read_into("y", place)
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", numpy.float32([[1, 2], [3, 4]]))
+        binding.bind_ortvalue_output("y", berth.OrtValue.ortvalue_from_shape_and_type([2, 2], numpy.int32))
+        with self.assertRaisesRegex(berth.InvalidArgument, r"output 'y' is f32\[2, 2\], but the place for it is i32"):
+            binding.run()
+
+    def test_memory_of_a_gpu_is_for_inputs_alone(self):
+        there = _berth.tensor_at(4096, True, 0, "f32", (2,))  # nothing that the host could read
+        graph = berth.Graph()
+        x = graph.input("x", "f32", [2])
+        graph.output("y", x + graph.param("w", "f32", [2]))
+        session = graph.session(threads=1)
+        for call in (lambda: graph.constant(there), lambda: graph.fix("x", there),
+                     lambda: session.set_param("w", there), lambda: berth.save_weights(os.devnull, {"w": there})):
+            with self.assertRaisesRegex(BufferError, "lies on a GPU"):
+                call()
+        with self.assertRaises(berth.InvalidArgument):
+            _berth.tensor_at(4096, True, -1, "f32", (2,))
+        for shape in ((1 << 62, 4), (1 << 32, 1 << 32), (1 << 61,)):
+            with self.subTest(shape), self.assertRaises(berth.InvalidArgument):
+                _berth.tensor_at(4096, False, 0, "f32", shape)
+        self.assertEqual(_berth.tensor_at(0, False, 0, "f32", (0, 1 << 40)).nbytes, 0)
 
 
 class _Strided:
