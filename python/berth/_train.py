@@ -150,9 +150,18 @@ class Trainer:
             if name in self._states:
                 self.session.set_state(name, array)
                 if name + ".master" in self._states:
-                    self.session.set_state(name + ".master", _as_f32(self.session.state(name)))
+                    self.session.set_state(name + ".master", _as_f32(self.session.state(name), self._type(name)))
             else:
                 self.session.set_param(name, array)
+
+    def _type(self, name: str) -> str:
+        value = self.graph.find(name)
+        assert value is not None
+        return value.type
+
+    def _types(self, tensors: Mapping[str, Any]) -> "dict[str, str]":
+        """Of tensors that are shown as bits."""
+        return {name: "bf16" for name in tensors if self._type(name) == "bf16"}
 
     def weights(self) -> "dict[str, Any]":
         """The params that are trained, as they are now: with `lora` the adapters."""
@@ -160,18 +169,20 @@ class Trainer:
 
     def save(self, path: PathLike) -> None:
         """Writes the trained params: safetensors, or the ONNX model with them in it where the path ends in .onnx."""
+        weights = self.weights()
         if os.fspath(path).endswith(".onnx"):
             if self._has_adapters:
                 raise _berth.InvalidArgument("adapters are written as safetensors; `berth train --lora` merges them")
             if self.path is None:
                 raise _berth.InvalidArgument("an ONNX model is only written of one that was read from a file")
-            _berth.save_model(self.path, path, self.weights())
+            _berth.save_model(self.path, path, weights, self._types(weights))
         else:
-            _berth.save_weights(path, self.weights())
+            _berth.save_weights(path, weights, self._types(weights))
 
     def save_checkpoint(self, path: PathLike) -> None:
         """Writes all that the training is, to go on from. The file is whole at every moment."""
-        _berth.save_weights(path, {name: self.session.state(name) for name in self.session.state_names()})
+        states = {name: self.session.state(name) for name in self.session.state_names()}
+        _berth.save_weights(path, states, self._types(states))
 
     def load_checkpoint(self, path: PathLike) -> None:
         """Goes on from a checkpoint: the next step is what it would have been. Nothing changes if it is of another
@@ -190,8 +201,8 @@ class Trainer:
             raise
 
 
-def _as_f32(array: Any) -> Any:
+def _as_f32(array: Any, type: str) -> Any:
     graph = Graph()
-    given = graph.constant(array)
+    given = graph.constant(array, type)
     graph.output("wide", graph.one("cast", given, to="f32"))
     return graph.session(threads=1).run(None, {})[0]

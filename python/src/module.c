@@ -147,9 +147,12 @@ static PyMethodDef module_methods[] = {
     {"register_op", PY_METHOD(py_op_register), METH_VARARGS | METH_KEYWORDS,
      "register_op(name, inputs, outputs, attrs, infer, kernel, in_place=0)\n\nWhat `berth.op` is made of."},
     {"save_weights", py_save_weights, METH_VARARGS,
-     "save_weights(path, tensors)\n\nWrites a dict of arrays as a safetensors file, which is whole at every moment."},
+     "save_weights(path, tensors, types=None)\n\nWrites a dict of arrays as a safetensors file, which is whole at "
+     "every "
+     "moment. types: a dict of\nthe element types of arrays that come as bits, {name: \"bf16\"} of uint16."},
     {"save_model", py_save_model, METH_VARARGS,
-     "save_model(model, path, tensors)\n\nWrites an ONNX model with the data of its initializers replaced."},
+     "save_model(model, path, tensors, types=None)\n\nWrites an ONNX model with the data of its initializers "
+     "replaced."},
     {"load_weights", py_load_weights, METH_O,
      "load_weights(path) -> dict\n\nThe tensors of a safetensors or GGUF file, by name."},
     {"pack", PY_METHOD(py_pack), METH_VARARGS | METH_KEYWORDS,

@@ -13,16 +13,40 @@ static void save_release(py_saving *s) {
   Py_XDECREF(s->keep);
 }
 
-static int save_add(py_saving *s, PyObject *name, PyObject *array) {
+/* The type that `types` names for a tensor, for those that come as bits; BERTH_TYPE_NONE: as it comes. */
+static int save_type(PyObject *types, PyObject *name, berth_type *out) {
+  *out = BERTH_TYPE_NONE;
+  if (types == Py_None) return 0;
+  if (!PyDict_Check(types)) {
+    PyErr_SetString(PyExc_TypeError, "types are a dict of names of element types by name");
+    return -1;
+  }
+  PyObject *type = PyDict_GetItemWithError(types, name);
+  if (type == NULL) return PyErr_Occurred() ? -1 : 0;
+  Py_INCREF(type);
+  const int failed = py_type_from(type, out) < 0;
+  Py_DECREF(type);
+  return failed ? -1 : 0;
+}
+
+static int save_add(py_saving *s, PyObject *name, PyObject *array, PyObject *types) {
   const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
   py_array *a = &s->arrays[s->n];
   berth_weight_info *w = &s->weights[s->n];
+  berth_type type;
   if (text == NULL) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "the names of tensors are str");
     return -1;
   }
-  if (PyList_Append(s->keep, name) < 0 || py_array_get_host(array, BERTH_TYPE_NONE, a) < 0) return -1;
+  if (PyList_Append(s->keep, name) < 0 || save_type(types, name, &type) < 0 || py_array_get_host(array, type, a) < 0)
+    return -1;
   s->n++;
+  if (type != BERTH_TYPE_NONE && a->type != type) {
+    char given[PY_SHAPE_TEXT];
+    py_invalid("tensor '%s' is to be %s, but %s was given", text, berth_type_name(type),
+               py_shape_text(a->type, a->rank, a->dim, given));
+    return -1;
+  }
   *w = (berth_weight_info)BERTH_WEIGHT_INFO_INIT;
   w->name = text;
   w->type = a->type;
@@ -34,7 +58,7 @@ static int save_add(py_saving *s, PyObject *name, PyObject *array) {
 }
 
 /* A dict of arrays by name. */
-static int save_collect(PyObject *given, py_saving *s) {
+static int save_collect(PyObject *given, PyObject *types, py_saving *s) {
   PyObject *name, *array;
   Py_ssize_t at = 0;
   *s = (py_saving){.keep = PyList_New(0)};
@@ -49,18 +73,18 @@ static int save_collect(PyObject *given, py_saving *s) {
   s->arrays = s->weights != NULL ? py_keep(s->keep, n * sizeof *s->arrays) : NULL;
   if (s->arrays == NULL) return -1;
   while (PyDict_Next(given, &at, &name, &array))
-    if (save_add(s, name, array) < 0) return -1;
+    if (save_add(s, name, array, types) < 0) return -1;
   return 0;
 }
 
 PyObject *py_save_weights(PyObject *module, PyObject *args) {
-  PyObject *path = NULL, *given;
+  PyObject *path = NULL, *given, *types = Py_None;
   berth_error err = {BERTH_OK, ""};
   berth_status status = BERTH_OK;
   py_saving s;
   (void)module;
-  if (!PyArg_ParseTuple(args, "O&O", PyUnicode_FSConverter, &path, &given)) return NULL;
-  const int failed = save_collect(given, &s) < 0;
+  if (!PyArg_ParseTuple(args, "O&O|O", PyUnicode_FSConverter, &path, &given, &types)) return NULL;
+  const int failed = save_collect(given, types, &s) < 0;
   if (!failed) {
     const char *file = PyBytes_AsString(path);
     Py_BEGIN_ALLOW_THREADS;
@@ -75,16 +99,16 @@ PyObject *py_save_weights(PyObject *module, PyObject *args) {
 }
 
 PyObject *py_save_model(PyObject *module, PyObject *args) {
-  PyObject *model = NULL, *path = NULL, *given;
+  PyObject *model = NULL, *path = NULL, *given, *types = Py_None;
   berth_error err = {BERTH_OK, ""};
   berth_status status = BERTH_OK;
   py_saving s;
   (void)module;
-  if (!PyArg_ParseTuple(args, "O&O&O", PyUnicode_FSConverter, &model, PyUnicode_FSConverter, &path, &given)) {
+  if (!PyArg_ParseTuple(args, "O&O&O|O", PyUnicode_FSConverter, &model, PyUnicode_FSConverter, &path, &given, &types)) {
     Py_XDECREF(model);
     return NULL;
   }
-  const int failed = save_collect(given, &s) < 0;
+  const int failed = save_collect(given, types, &s) < 0;
   if (!failed) {
     const char *from = PyBytes_AsString(model), *to = PyBytes_AsString(path);
     Py_BEGIN_ALLOW_THREADS;

@@ -1,5 +1,6 @@
 """Training from Python: steps, weights, files."""
 
+import json
 import os
 import tempfile
 import unittest
@@ -84,6 +85,27 @@ class Training(unittest.TestCase):
             trainer.save(self.path("no/such/folder.safetensors"))
         with self.assertRaises(berth.Error):
             berth.load_weights(self.path("missing.safetensors"))
+
+    def test_weights_of_16_bits_are_what_they_are(self):
+        for type, one, dtype in (("bf16", 0x3F80, "u2"), ("f16", 1.0, "f2")):
+            with self.subTest(type):
+                graph = berth.Graph()
+                x = graph.input("x", "f32", ["n", 3])
+                graph.output("y", x @ graph.one("cast", graph.param("w", type, [3, 2]), to="f32"))
+                trainer = berth.Trainer(graph, loss="mse", optimizer="sgd", dims={"n": 32}, threads=1)
+                trainer.set_weights({"w": numpy.full((3, 2), one, dtype)})
+                self.assertEqual(trainer.session.state("w.master").tolist(), [[1, 1]] * 3)
+                trainer.save(self.path("w.safetensors"))
+                trainer.save_checkpoint(self.path("w.state"))
+                for file in ("w.safetensors", "w.state"):
+                    with open(self.path(file), "rb") as opened:
+                        head = opened.read(int.from_bytes(opened.read(8), "little"))
+                    self.assertEqual(json.loads(head)["w"]["dtype"], type.upper())
+                trainer.load_checkpoint(self.path("w.state"))
+                graph.attach(self.path("w.safetensors"))
+                self.assertEqual(graph.session(dims={"n": 1}).run(None, {"x": [[1.0, 2.0, 3.0]]})[0].tolist(), [[6, 6]])
+        with self.assertRaisesRegex(berth.InvalidArgument, "'w' is to be bf16, but f32"):
+            berth.save_weights(self.path("x.safetensors"), {"w": numpy.ones(2, "f4")}, {"w": "bf16"})
 
     def test_gradients_of_several_calls_are_averaged(self):
         whole = berth.Trainer(net(), rate=0.02, dims={"n": 32}, threads=1)
