@@ -122,7 +122,18 @@ class IOBinding:
         shown = self._session.view(name) if place is _ON_DEVICE else place
         if not isinstance(shown, _berth.Tensor) or shown.__dlpack_device__()[0] == 1:
             return OrtValue(shown)
-        return OrtValue(shown, lambda: self._session.read(name))
+        if place is _ON_DEVICE:
+            return OrtValue(shown, lambda: self._session.read(name))
+        changes = self._session.changes
+        return OrtValue(shown, lambda: self._read(name, changes))
+
+    def _read(self, name: str, changes: int) -> Any:
+        """What was copied to a place on a GPU, while the arena still has it: nothing else brings it to the host."""
+        if self._session.changes != changes:
+            raise _berth.Unsupported(
+                f"the session has run since it wrote '{name}' there: read that memory with the library that it is of"
+            )
+        return self._session.read(name)
 
     def get_outputs(self) -> "list[OrtValue]":
         """The outputs of the last run, in the order in which they were bound."""

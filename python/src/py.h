@@ -198,7 +198,8 @@ typedef struct py_session {
   int64_t *extents; /* of the n_dims named dimensions; -1: not known */
   int64_t *wanted;  /* those that a run asks for */
   Py_ssize_t n_views;
-  const char *block; /* its arena, while nothing is binding; NULL: not for the host */
+  unsigned long long n_changes; /* calls that wrote inputs, ran or bound: outputs of before are gone */
+  const char *block;            /* its arena, while nothing is binding; NULL: not for the host */
   uint64_t block_size;
   struct py_session *next, **link; /* all that there are, for callbacks that look for memory */
 } py_session;

@@ -315,6 +315,7 @@ static int run_unlocked(run_call *c, berth_status (*work)(run_call *c, berth_err
   berth_error err;
   berth_status status;
   err.message[0] = '\0';
+  c->self->n_changes++;
   Py_BEGIN_ALLOW_THREADS;
   status = work(c, &err);
   Py_END_ALLOW_THREADS;

@@ -180,6 +180,7 @@ int py_session_adopt_extents(py_session *self, const int64_t *extents) {
   }
   for (uint32_t i = 0; i < self->n_dims; i++)
     dims[i] = (berth_dim){berth_graph_dim_name(self->graph->graph, i), extents[i]};
+  self->n_changes++;
   const int failed = self->session == NULL ? session_create(self, dims) : session_bind_now(self, dims);
   PyMem_Free(dims);
   if (failed < 0) return -1;
@@ -412,7 +413,13 @@ static PyMethodDef session_methods[] = {
     {"state_names", py_session_states, METH_NOARGS, "state_names() -> list of str"},
     {NULL, NULL, 0, NULL}};
 
+static PyObject *session_changes(PyObject *object, void *unused) {
+  (void)unused;
+  return PyLong_FromUnsignedLongLong(((py_session *)object)->n_changes);
+}
+
 static PyGetSetDef session_getters[] = {
+    {"changes", session_changes, NULL, "Counts the calls after which outputs are not those of before.", NULL},
     {"dims", session_dims, NULL, "The extents of the named dimensions; None where one is not known yet.", NULL},
     {"threads", session_threads, NULL, "How many threads run it.", NULL},
     {"closed", session_is_closed, NULL, "Whether close was called.", NULL},

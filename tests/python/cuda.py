@@ -72,8 +72,10 @@ class Cuda(unittest.TestCase):
         session.read_into("y", here)
         self.assertEqual((there.memory.tolist(), here.tolist()), ([2, 4, 6, 8], [2, 4, 6, 8]))
         for place in (OnDevice(numpy.zeros(3, numpy.float32)), numpy.zeros(5, numpy.float32)):
-            with self.assertRaisesRegex(berth.InvalidArgument, "has 16 bytes"):
+            with self.assertRaisesRegex(berth.InvalidArgument, r"is f32\[4\], but the place for it is f32"):
                 session.read_into("y", place)
+        with self.assertRaisesRegex(BufferError, "read-only"):
+            session.read_into("y", self.doubled().view("y"))
         here.flags.writeable = False
         with self.assertRaises((BufferError, ValueError)):
             session.read_into("y", here)
@@ -95,6 +97,11 @@ class Cuda(unittest.TestCase):
         binding.bind_output("y", "cuda", 0, numpy.float32, [4], taken.ctypes.data)
         session.run_with_iobinding(binding)
         self.assertEqual(taken.tolist(), [2, 4, 6, 8])
+        [value] = binding.get_outputs()
+        self.assertEqual(value.numpy().tolist(), [2, 4, 6, 8])
+        session.run(None, {"x": numpy.float32([0, 0, 0, 1])})
+        with self.assertRaisesRegex(berth.Unsupported, "has run since it wrote 'y' there"):
+            value.numpy()
 
     def test_what_cannot_be_reached_is_refused(self):
         session = self.doubled()
