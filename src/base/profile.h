@@ -13,6 +13,7 @@ typedef struct berth__kernel_limits {
   uint32_t group_size;   /* threads of a workgroup, at most */
   uint32_t lanes;        /* threads that step together */
   bool exchanges;        /* those can give each other what they have; their number is fixed then */
+  bool begins_early;     /* kernels begin while those before them end, and wait where they say so (`await`) */
   uint32_t shared_bytes; /* of a workgroup's shared arrays, at most */
   bool shares_well;      /* tiles in shared memory pay; not so where a CPU plays the GPU */
   uint32_t multiplies;   /* bit c: berth_compute c has matrix units, for which kernels are rendered */

@@ -200,6 +200,30 @@ void berth__x_break(berth__kernel *k) {
   kernel_block_put(k, BERTH__INST_break, 0, NULL);
 }
 
+/* What a kernel may do before it waits for others. */
+static const char *mistake_before_await(const berth__kernel *k) {
+  if (k->depth > 0) return "it stands in a block";
+  for (size_t i = 0; i < k->n_insts; i++) {
+    if (k->insts[i].code == BERTH__INST_await) return "it waits already";
+    if (k->insts[i].code == BERTH__INST_store || k->insts[i].code == BERTH__INST_store_max)
+      return "something is stored before it";
+  }
+  return NULL;
+}
+
+void berth__x_await(berth__kernel *k) {
+  if (!berth__maker_accepts(k, BERTH__INST_await, 0, NULL)) return;
+  const char *mistake = mistake_before_await(k);
+  if (mistake != NULL)
+    berth__maker_mistake(k, BERTH__INST_await, mistake);
+  else
+    kernel_block_put(k, BERTH__INST_await, 0, NULL);
+}
+
+void berth__x_release(berth__kernel *k) {
+  if (berth__maker_accepts(k, BERTH__INST_release, 0, NULL)) kernel_block_put(k, BERTH__INST_release, 0, NULL);
+}
+
 void berth__x_barrier(berth__kernel *k) {
   if (berth__maker_accepts(k, BERTH__INST_barrier, 0, NULL)) kernel_block_put(k, BERTH__INST_barrier, 0, NULL);
 }

@@ -294,6 +294,8 @@ static berth_status run_one(berth__machine *m, berth__x x) {
       return BERTH_OK;
     case BERTH__INST_set: set_variable(m, inst); return BERTH_OK;
     case BERTH__INST_break: leave_loop(m, inst, m->k->insts[m->bounds[x].opener].depth); return BERTH_OK;
+    case BERTH__INST_await: /* what comes before has ended, and what comes after waits */
+    case BERTH__INST_release: return BERTH_OK;
     case BERTH__INST_barrier: return come_to_barrier(m, x);
     case BERTH__INST_exchange: return exchange_lanes(m, x);
     case BERTH__INST_shared_copy: return berth__machine_copy(m, x);

@@ -69,6 +69,7 @@ static inline uint32_t berth__storage_per_word(berth__storage storage) {
 typedef struct berth__kernel_buffer {
   berth__storage storage;
   bool is_read, is_written; /* set by loads and stores */
+  bool is_early;            /* loaded before an `await` */
   bool is_contended;        /* threads write to one word of it at once: set by store_max */
   uint32_t operand;         /* the maker's own: see lower.h */
   uint32_t skip;            /* while it is made: elements of the first word that are not the buffer's */
@@ -283,6 +284,12 @@ void berth__x_row_total(berth__kernel *k, uint32_t sums, uint32_t local);
 /* expand.c: the kernel without tiles and exchanges, in the place of one with them (finished, both). */
 berth_status berth__kernel_expand(berth__kernel **kernel, berth_error *err);
 
+/* beside.c: two finished kernels as one that has the workgroups of both, and whether they can be. Those of the first
+ * come first, and so do its buffers. */
+bool berth__kernel_fits_beside(const berth__kernel *a, const berth__kernel *b, uint32_t shared_bytes);
+berth_status berth__kernel_beside(const berth__kernel *a, const berth__kernel *b, berth__kernel **out,
+                                  berth_error *err);
+
 /* Blocks: each is closed by berth__x_end. A loop with constant ends that runs once or never makes no loop. */
 berth__x berth__x_loop(berth__kernel *k, berth__x from, berth__x to, int64_t step);
 berth__x berth__x_loop_unrolled(berth__kernel *k, berth__x from, berth__x to, int64_t step);
@@ -292,6 +299,8 @@ void berth__x_else(berth__kernel *k);
 void berth__x_end(berth__kernel *k);
 void berth__x_break(berth__kernel *k);
 void berth__x_barrier(berth__kernel *k);
+void berth__x_await(berth__kernel *k);
+void berth__x_release(berth__kernel *k);
 
 /* ---- Looking at a kernel ---- */
 

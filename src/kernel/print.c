@@ -324,6 +324,8 @@ static void print_statement(printer *p, berth__x x) {
     case BERTH__INST_join: berth__text_printf(&p->text, "join sums %u", (unsigned)inst->bits); break;
     case BERTH__INST_commit:
     case BERTH__INST_break:
+    case BERTH__INST_await:
+    case BERTH__INST_release:
     case BERTH__INST_barrier: berth__text_printf(&p->text, "%s", berth__inst_name((berth__inst_code)inst->code)); break;
     case BERTH__INST_variable:
       berth__text_printf(&p->text, "var v%u = ", (unsigned)p->notes[x].name);

@@ -6,6 +6,8 @@
 #include <ctype.h>
 
 #define BERTH__DIALECT_OWN_FUNCTIONS
+#define BERTH__DIALECT_AWAIT "berth_await();"
+#define BERTH__DIALECT_RELEASE "berth_release();"
 #include "kernel/dialect.h"
 #include "kernel/render_cuda.h"
 
@@ -48,7 +50,14 @@ static const char prelude[] = PRELUDE
     "  unsigned y;\n"
     "  asm volatile(\"shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;\" : \"=r\"(y) : \"r\"(x), \"r\"(by));\n"
     "  return y;\n"
-    "}\n";
+    "}\n"
+    "#if __CUDA_ARCH__ >= 900\n"
+    "BERTH_FUNCTION void berth_await() { asm volatile(\"griddepcontrol.wait;\" ::: \"memory\"); }\n"
+    "BERTH_FUNCTION void berth_release() { asm volatile(\"griddepcontrol.launch_dependents;\"); }\n"
+    "#else\n"
+    "#define berth_await()\n"
+    "#define berth_release()\n"
+    "#endif\n";
 
 static const char hip_prelude[] = PRELUDE
     "#ifndef __align__\n"
@@ -63,7 +72,9 @@ static const char hip_prelude[] = PRELUDE
     "BERTH_FUNCTION unsigned berth_exchange(unsigned x, int by) {\n"
     "  const int lane = (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0u));\n"
     "  return (unsigned)__builtin_amdgcn_ds_bpermute((lane ^ by) << 2, (int)x);\n"
-    "}\n";
+    "}\n"
+    "#define berth_await()\n"
+    "#define berth_release()\n";
 
 static void kernel_render_cuda_head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {
   (void)desc;
@@ -144,6 +155,7 @@ static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__re
                        kernel->sums[i].left.lines * kernel->sums[i].right.lines / kernel->group_size *
                            berth__sums_parts(&kernel->sums[i]),
                        i, berth__cuda_tiles_factors(kernel, i));
+  if (!berth__kernel_uses(kernel, BERTH__INST_await)) berth__text_printf(out, "  berth_await();\n  berth_release();\n");
 }
 
 /* ---- The rules ---- */

@@ -29,6 +29,14 @@ typedef struct berth__cu_kernel_node {
   berth__cu_context context;
 } berth__cu_kernel_node;
 
+/* Of a graph, since CUDA 12.3. */
+typedef struct berth__cu_edge {
+  unsigned char from_port, to_port, type, reserved[5];
+} berth__cu_edge;
+/* From a kernel whose workgroups have all let the next one begin to a kernel that waits by itself. */
+#define BERTH__CU_PORT_PROGRAMMATIC 1u
+#define BERTH__CU_EDGE_PROGRAMMATIC 1u
+
 enum {
   BERTH__CU_SUCCESS = 0,
   BERTH__CU_OUT_OF_MEMORY = 2,
@@ -72,7 +80,9 @@ enum {
 typedef struct berth__cu_calls {
 #define BERTH__CU_CALL(name, symbol, arguments) berth__cu_result(*name) arguments;
 #define BERTH__CU_EITHER(name, symbol, older, arguments) berth__cu_result(*name) arguments;
+#define BERTH__CU_MAYBE(name, symbol, arguments) berth__cu_result(*name) arguments;
 #include "device/cuda/calls.def"
+#undef BERTH__CU_MAYBE
 #undef BERTH__CU_CALL
 #undef BERTH__CU_EITHER
 } berth__cu_calls;

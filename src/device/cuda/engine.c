@@ -11,6 +11,7 @@
 #define STATIC_SHARED ((int)BERTH__CUDA_STATIC_SHARED)
 #define TILE_SHARED 114688  /* of a kernel with matrix units, so that two workgroups share a core */
 #define LARGE_SHARED 229376 /* of one that has a core for itself */
+#define EARLY 90            /* from this compute capability on, kernels begin while those before them end */
 #define WARPGROUPS 90       /* the one compute capability that has wgmma */
 #define MOST_ROWS 65535u
 
@@ -132,6 +133,7 @@ static void cuda_engine_read_properties(berth__engine *engine) {
       .group_size = engine->core.max_threads < GROUP_SIZE ? engine->core.max_threads : GROUP_SIZE,
       .lanes = cuda_engine_positive(attribute(cu, engine->device, BERTH__CU_WARP_SIZE), 32),
       .exchanges = true,
+      .begins_early = capability(cu, engine->device) >= EARLY,
       .shared_bytes = declared,
       .shares_well = true,
       .multiplies = capability(cu, engine->device) >= 80 ? BERTH__MATRIX_UNITS : 0,

@@ -13,9 +13,30 @@ typedef struct builder {
   berth__cu_node *nodes; /* one per dispatch of the part, and as many again for others */
   size_t n;
   size_t before, level; /* nodes [before, level) come before those from `level` on */
+  bool has_others;      /* those before are no kernels */
 } builder;
 
 /* ---- Nodes ---- */
+
+/* Whether a kernel can begin before those that it waits for have ended: kernels alone have such edges, and not those
+ * that meet in a node or are timed. */
+static bool begins_early(const builder *b, const berth__dispatch *d) {
+  const berth__engine *engine = b->binding->engine;
+  return d->begins_early && !b->has_others && b->level > b->before && engine->cu->GraphAddEdges != NULL &&
+         engine->core.profile.loops.begins_early;
+}
+
+static berth_status add_early_edges(builder *b, berth__cu_node node, berth_error *err) {
+  berth__engine *engine = b->binding->engine;
+  const size_t n = b->level - b->before;
+  berth__cu_node to[MANY];
+  berth__cu_edge edges[MANY];
+  for (size_t i = 0; i < n; i++) {
+    to[i] = node;
+    edges[i] = (berth__cu_edge){.from_port = BERTH__CU_PORT_PROGRAMMATIC, .type = BERTH__CU_EDGE_PROGRAMMATIC};
+  }
+  return berth__cuda_check(engine, engine->cu->GraphAddEdges(b->graph, b->nodes + b->before, to, edges, n), doing, err);
+}
 
 static berth_status add_kernel(builder *b, size_t dispatch, berth_error *err) {
   berth__engine *engine = b->binding->engine;
@@ -33,10 +54,13 @@ static berth_status add_kernel(builder *b, size_t dispatch, berth_error *err) {
                                       .block = {kernel->group_size, 1, 1},
                                       .shared_bytes = berth__cuda_dynamic_shared(kernel),
                                       .params = params};
-  return berth__cuda_check(
+  const bool is_early = begins_early(b, d);
+  berth__cu_node *added = &b->nodes[b->n++];
+  BERTH__TRY(berth__cuda_check(
       engine,
-      engine->cu->GraphAddKernelNode(&b->nodes[b->n++], b->graph, b->nodes + b->before, b->level - b->before, &node),
-      doing, err);
+      engine->cu->GraphAddKernelNode(added, b->graph, b->nodes + b->before, is_early ? 0 : b->level - b->before, &node),
+      doing, err));
+  return is_early ? add_early_edges(b, *added, err) : BERTH_OK;
 }
 
 static void next_level(builder *b) {
@@ -48,11 +72,13 @@ static void next_level(builder *b) {
 static berth_status add_wait(builder *b, berth_error *err) {
   berth__engine *engine = b->binding->engine;
   next_level(b);
+  b->has_others = false;
   if (b->level - b->before <= MANY) return BERTH_OK;
   BERTH__TRY(berth__cuda_check(
       engine, engine->cu->GraphAddEmptyNode(&b->nodes[b->n++], b->graph, b->nodes + b->before, b->level - b->before),
       doing, err));
   next_level(b);
+  b->has_others = true;
   return BERTH_OK;
 }
 
@@ -80,6 +106,7 @@ static berth_status add_plain(builder *b, const berth__gpu_part *part, berth_err
 static berth_status add_timed(builder *b, const berth__gpu_part *part, berth_error *err) {
   const berth__dispatch *d = b->binding->code->recipe->dispatches;
   size_t n = 0;
+  b->has_others = true;
   BERTH__TRY(add_event(b, n++, err));
   for (size_t i = part->first; i < part->end; i++) {
     next_level(b);

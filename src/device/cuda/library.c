@@ -50,7 +50,10 @@ static const char *cuda_library_find_all(void *library) {
   if (!cuda_library_find(library, symbol, &calls.name)) return symbol;
 #define BERTH__CU_EITHER(name, symbol, older, arguments) \
   if (!cuda_library_find(library, symbol, &calls.name) && !cuda_library_find(library, older, &calls.name)) return older;
+#define BERTH__CU_MAYBE(name, symbol, arguments) \
+  if (!cuda_library_find(library, symbol, &calls.name)) calls.name = NULL;
 #include "device/cuda/calls.def"
+#undef BERTH__CU_MAYBE
 #undef BERTH__CU_CALL
 #undef BERTH__CU_EITHER
   return NULL;

@@ -173,7 +173,13 @@ static berth_status pack_plan(const berth_plan *plan, const char *targets, berth
     return berth__fail(err, BERTH_UNSUPPORTED, "kernels of the device '%s' cannot be packed; those of 'cuda' can",
                        plan->device);
   BERTH__TRY(berth__recipe_create(plan, &recipe, err));
-  const berth_status status = device->pack_kernels(recipe, targets, packer, err);
+  berth_status status = device->pack_kernels(recipe, targets, packer, err); /* checked sessions have these */
+  if (status == BERTH_OK && plan->profile.loops.begins_early) {
+    status = berth__recipe_phases(recipe, err);
+    if (status == BERTH_OK) status = berth__recipe_merge(recipe, err);
+    berth__recipe_forget_unused(recipe);
+    if (status == BERTH_OK) status = device->pack_kernels(recipe, targets, packer, err);
+  }
   berth__recipe_destroy(recipe);
   return status;
 }

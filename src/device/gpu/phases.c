@@ -55,6 +55,34 @@ static berth_status phases_find(phases *p, berth_error *err) {
   return BERTH_OK;
 }
 
+/* Whether the dispatch stores what the other one loads before it waits. */
+static bool phases_disturbs(const berth__recipe *recipe, const berth__dispatch *writer, const berth__dispatch *early) {
+  if (writer->kernel == BERTH__ON_HOST) return true;
+  const berth__kernel *a = recipe->kernels[writer->kernel], *b = recipe->kernels[early->kernel];
+  for (uint32_t i = 0; i < a->n_buffers; i++)
+    for (uint32_t k = 0; a->buffers[i].is_written && k < b->n_buffers; k++) {
+      const berth__span *to = &writer->spans[i], *from = &early->spans[k];
+      if (b->buffers[k].is_early && to->at < from->at + from->size && from->at < to->at + to->size) return true;
+    }
+  return false;
+}
+
+static bool phases_loads_early(const berth__kernel *kernel) {
+  for (uint32_t i = 0; i < kernel->n_buffers; i++)
+    if (kernel->buffers[i].is_early) return true;
+  return false;
+}
+
+void berth__recipe_mark_early(berth__recipe *recipe) {
+  for (size_t i = 0; i < recipe->n_dispatches; i++) {
+    berth__dispatch *d = &recipe->dispatches[i];
+    d->begins_early = d->kernel != BERTH__ON_HOST;
+    if (!d->begins_early || !phases_loads_early(recipe->kernels[d->kernel])) continue;
+    for (size_t k = i < recipe->n_prelude ? 0 : recipe->n_prelude; k < i && d->begins_early; k++)
+      d->begins_early = !phases_disturbs(recipe, &recipe->dispatches[k], d);
+  }
+}
+
 berth_status berth__recipe_phases(berth__recipe *recipe, berth_error *err) {
   phases p = {.recipe = recipe};
   const berth_status status = recipe->n_dispatches != 0 ? phases_find(&p, err) : BERTH_OK;

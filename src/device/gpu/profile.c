@@ -31,6 +31,7 @@ static const berth__profile named[] = {
      {.group_size = 256,
       .lanes = 32,
       .exchanges = true,
+      .begins_early = true,
       .shared_bytes = 49152,
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,

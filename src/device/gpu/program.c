@@ -63,7 +63,12 @@ static berth_status make_pipelines(berth__program *program, berth_error *err) {
 
 static berth_status gpu_program_build(berth__program *program, bool checked, berth_error *err) {
   BERTH__TRY(berth__recipe_create(program->plan, &program->recipe, err));
-  if (!checked) BERTH__TRY(berth__recipe_phases(program->recipe, err)); /* what is checked runs step by step */
+  if (!checked) { /* what is checked runs step by step */
+    BERTH__TRY(berth__recipe_phases(program->recipe, err));
+    BERTH__TRY(berth__recipe_merge(program->recipe, err));
+    berth__recipe_forget_unused(program->recipe);
+  }
+  berth__recipe_mark_early(program->recipe);
   BERTH__TRY(berth__host_steps_create(program->recipe, berth__gpu_core(program->engine), &program->host, err));
   if (checked) BERTH__TRY(berth__watch_create(program->plan, &program->watch, err));
   BERTH__TRY(make_parts(program, err));

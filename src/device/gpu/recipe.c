@@ -284,5 +284,6 @@ void berth__recipe_destroy(berth__recipe *recipe) {
   berth__free(recipe->ctx, recipe->dispatches);
   berth__free(recipe->ctx, recipe->spans);
   berth__free(recipe->ctx, recipe->exact);
+  berth__free(recipe->ctx, recipe->merged);
   berth__free(recipe->ctx, recipe);
 }

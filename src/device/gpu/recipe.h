@@ -18,6 +18,8 @@ typedef struct berth__dispatch {
   uint32_t step;
   bool waits;               /* a barrier stands before it: it reads or writes what others since the last one wrote, or
                              * writes what they read */
+  bool begins_early;        /* it may begin before what it waits for has ended: what it loads before its `await`, if it
+                             * has one, nothing else of the run stores */
   const berth__span *spans; /* one per buffer of the kernel: the kernel's offset of it is at / 4 words */
   const berth__span *exact; /* the same to the byte: elements of one or two bytes may begin and end inside a word */
 } berth__dispatch;
@@ -31,6 +33,7 @@ typedef struct berth__recipe {
   size_t n_dispatches, dispatches_capacity;
   size_t n_prelude; /* the first ones run once */
   berth__span *spans, *exact;
+  berth__span *merged; /* of dispatches that were several */
   size_t n_spans, spans_capacity, exact_capacity;
 } berth__recipe;
 
@@ -42,6 +45,12 @@ void berth__recipe_destroy(berth__recipe *recipe); /* NULL is fine */
 /* phases.c: puts the dispatches into as few phases as their bytes allow, a phase being what has no barrier in it. Steps
  * are no longer in their order then. */
 berth_status berth__recipe_phases(berth__recipe *recipe, berth_error *err);
+/* merge.c: dispatches of a phase become one, where that pays (after berth__recipe_phases); and kernels that no dispatch
+ * has go. */
+berth_status berth__recipe_merge(berth__recipe *recipe, berth_error *err);
+void berth__recipe_forget_unused(berth__recipe *recipe);
+/* phases.c: which dispatches may begin early; after berth__recipe_phases. */
+void berth__recipe_mark_early(berth__recipe *recipe);
 bool berth__recipe_conflict(const berth__recipe *recipe, const berth__dispatch *first, const berth__dispatch *second);
 /* The bytes of the arena that a value's elements lie in, from its first to its last, to the byte. */
 berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err);

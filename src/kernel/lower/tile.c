@@ -336,6 +336,28 @@ static berth__tile_form choose_packed(const berth__tile *tile) {
   return form;
 }
 
+#define FLOW_GROUPS 528u /* that a large device has at once */
+#define FLOW_ROUNDS 4    /* of columns that a workgroup has, so that none is left behind by much */
+
+/* Where kernels begin early: as many workgroups as run at once, whose lanes are those that exchange. Several columns a
+ * thread save loads of the rows, where there are columns enough. */
+static berth__tile_form choose_flow(const berth__tile *tile) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  const int64_t columns = berth__tile_count(&tile->columns), slices = berth__tile_packed_slices(tile);
+  const uint32_t rows = (uint32_t)berth__tile_count(&tile->rows),
+                 threads = limits->group_size < PACKED_THREADS ? limits->group_size : PACKED_THREADS;
+  berth__tile_form form = {.thread_rows = rows, .thread_columns = 1, .group_rows = 1};
+  while (form.group_rows < limits->lanes && form.group_rows < slices && 2 * form.group_rows <= threads)
+    form.group_rows *= 2;
+  form.group_columns = threads / form.group_rows;
+  while (form.thread_columns < PACKED_COLUMNS && rows * form.thread_columns < 4 &&
+         columns / (2 * form.thread_columns * form.group_columns) >= FLOW_ROUNDS * (int64_t)FLOW_GROUPS)
+    form.thread_columns *= 2;
+  while (form.group_columns > 1 && (int64_t)form.group_columns / 2 * form.thread_columns >= columns)
+    form.group_columns /= 2;
+  return form;
+}
+
 /* Few rows, as when text is generated a token at a time: such a product is bound by reading the weights. */
 static bool wants_packed(const berth__tile *tile) {
   if (berth__tile_count(&tile->rows) > BERTH__TILE_FEW_ROWS || !berth__tile_takes_packed(tile)) return false;
@@ -344,8 +366,10 @@ static bool wants_packed(const berth__tile *tile) {
 
 static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
   if (wants_packed(tile)) {
-    const berth__tile_form packed = choose_packed(tile);
-    return berth__tile_packed(tile, &packed, err);
+    const berth__kernel_limits *limits = tile->l->limits;
+    const bool flows = limits->begins_early && limits->exchanges;
+    const berth__tile_form packed = flows ? choose_flow(tile) : choose_packed(tile);
+    return berth__tile_packed(tile, &packed, flows ? FLOW_GROUPS : 0, err);
   }
   if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) && !berth__tile_is_normed(tile) &&
       (berth__tile_count(&tile->columns) <= 4 || wants_split(tile)) && !berth__tile_has_blocks(tile))

@@ -194,7 +194,9 @@ berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *fo
 berth_status berth__tile_shared(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_deep(berth__tile *tile, const berth__tile_form *form, berth_error *err);
 berth_status berth__tile_split(berth__tile *tile, const berth__tile_form *form, berth_error *err);
-berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, berth_error *err);
+/* most_groups: workgroups that go on with further columns, 0: each has some of its own. */
+berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, uint32_t most_groups,
+                                berth_error *err);
 /* tile_matrix.c: how the sums are multiplied, f32 where not by matrix units; and that form, where one fits. */
 berth_compute berth__tile_kind(const berth__tile *tile);
 typedef struct berth__matrix_form {

@@ -501,6 +501,24 @@ EXPORT int cuGraphAddKernelNode_v2(berth__cu_node *node, berth__cu_graph graph, 
   return add_node(node, graph, after, n_after, what);
 }
 
+/* Edges between kernels alone, from a kernel that lets the next one begin to one that waits by itself. They are played
+ * as any other: what a kernel does before it waits, nobody could tell. */
+EXPORT int cuGraphAddDependencies_v2(berth__cu_graph graph, const berth__cu_node *from, const berth__cu_node *to,
+                                     const berth__cu_edge *edges, size_t n) {
+  MAY_FAIL();
+  for (size_t i = 0; i < n; i++) {
+    const size_t first = (size_t)(uintptr_t)from[i] - 1, second = (size_t)(uintptr_t)to[i] - 1;
+    if (first >= graph->n || second >= graph->n || first >= second) return 1;
+    if (edges[i].from_port != 1 || edges[i].to_port != 0 || edges[i].type != 1) return 1;
+    exec_node *node = &graph->nodes[second];
+    if (graph->nodes[first].kernel == NULL || node->kernel == NULL) return 1;
+    node->after = realloc(node->after, (node->n_after + 2) * sizeof *node->after);
+    node->after[node->n_after++] = first;
+    fake_cuda_state.early_edges++;
+  }
+  return 0;
+}
+
 EXPORT int cuGraphAddEmptyNode(berth__cu_node *node, berth__cu_graph graph, const berth__cu_node *after,
                                size_t n_after) {
   return add_node(node, graph, after, n_after, (exec_node){0});

@@ -30,6 +30,7 @@ typedef struct fake_cuda {
   _Atomic int64_t live;            /* of them */
   _Atomic uint64_t compiled;       /* programs so far */
   _Atomic uint64_t launches;       /* of graphs so far */
+  _Atomic uint64_t early_edges;    /* after which a kernel waits by itself, so far */
   _Atomic uint64_t memory;         /* bytes that a GPU has */
   _Atomic int hangs;               /* streams do not end */
   _Atomic int refuses_source;      /* no program compiles */

@@ -85,7 +85,8 @@ static bool read_head(const char *body, const language *l, fake_kernel *k) {
   memcpy(k->entry, name + 1, (size_t)(open - name - 1));
   k->entry[open - name - 1] = '\0';
   for (const char *c = open; c < close; c++) k->n_params += *c == '*';
-  k->has_barriers = strstr(body, "__syncthreads") != NULL || strstr(body, "threadgroup_barrier") != NULL;
+  k->has_barriers = strstr(body, "__syncthreads") != NULL || strstr(body, "threadgroup_barrier") != NULL ||
+                    strstr(body, "berth_exchange(") != NULL; /* which is played with barriers */
   return true;
 }
 

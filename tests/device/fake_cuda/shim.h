@@ -18,6 +18,8 @@ struct fake_index {
 struct fake_index blockIdx, threadIdx;
 void (*fake_barrier)(void);
 #define __syncthreads() fake_barrier()
+#define berth_await()
+#define berth_release()
 #define __align__(n) __attribute__((aligned(n)))
 float fminf(float, float), fmaxf(float, float), fabsf(float), fmaf(float, float, float), sqrtf(float), expf(float),
     floorf(float), ceilf(float), truncf(float), rintf(float);
