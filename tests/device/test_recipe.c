@@ -75,6 +75,44 @@ static void phases_are_as_few_as_bytes_allow(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* Where kernels begin early, those of a phase become one; what a product loads before it waits may be stored by nobody,
+ * or it begins when all before it have ended. */
+static void phases_become_kernels(void **state) {
+  static const char *const texts[] = {
+      "graph \"g\" { input %x : f32[1, 64] param %v : f32[64, 64] param %w : f32[64, 64] "
+      "%p = transpose(%v) {perm = [1, 0]} %q = transpose(%w) {perm = [1, 0]} %s = softmax(%x) %a = matmul(%s, %p) "
+      "%b = matmul(%s, %q) output \"a\" = %a output \"b\" = %b }",
+      "graph \"g\" { input %x : f32[1, 64] input %v : f32[64, 64] %r = softmax(%v) %s = softmax(%x) "
+      "%p = transpose(%r) {perm = [1, 0]} %a = matmul(%s, %p) output \"a\" = %a output \"r\" = %r }"};
+  (void)state;
+  for (int is_stored = 0; is_stored < 2; is_stored++) {
+    berth_error err;
+    berth_context *ctx = test_context();
+    berth_graph *graph;
+    berth_plan *plan;
+    berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+    desc.device = "interp";
+    desc.gpu_profile = "hopper";
+    TEST_OK(berth_graph_parse(ctx, texts[is_stored], strlen(texts[is_stored]), &graph, &err));
+    TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+    berth__recipe *recipe = recipe_of(plan);
+    const size_t before = recipe->n_dispatches;
+    TEST_OK(berth__recipe_phases(recipe, &err));
+    TEST_OK(berth__recipe_merge(recipe, &err));
+    berth__recipe_forget_unused(recipe);
+    berth__recipe_mark_early(recipe);
+    const berth__dispatch *last = &recipe->dispatches[recipe->n_dispatches - 1];
+    assert_true(is_stored || recipe->n_dispatches == before - 1);
+    for (size_t i = 1; i < recipe->n_dispatches; i++) assert_true(is_stored || recipe->dispatches[i].waits);
+    for (size_t i = 0; i < recipe->n_dispatches; i++) assert_true(recipe->dispatches[i].kernel < recipe->n_kernels);
+    assert_int_equal(last->begins_early, !is_stored);
+    berth__recipe_destroy(recipe);
+    berth_plan_destroy(plan);
+    berth_graph_destroy(graph);
+    berth_context_destroy(ctx);
+  }
+}
+
 static void equal_layers_share_a_kernel(void **state) {
   (void)state;
   berth_context *ctx = test_context();
@@ -175,10 +213,12 @@ static berth_status make_recipe(berth_context *ctx, berth_error *err, void *user
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   (void)user;
   desc.device = "interp";
+  desc.gpu_profile = "hopper"; /* dispatches are merged there */
   berth_status status = berth_graph_parse(ctx, text, strlen(text), &graph, err);
   if (status == BERTH_OK) status = berth_plan_create(graph, &desc, &plan, err);
   if (status == BERTH_OK) status = berth__recipe_create(plan, &recipe, err);
   if (status == BERTH_OK) status = berth__recipe_phases(recipe, err);
+  if (status == BERTH_OK) status = berth__recipe_merge(recipe, err);
   berth__recipe_destroy(recipe);
   berth_plan_destroy(plan);
   berth_graph_destroy(graph);
@@ -192,10 +232,15 @@ static void survives_every_failed_allocation(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(waits_only_where_bytes_conflict),    cmocka_unit_test(phases_are_as_few_as_bytes_allow),
-      cmocka_unit_test(equal_layers_share_a_kernel),        cmocka_unit_test(tails_are_fused),
-      cmocka_unit_test(plans_are_as_large_as_uniform_ones), cmocka_unit_test(a_plan_of_other_elements_is_refused),
-      cmocka_unit_test(survives_every_failed_allocation),   cmocka_unit_test(kernels_can_be_read),
+      cmocka_unit_test(waits_only_where_bytes_conflict),
+      cmocka_unit_test(phases_are_as_few_as_bytes_allow),
+      cmocka_unit_test(equal_layers_share_a_kernel),
+      cmocka_unit_test(phases_become_kernels),
+      cmocka_unit_test(tails_are_fused),
+      cmocka_unit_test(plans_are_as_large_as_uniform_ones),
+      cmocka_unit_test(a_plan_of_other_elements_is_refused),
+      cmocka_unit_test(survives_every_failed_allocation),
+      cmocka_unit_test(kernels_can_be_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

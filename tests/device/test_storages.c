@@ -146,6 +146,30 @@ static void bytes_inside_words_come_out_alike(void **state) {
 }
 
 /* Every f32 of a spread is stored as the nearest f16 and bf16, to the bit. */
+/* Weights that a graph makes f32 of keep their 16 bits, for products alone. */
+static void weights_keep_their_width(void **state) {
+  static const char *const types[] = {"f16", "bf16"};
+  static const char *const readers[] = {"", "%z = relu(%f) output \"z\" = %z"};
+  berth_context *ctx = test_context();
+  (void)state;
+  for (int t = 0; t < 2; t++)
+    for (int other = 0; other < 2; other++)
+      for (int uniform = 0; uniform < 2; uniform++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "input %%x : f32[1, 64] param %%w : %s[32, 64] %%f = cast(%%w) {to = \"f32\"} "
+                 "%%t = transpose(%%f) {perm = [1, 0]} %%y = matmul(%%x, %%t) output \"y\" = %%y %s",
+                 types[t], readers[other]);
+        berth_graph *graph = graph_of(ctx, text);
+        berth_plan *plan = plan_on(graph, "interp", uniform ? BERTH_PLAN_F32_UNIFORM : 0);
+        const bool is_narrow = !other && !uniform;
+        assert_int_equal(slot_named(plan, "f").storage.type, is_narrow ? berth_type_from_name(types[t]) : BERTH_F32);
+        berth_plan_destroy(plan);
+        berth_graph_destroy(graph);
+      }
+  berth_context_destroy(ctx);
+}
+
 static void halves_are_rounded_where_they_are_stored(void **state) {
   enum {
     N = 4096
@@ -340,6 +364,7 @@ int main(void) {
       cmocka_unit_test(half_the_width_is_half_the_activations),
       cmocka_unit_test(bytes_inside_words_come_out_alike),
       cmocka_unit_test(halves_are_rounded_where_they_are_stored),
+      cmocka_unit_test(weights_keep_their_width),
       cmocka_unit_test(a_param_in_blocks_is_planned_written_and_read),
       cmocka_unit_test(an_arena_reads_and_writes_blocks),
       cmocka_unit_test(graphs_refuse_what_blocks_are_not_for),

@@ -120,7 +120,7 @@ static const berth_type packed_types[] = {
 #define N_PACKED (sizeof packed_types / sizeof *packed_types)
 
 typedef struct packed_data {
-  uint32_t blocks[MANY * WIDE / 2 + 8]; /* the bytes of the widest type, and some before them */
+  uint32_t blocks[MANY * WIDE + 8]; /* the bytes of the widest type, and some before them */
   float x[MOST * WIDE], weights[MANY * WIDE], result[MOST * MANY];
 } packed_data;
 
@@ -143,6 +143,11 @@ static void packed_fill(packed_data *d, berth_type type, uint32_t before) {
   uint64_t seed = 5;
   for (size_t i = 0; i < MOST * WIDE; i++) d->x[i] = test_random_f32(&seed);
   for (size_t i = 0; i < sizeof d->blocks; i++) ((uint8_t *)d->blocks)[i] = (uint8_t)(test_random_f32(&seed) * 127);
+  for (size_t i = 0; i < MANY * WIDE && type == BERTH_F32; i++) {
+    d->weights[i] = test_random_f32(&seed);
+    memcpy(&d->blocks[i], &d->weights[i], sizeof d->weights[i]);
+  }
+  if (type == BERTH_F32) return;
   for (uint64_t at = 0; at < packed_bytes(type, MANY * WIDE); at += storage.bytes) {
     if (type == BERTH_MXFP4) bytes[at] = (uint8_t)(120 + at % 5);
     if (storage.elements == 1) bytes[at + 1] = (uint8_t)((bytes[at + 1] & 0x83) | 0x34); /* a number near 1 */
@@ -207,6 +212,10 @@ static void packed_run(packed_data *d, const berth__lowering *l, berth_type type
   }
 }
 
+/* NULL: the form that is chosen. */
+static const berth__tile_form *packed_form;
+static uint32_t packed_groups;
+
 /* Lowers a product of so many rows of x and columns of weights of a depth. */
 static void packed_lower_of(berth__lowering *l, berth_type type, uint32_t rows, int64_t columns, int64_t depth,
                             uint32_t before, const berth__kernel_limits *with, berth_context *ctx) {
@@ -229,7 +238,8 @@ static void packed_lower_of(berth__lowering *l, berth_type type, uint32_t rows, 
   berth__tile_axis(&tile.depth, depth, 0, 0);
   tile.left.line[0] = tile.right.line[0] = depth;
   tile.left.depth[0] = tile.right.depth[0] = 1;
-  TEST_OK(berth__tile_lower(&tile, &err));
+  TEST_OK(packed_form != NULL ? berth__tile_packed(&tile, packed_form, packed_groups, &err)
+                              : berth__tile_lower(&tile, &err));
   assert_int_equal(l->n_kernels, 1);
 }
 
@@ -271,6 +281,52 @@ static void packed_forms(void **state) {
     }
   }
   free(d);
+}
+
+static const berth__kernel_limits early_limits = {.group_size = 256,
+                                                  .lanes = 32,
+                                                  .exchanges = true,
+                                                  .begins_early = true,
+                                                  .shared_bytes = 49152,
+                                                  .shares_well = true};
+
+/* Where kernels begin early: the form that is chosen, rows that do not fit shared memory, and workgroups that go on
+ * with further columns. */
+static void packed_early(void **state) {
+  static const berth__kernel_limits few = {
+      .group_size = 64, .lanes = 8, .exchanges = true, .begins_early = true, .shared_bytes = 8192, .shares_well = true};
+  packed_data *d = calloc(1, sizeof *d);
+  assert_non_null(d);
+  (void)state;
+  for (size_t t = 0; t <= N_PACKED; t++) {
+    const berth_type type = t < N_PACKED ? packed_types[t] : BERTH_F32;
+    packed_fill(d, type, 0);
+    for (uint32_t rows = 1; rows <= 4; rows++) packed_check(d, type, rows, 0, &early_limits);
+    packed_check(d, type, 4, 0, &few);
+    for (uint32_t rows = 1; rows < 3; rows++) {
+      const berth__tile_form form = {.thread_rows = rows, .thread_columns = 2, .group_rows = 8, .group_columns = 4};
+      packed_form = &form;
+      packed_groups = 2;
+      packed_check(d, type, rows, 0, rows == 1 ? &early_limits : &few);
+      packed_form = NULL;
+    }
+  }
+  free(d);
+}
+
+/* Weights are loaded before a kernel waits, and the rows after that. */
+static void weights_come_before_the_rows(void **state) {
+  berth_context *ctx = test_context();
+  (void)state;
+  for (size_t t = 0; t < N_PACKED; t++) {
+    berth__lowering l;
+    packed_lower(&l, packed_types[t], 1, WIDE, 0, &early_limits, ctx);
+    const berth__kernel *k = l.kernels[0];
+    for (uint32_t i = 0; i < k->n_buffers; i++)
+      assert_int_equal(k->buffers[i].is_early, k->buffers[i].is_read && k->buffers[i].operand == 1);
+    berth__lowering_free(&l);
+  }
+  berth_context_destroy(ctx);
 }
 
 /* Tables of formats lie beside the pieces: limits that are just enough for those alone are not. */
@@ -414,6 +470,8 @@ int main(void) {
                                      cmocka_unit_test(register_forms),
                                      cmocka_unit_test(split_forms),
                                      cmocka_unit_test(packed_forms),
+                                     cmocka_unit_test(packed_early),
+                                     cmocka_unit_test(weights_come_before_the_rows),
                                      cmocka_unit_test(tables_are_counted),
                                      cmocka_unit_test(rows_are_staged_where_they_fit),
                                      cmocka_unit_test(bytes_past_31_bits_are_refused),
