@@ -27,9 +27,9 @@ static void choose_chunks(const berth__attention *a, berth__attention_form *f) {
 #define ROWS_A_WARP 16u /* what mma takes */
 #define MOST_WARPS 4u
 #define MOST_KEYS 64u
-#define LEAST_ROWS 9      /* fewer leave most of the units idle */
-#define MOST_COLUMNS 128  /* of the result, that there are registers for */
-#define MATRIX_GROUPS 128 /* of blocks of so many rows that larger ones pay */
+#define LEAST_ROWS 9     /* fewer leave most of the units idle */
+#define MOST_COLUMNS 128 /* of the result, that there are registers for */
+#define MATRIX_GROUPS 48 /* of blocks of so many rows that larger ones pay */
 
 /* Queries, keys and values that are all bf16, or f16, are multiplied as such, and f32 as the plan allows. */
 static berth_compute find_kind(const berth__attention *a, const berth__kernel_limits *limits) {

@@ -71,16 +71,13 @@ berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64
 
 /* ---- Rows that are held ---- */
 
-/* Elements that a thread loads at once: 16 bytes, a word, or one; they are never past the end of a row in part. */
+/* Elements that a thread loads at once: those of a word, which are never past the end of a row in part. Neighbouring
+ * threads have neighbouring words, which is how both loads and stores are merged by every device. */
 static uint32_t beside_of(const berth__lowering *l, uint32_t operand, int64_t length) {
   const uint32_t result = berth__operand_out(l->call, 0);
   const uint32_t of_word = berth__storage_per_word(berth__l_storage_of(l, operand)),
                  of_result = berth__storage_per_word(berth__l_storage_of(l, result));
-  uint32_t beside = 1;
-  if (length % (4 * (int64_t)of_word) == 0 && (l->at == NULL || l->at[operand] % 16 == 0))
-    beside = 4 * of_word;
-  else if (length % of_word == 0 && berth__l_begins_with_word(l, operand))
-    beside = of_word;
+  const uint32_t beside = length % of_word == 0 && berth__l_begins_with_word(l, operand) ? of_word : 1;
   return beside % of_result == 0 ? beside : 0; /* 0: the result's words would be several threads' */
 }
 
@@ -105,24 +102,16 @@ static bool choose_held(const berth__lowering *l, berth__l_rows *rows, uint32_t 
   return true;
 }
 
-/* So many elements beside each other. */
 static void load_beside(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place, uint32_t beside,
                         berth__x *values) {
-  const berth__storage storage = berth__l_storage_of(l, operand);
-  const uint32_t of_word = berth__storage_per_word(storage), n_words = beside / of_word;
   const berth__number number = berth__l_number(l->call->in[operand].type);
   if (beside == 1) {
     values[0] = berth__l_load(l, k, operand, place);
     return;
   }
-  const uint32_t buffer = berth__l_buffer(l, k, berth__operand_in(operand), of_word == 1 ? storage : BERTH_U32);
-  const berth__x at = berth__x_div(k, place, berth__x_i32(k, beside));
-  const berth__x quad = n_words == 4 ? berth__x_quad(k, buffer, at) : BERTH__X_NONE;
-  for (uint32_t w = 0; w < n_words; w++) {
-    const berth__x word = n_words == 4 ? berth__x_part(k, quad, w) : berth__x_load(k, buffer, at);
-    for (uint32_t f = 0; f < of_word; f++)
-      values[w * of_word + f] = berth__x_convert(k, number, of_word == 1 ? word : berth__l_lane(k, storage, word, f));
-  }
+  const berth__x word = berth__l_load_word(l, k, operand, place);
+  for (uint32_t f = 0; f < beside; f++)
+    values[f] = berth__x_convert(k, number, berth__l_lane(k, berth__l_storage_of(l, operand), word, f));
 }
 
 /* Threads without a row, or past its end, load what others do. */

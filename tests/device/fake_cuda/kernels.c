@@ -78,6 +78,9 @@ static const char *body_of(const char *source) {
   return at != NULL ? at + 1 : NULL;
 }
 
+/* Where threads wait for others. */
+static const char *const meetings[] = {"__syncthreads", "threadgroup_barrier", "berth_exchange(", "simd_shuffle_xor("};
+
 static bool read_head(const char *body, const language *l, fake_kernel *k) {
   const char *head = strstr(body, l->head), *name = head != NULL ? strchr(head + strlen(l->head), ' ') : NULL;
   const char *open = name != NULL ? strchr(name, '(') : NULL, *close = open != NULL ? strstr(open, ") {") : NULL;
@@ -85,8 +88,8 @@ static bool read_head(const char *body, const language *l, fake_kernel *k) {
   memcpy(k->entry, name + 1, (size_t)(open - name - 1));
   k->entry[open - name - 1] = '\0';
   for (const char *c = open; c < close; c++) k->n_params += *c == '*';
-  k->has_barriers = strstr(body, "__syncthreads") != NULL || strstr(body, "threadgroup_barrier") != NULL ||
-                    strstr(body, "berth_exchange(") != NULL; /* which is played with barriers */
+  for (size_t i = 0; i < sizeof meetings / sizeof *meetings; i++)
+    k->has_barriers = k->has_barriers || strstr(body, meetings[i]) != NULL;
   return true;
 }
 
