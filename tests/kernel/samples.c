@@ -235,6 +235,19 @@ void sample_contended(berth__kernel *k) {
   berth__x_store_max(k, out, berth__x_load(k, in, i), berth__x_convert(k, BERTH__NUM_U32, i));
 }
 
+void sample_exchanged(berth__kernel *k) {
+  const uint32_t guard = berth__kernel_buffer_of(k, 0, BERTH_U32), in = berth__kernel_buffer_of(k, 1, BERTH_F32),
+                 out = berth__kernel_buffer_of(k, 2, BERTH_F32);
+  k->group_size = 32;
+  k->n_groups = 3;
+  berth__x_if(k, berth__x_ne(k, berth__x_load(k, guard, berth__x_i32(k, 0)), berth__x_u32(k, 0)));
+  const berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), 32, 0), berth__x_thread(k));
+  const berth__x own = berth__x_load(k, in, index), there = berth__x_exchange(k, berth__x_thread(k), 1);
+  const berth__x sum = berth__x_add(k, own, berth__x_exchange(k, own, 2));
+  berth__x_store(k, out, index, berth__x_mul(k, sum, berth__x_convert(k, BERTH__NUM_F32, there)));
+  berth__x_end(k);
+}
+
 const sample_fn samples[SAMPLES] = {sample_scaled_sum, sample_row_sums,   sample_windows, sample_guarded,
                                     sample_literals,   sample_everything, sample_blocks,  sample_counted,
                                     sample_storages,   sample_contended};

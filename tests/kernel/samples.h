@@ -17,6 +17,8 @@ void sample_everything(berth__kernel *k); /* every instruction that computes */
 void sample_blocks(berth__kernel *k);
 void sample_storages(berth__kernel *k);  /* loads and stores of every storage */
 void sample_contended(berth__kernel *k); /* words that several threads write at once */
+/* Lanes that exchange what they have, where a condition in memory holds: for devices whose lanes can. */
+void sample_exchanged(berth__kernel *k);
 
 #define SAMPLES 10u
 extern const sample_fn samples[SAMPLES]; /* all of these */

@@ -83,6 +83,31 @@ static void test_shared_memory_and_rows_of_the_grid(void **state) {
               "}\n");
 }
 
+/* Each exchange has a line of its own, and threads are numbered as subgroups have them. */
+static void test_exchanges(void **state) {
+  (void)state;
+  expect_text(sample_exchanged, false,
+              "#version 450\n"
+              "#extension GL_EXT_control_flow_attributes : enable\n"
+              "#extension GL_KHR_shader_subgroup_shuffle : require\n"
+              "// golden\n"
+              "layout(local_size_x = 32, local_size_y = 1, local_size_z = 1) in;\n"
+              "layout(set = 0, binding = 0, std430) buffer Words { uint w[]; };\n"
+              "layout(push_constant, std430) uniform Begins { uint at[3]; };\n"
+              "void main() {\n"
+              "  int group = int(gl_WorkGroupID.x);\n"
+              "  int thread = int(gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID);\n"
+              "  if (w[at[0]] != 0u) {\n"
+              "    int v9 = thread + (group * 32);\n"
+              "    precise float v10 = uintBitsToFloat(w[at[1] + uint(v9)]);\n"
+              "    int v11 = subgroupShuffleXor(thread, 1u);\n"
+              "    precise float v12 = subgroupShuffleXor(v10, 2u);\n"
+              "    precise float v15 = (v10 + v12) * float(v11);\n"
+              "    w[at[2] + uint(v9)] = floatBitsToUint(v15);\n"
+              "  }\n"
+              "}\n");
+}
+
 static void test_windows_halves_and_local_arrays(void **state) {
   (void)state;
   expect_text(sample_windows, true,
@@ -189,6 +214,7 @@ static void test_every_instruction_compiles(void **state) {
     TEST_SKIP(err.message);
   }
   for (size_t i = 0; i < 2 * SAMPLES; i++) compile(compiler, ctx, samples[i / 2], i % 2 != 0);
+  compile(compiler, ctx, sample_exchanged, false);
   berth__spirv_compiler_destroy(compiler);
   berth_context_destroy(ctx);
 #else
@@ -318,6 +344,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_element_wise),
       cmocka_unit_test(test_shared_memory_and_rows_of_the_grid),
+      cmocka_unit_test(test_exchanges),
       cmocka_unit_test(test_windows_halves_and_local_arrays),
       cmocka_unit_test(test_literals_are_exact),
       cmocka_unit_test(test_every_instruction_has_a_form),

@@ -291,6 +291,10 @@ static void test_every_instruction_compiles(void **state) {
     TEST_SKIP(err.message);
   }
   for (size_t i = 0; i < 2 * SAMPLES; i++) compile(engine, samples[i / 2], i % 2 != 0 ? &windows : &arena);
+  if (engine->core.profile.loops.exchanges)
+    compile(engine, sample_exchanged, &arena);
+  else
+    print_message("# this implementation has no subgroups, or of several sizes\n");
   for (int64_t queries = 1; queries < 100; queries += 63) {
     compile_attention(engine, queries, "causal", 0);
     compile_attention(engine, queries, "sliding_window", 50);
