@@ -1125,8 +1125,10 @@ typedef void (*berth_step_fn)(void *user, uint32_t step, uint32_t node, const be
                               double ms);
 BERTH_API void berth_session_observe(berth_session *session, berth_step_fn observe, void *user);
 /* The same, for an observer that looks at what steps make where the host cannot address it: on a GPU too, a step is
- * over and the next has not begun when the observer is called, so that berth_arena_read gives what that step made. */
-BERTH_API void berth_session_observe_apart(berth_session *session, berth_step_fn observe, void *user);
+ * over and the next has not begun when the observer is called, so that berth_arena_read gives what that step made.
+ * UNSUPPORTED where runs are recorded whole (Vulkan, CUDA); nobody observes then. */
+BERTH_API berth_status berth_session_observe_apart(berth_session *session, berth_step_fn observe, void *user,
+                                                   berth_error *err);
 typedef enum berth_clock {
   BERTH_CLOCK_HOST,   /* on a GPU, a step's time then includes submitting it and waiting */
   BERTH_CLOCK_DEVICE, /* the GPU's clock; steps on the host use the host's */

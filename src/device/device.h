@@ -25,6 +25,7 @@ typedef struct berth__observer {
 
 typedef struct berth__device {
   const char *name;
+  bool runs_steps_apart; /* where an observer asks for it; else runs are recorded whole */
   /* How many there are of it on this machine, each listed; at least 1. NULL: one, which has no name of its own. */
   uint32_t (*count)(const berth_context *ctx);
   /* The index-th of them. The name is set to that of the table before. */

@@ -267,8 +267,13 @@ void berth_session_observe(berth_session *session, berth_step_fn observe, void *
   session->observer = (berth__observer){.call = observe, .user = user};
 }
 
-void berth_session_observe_apart(berth_session *session, berth_step_fn observe, void *user) {
+berth_status berth_session_observe_apart(berth_session *session, berth_step_fn observe, void *user, berth_error *err) {
+  session->observer = (berth__observer){0};
+  if (!session->device->runs_steps_apart)
+    return berth__fail(err, BERTH_UNSUPPORTED, "device '%s' records its runs whole, and no step can be looked at alone",
+                       session->device->name);
   session->observer = (berth__observer){.call = observe, .user = user, .is_apart = true};
+  return BERTH_OK;
 }
 
 berth_clock berth_session_clock(const berth_session *session) {

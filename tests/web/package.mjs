@@ -507,6 +507,25 @@ async function checkGuess(berth) {
   });
 }
 
+async function checkModule() {
+  await check('a module that was compiled elsewhere is taken, with threads or for one', async () => {
+    for (const [name, threads, has] of [['berth-threads.wasm', 2, 2], ['berth.wasm', 2, 1]]) {
+      const module = WebAssembly.compile(readFileSync(join(site, 'package', name)));
+      const own = await load({ module, threads });
+      expectEqual(own.threads, has, `threads of ${name}`);
+      const model = await own.digits(), session = await model.session({ dims: { batch: 1 } });
+      const { class: found } = await session.run({ image: samples.data.slice(0, 64) });
+      expectEqual(Number(found.data[0]), 0, 'the first sample'); // they are in the order of the digits
+      own.close();
+    }
+  });
+  await check('what is no module, or one that needs what is not here, is an error that says so', async () => {
+    await expectError(load({ module: {} }), 'INVALID', 'module takes a WebAssembly.Module');
+    const module = await WebAssembly.compile(readFileSync(join(site, 'package/berth-threads.wasm')));
+    await expectError(load({ module, threads: 1 }), 'UNSUPPORTED', 'berth.wasm needs none');
+  });
+}
+
 async function checkReadme() {
   const readme = readFileSync(join(source, 'web/package/README.md'), 'utf8');
   const examples = Array.from(readme.matchAll(/```js\n(.*?)```/gs), (match) => match[1]);
@@ -548,6 +567,7 @@ try {
   two.close();
   await checkClosing();
   await checkDeadThreads();
+  await checkModule();
   await checkReadme();
 } finally {
   rmSync(folder, { recursive: true });

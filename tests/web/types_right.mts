@@ -1,6 +1,6 @@
 /* Every part of the interface, as a program in TypeScript would use it. */
 import { BerthError, load } from '../../web/package/berth.js';
-import type { Berth, DeviceInfo, Generator, Gguf, GgufPlan, Message, Model, Piece, Plan, Progress, Session, Tensor } from '../../web/package/berth.js';
+import type { Berth, DeviceInfo, Generator, Gguf, GgufPlan, Message, Model, Piece, Plan, Progress, Session, Tensor, Trainer, TrainerOptions } from '../../web/package/berth.js';
 
 const onProgress = ({ stage, done, total }: Progress): string => `${stage} ${done / total}`;
 const berth: Berth = await load({ base: new URL('.', import.meta.url), threads: 2, onProgress });
@@ -30,9 +30,20 @@ try {
   if (error instanceof BerthError) console.log(error.status, error.message);
 }
 session.close();
+
+const learning: TrainerOptions = { loss: 'mse', optimizer: 'sgd', rate: (steps) => 0.1 / (1 + steps), params: ['w'], dims: { rows: 4 }, clip: 1 };
+const trainer: Trainer = await model.trainer(learning);
+const loss: number = await trainer.step({ x: new Float32Array(4) }, [1, 2, 3, 4]);
+const weights: Uint8Array = await trainer.save();
+await trainer.loadCheckpoint(await trainer.saveCheckpoint());
+const bias: ArrayLike<number | bigint> = (await trainer.weights()).w.data;
+console.log(loss, weights.length, bias.length, (await model.weights()).w.shape, trainer.labels.shape[0] + trainer.steps);
+console.log((await model.trainerPlan(learning)).report.arena_size, trainer.plan.report.state_size, trainer.timings.run, trainer.counters.allocations);
+trainer.close();
 model.close();
 
-const gguf: Gguf = await berth.gguf('model.gguf', { name: 'mine', onProgress });
+const gguf: Gguf = await berth.gguf('model.gguf', { name: 'mine', parts: [new Blob([])], onProgress });
+const compiled: Berth = await load({ module: WebAssembly.compile(new ArrayBuffer(0)) });
 const sizes: GgufPlan = await gguf.plan({ ctx: 4096, chunk: 64, kv: gguf.kv[0], device: 'webgpu' });
 const fitting: GgufPlan | null = await gguf.fit(8 * 2 ** 30, { kv: 'f16' });
 const graph: Model = await gguf.model({ kv: 'f16' });
@@ -55,4 +66,5 @@ console.log(sizes.token.arena_size + sizes.state_size, fitting?.ctx, graph.dims,
 console.log(generator.info.nTokens, generator.counters.allocations);
 generator.close();
 gguf.close();
+compiled.close();
 berth.close();

@@ -171,11 +171,12 @@ const char *berth_web_trace(web_session *session, uint32_t most) {
   traced.n_steps = info.n_steps;
   traced.most = most;
   traced.session = run;
+  berth_status status = BERTH_OK;
   if (most != 0)
-    berth_session_observe_apart(run, trace_observe, NULL);
+    status = berth_session_observe_apart(run, trace_observe, NULL, &web_error);
   else
     berth_session_observe(run, trace_observe, NULL);
-  const berth_status status = berth_session_run(run, &web_error);
+  if (status == BERTH_OK) status = berth_session_run(run, &web_error);
   berth_session_observe(run, NULL, NULL);
   if (status != BERTH_OK) return NULL;
   if (!traced.no_memory) return trace_describe();

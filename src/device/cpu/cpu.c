@@ -84,6 +84,7 @@ static berth__limits cpu_limits(void) {
 
 const berth__device berth__cpu_device = {
     .name = "cpu",
+    .runs_steps_apart = true,
     .describe = cpu_describe,
     .limits = cpu_limits,
     .open = open_cpu,

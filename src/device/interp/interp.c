@@ -235,6 +235,7 @@ static const berth__gpu_driver driver = {.device = &berth__interp_device,
 
 const berth__device berth__interp_device = {
     .name = "interp",
+    .runs_steps_apart = true,
     .describe = interp_describe,
     .limits = interp_limits,
     .multiplies = true,

@@ -30,6 +30,7 @@ static berth__limits webgpu_limits(void) {
 
 const berth__device berth__webgpu_device = {
     .name = "webgpu",
+    .runs_steps_apart = true,
     .describe = webgpu_describe,
     .limits = webgpu_limits,
     .open = berth__webgpu_open,

@@ -27,7 +27,9 @@ export function roundBytes(span, most) {
   return step;
 }
 
+/** A browser's clock may have steps of a millisecond, so that what is short takes none. */
 export function milliseconds(ms) {
+  if (ms <= 0) return 'under 1 ms';
   if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
   if (ms >= 100) return `${ms.toFixed(0)} ms`;
   return `${ms.toFixed(ms >= 10 ? 1 : ms >= 1 ? 2 : 3)} ms`;
