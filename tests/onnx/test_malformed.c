@@ -215,13 +215,6 @@ static pb undefined_output(void) {
   return onnx_model(&graph);
 }
 
-static pb output_twice(void) {
-  pb graph = with_input_and_output();
-  onnx_add_output(&graph, "y");
-  onnx_add_node(&graph, "Relu", "x", "y");
-  return onnx_model(&graph);
-}
-
 static pb input_twice(void) {
   pb graph = with_input_and_output();
   onnx_add_input(&graph, "x", 2, two_by_two);
@@ -543,7 +536,6 @@ static const wrong_file wrong_files[] = {
     {"input without a shape", shapeless_input, U, "input 'x' has no shape, not even a rank"},
     {"sequence output", sequence_output, U, "output 'x' is of the kind sequence"},
     {"output made by nothing", undefined_output, M, "output 'y' is made by nothing"},
-    {"output twice", output_twice, M, "'y'"},
     {"input twice", input_twice, M, "input 'x' is defined twice"},
     {"input without a name", input_without_name, M, "an input has no name"},
 

@@ -1,4 +1,5 @@
 /* What an ONNX file may be: every encoding of tensors, external data, functions, old versions. */
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "onnx_writer.h"
@@ -302,6 +303,47 @@ static void test_dimensions(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* An input without a shape, or with that of a scalar, has the rank that its readers want; where these do not say one,
+ * it is a scalar if it has that shape. y is listed twice. */
+static pb without_rank(bool has_shape, const char *reader) {
+  pb graph = {0}, tensor = {0}, holder = {0}, value = {0};
+  const int64_t perm[] = {0, 2, 1};
+  pb_int(&tensor, 1, ONNX_F32);
+  pb_put(&holder, 1, &tensor);
+  pb_text(&value, 1, "x");
+  pb_put(&value, 2, &holder);
+  if (has_shape)
+    onnx_add_input(&graph, "x", 0, NULL);
+  else
+    pb_put(&graph, GRAPH_INPUT, &value);
+  pb_free(&value);
+  onnx_add_output(&graph, "y");
+  onnx_add_output(&graph, "y");
+  onnx_add_node(&graph, "Relu", "x", "a");
+  pb node = onnx_node(reader, "a", "y");
+  if (strcmp(reader, "Transpose") == 0) onnx_attr_ints(&node, "perm", 3, perm);
+  pb_put(&graph, GRAPH_NODE, &node);
+  return onnx_model(&graph);
+}
+
+static void test_unknown_ranks(void **state) {
+  berth_context *ctx = test_context();
+  (void)state;
+  for (int has_shape = 0; has_shape < 2; has_shape++) {
+    pb model = without_rank(has_shape != 0, "Transpose");
+    berth_graph *loaded = load(ctx, &model);
+    assert_int_equal(value_of(loaded, "x").shape.rank, 3);
+    assert_string_equal(berth_graph_dim_name(loaded, 2), "x.2");
+    assert_int_equal(berth_graph_n_outputs(loaded), 1);
+    berth_graph_destroy(loaded);
+  }
+  pb model = without_rank(true, "Neg");
+  berth_graph *loaded = load(ctx, &model);
+  assert_int_equal(value_of(loaded, "x").shape.rank, 0);
+  berth_graph_destroy(loaded);
+  berth_context_destroy(ctx);
+}
+
 /* ---- Inspecting ---- */
 
 static void test_inspect(void **state) {
@@ -398,6 +440,7 @@ int main(void) {
       cmocka_unit_test(test_functions_in_functions),
       cmocka_unit_test(test_initializers_as_inputs),
       cmocka_unit_test(test_dimensions),
+      cmocka_unit_test(test_unknown_ranks),
       cmocka_unit_test(test_inspect),
       cmocka_unit_test(test_failing_allocations),
   };

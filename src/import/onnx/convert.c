@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "import/onnx/converter.h"
+#include "import/onnx/ranks.h"
 
 #define MAX_INLINE 64     /* functions and graphs inside each other */
 #define MAX_NODES 1000000 /* after inlining */
@@ -55,7 +56,9 @@ static berth_status input_shape(const berth__onnx_value *value, const char *name
                        value->other_type);
   if (value->rank_is_too_large)
     return berth__fail(err, BERTH_UNSUPPORTED, "input '%s' has more than %d dimensions", name, BERTH_MAX_RANK);
-  if (!value->has_shape) return berth__fail(err, BERTH_UNSUPPORTED, "input '%s' has no shape, not even a rank", name);
+  if (!value->has_shape)
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "input '%s' has no shape, not even a rank, and no node that reads it says one", name);
   memset(shape, 0, sizeof *shape);
   shape->rank = value->rank;
   for (uint32_t i = 0; i < value->rank; i++) {
@@ -74,6 +77,22 @@ static berth_status input_shape(const berth__onnx_value *value, const char *name
     shape->dim[i] = (berth_dim){.name = names[i]};
   }
   return BERTH_OK;
+}
+
+/* Some exporters leave out a shape that they do not know, and some write that of a scalar: then it is as those who read
+ * the input want it. */
+static berth__onnx_value onnx_convert_ranked(const berth__onnx_graph *graph, const berth__onnx_value *given) {
+  berth__onnx_value value = *given;
+  if ((given->has_shape && given->rank != 0) || given->other_type != NULL || given->rank_is_too_large) return value;
+  const uint32_t rank = berth__onnx_wanted_rank(graph, given->name);
+  if (rank == 0) return value;
+  value.has_shape = true;
+  value.rank = rank;
+  for (uint32_t i = 0; i < rank; i++) {
+    value.dim[i] = -1;
+    value.dim_name[i] = (berth__span){0};
+  }
+  return value;
 }
 
 static berth_status add_input(berth__onnx_converter *c, const berth__onnx_value *value, berth_error *err) {
@@ -222,6 +241,7 @@ static berth_status add_outputs(berth__onnx_converter *c, const berth__onnx_grap
   for (size_t i = 0; i < graph->n_outputs; i++) {
     char *name;
     berth_value value;
+    uint32_t other;
     BERTH__TRY(onnx_convert_name_of(c, graph->outputs[i].name, &name, err));
     berth_status status = BERTH_OK;
     if (graph->outputs[i].other_type != NULL && !is_zipped(graph, graph->outputs[i].name))
@@ -233,7 +253,7 @@ static berth_status add_outputs(berth__onnx_converter *c, const berth__onnx_grap
       status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is an optional that holds nothing", name);
     else if (value == BERTH__ONNX_ABSENT)
       berth__log(c->graph->ctx, 2, "output '%s' is left out: it follows from strings (%s)", name, c->absent_why);
-    else
+    else if (!berth__map_get(&c->graph->output_names, name, &other)) /* listed again, it is the same one */
       status = berth_graph_output(c->graph, name, value, err);
     berth__free(c->graph->ctx, name);
     BERTH__TRY(status);
@@ -521,7 +541,10 @@ berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, ber
 static berth_status convert_model(berth__onnx_converter *c, berth_error *err) {
   const berth__onnx_graph *graph = &c->model->graph;
   BERTH__TRY(add_initializers(c, graph, err));
-  for (size_t i = 0; i < graph->n_inputs; i++) BERTH__TRY(add_input(c, &graph->inputs[i], err));
+  for (size_t i = 0; i < graph->n_inputs; i++) {
+    const berth__onnx_value input = onnx_convert_ranked(graph, &graph->inputs[i]);
+    BERTH__TRY(add_input(c, &input, err));
+  }
   BERTH__TRY(berth__onnx_convert_nodes(c, graph->nodes, graph->n_nodes, err));
   BERTH__TRY(add_outputs(c, graph, err));
   return berth_graph_verify(c->graph, err);
