@@ -6,19 +6,7 @@
 #include <string.h>
 
 #include "engine.h"
-
-enum {
-  rest = 512
-}; /* bytes of a struct after what is known of it */
-
-typedef struct llama_model_settings {
-  void *devices, *overrides;
-  int32_t n_gpu_layers, split_mode, load_mode, main_gpu; /* load_mode 1: mapped, 0: read */
-  const float *tensor_split;
-  void *progress, *progress_user, *keys;
-  bool vocab_only, check_tensors, use_extra_bufts;
-  char unknown[rest];
-} llama_model_settings;
+#include "llama_settings.h"
 
 typedef struct llama_context_settings {
   uint32_t n_ctx, n_batch, n_ubatch, counts[4];
@@ -29,13 +17,13 @@ typedef struct llama_context_settings {
   float defrag;
   void *eval, *eval_user;
   int32_t type_k, type_v;
-  char unknown[rest];
+  char unknown[LLAMA_REST];
 } llama_context_settings;
 
 typedef struct llama_quantise_settings {
   int32_t n_threads, type, output_type, embedding_type;
   bool allow_requantise, quantise_output;
-  char unknown[rest];
+  char unknown[LLAMA_REST];
 } llama_quantise_settings;
 
 typedef struct llama_tokens {
@@ -90,8 +78,8 @@ static void check_defaults(const llama_library *l) {
   const llama_model_settings model = l->model_defaults();
   const llama_context_settings context = l->context_defaults();
   const llama_quantise_settings quantise = l->quantise_defaults();
-  const bool fits = model.load_mode == 1 && model.use_extra_bufts && !model.vocab_only && context.type_k == 1 &&
-                    context.type_v == 1 && context.flash_attention == -1 && context.n_threads > 0 &&
+  const bool fits = llama_model_settings_fit(&model) && context.type_k == 1 && context.type_v == 1 &&
+                    context.flash_attention == -1 && context.n_threads > 0 &&
                     context.n_threads == context.n_threads_batch && quantise.quantise_output &&
                     !quantise.allow_requantise;
   if (!fits) engine_stop("this is not the llama.cpp that engine_llama.c was written for: its settings differ");
