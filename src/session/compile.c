@@ -165,8 +165,9 @@ static berth_status make_arena(const berth_session *session, staged *next, berth
   BERTH__TRY(
       berth__arena_create(plan, session->device, session->engine, next->binding.slots, &desc, &next->arena, err));
   if (session->arena == NULL) return BERTH_OK;
-  return session->device->copy(berth__arena_block(next->arena), 0, berth__arena_block(session->arena), 0,
-                               plan->params_size, err);
+  BERTH__TRY(session->device->copy(berth__arena_block(next->arena), 0, berth__arena_block(session->arena), 0,
+                                   plan->params_size, err));
+  return berth__session_check_mapped(session, err); /* pages of files that have shrunk were zeros */
 }
 
 /* What it reads outside, and its program: bound to the arena that it will have. */

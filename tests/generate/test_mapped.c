@@ -102,6 +102,7 @@ static void a_file_that_shrinks_is_an_error(void **state) {
   (void)state;
   const berth_generator_desc desc = speaker_greedy();
   speaker s, fresh;
+  berth_generator *fork = NULL;
   berth_error err;
   berth_piece piece = BERTH_PIECE_INIT;
   size_t size;
@@ -115,6 +116,8 @@ static void a_file_that_shrinks_is_an_error(void **state) {
   if (is_mapped) {
     assert_int_equal(status, BERTH_OK); /* its logits were there already */
     test_expect_error(berth_generator_next(s.g, &piece, &err), BERTH_IO, &err, "\"blocks.gguf\" has shrunk");
+    test_expect_error(berth_generator_fork(s.g, &fork, &err), BERTH_IO, &err, "\"blocks.gguf\" has shrunk");
+    assert_null(fork);
   }
   speaker_finish(&s);
   test_write_file(path, bytes, size);

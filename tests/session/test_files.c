@@ -1,8 +1,12 @@
 /* Weights in a file that becomes shorter while a graph or a session uses it: an error, never a SIGBUS. */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/sigbus.h"
+#include "session/session.h"
 #include "sessions.h"
 
 enum {
@@ -162,6 +166,15 @@ static void while_runs_read_it(void **state) {
   finish(&s);
 }
 
+/* Whoever runs the tests catches it too, anew for each. */
+static void catch_sigbus(void) {
+  static struct sigaction caught;
+  berth_error err;
+  if (caught.sa_sigaction != NULL) assert_int_equal(sigaction(SIGBUS, &caught, NULL), 0);
+  TEST_OK(berth__sigbus_catch(&err));
+  assert_int_equal(sigaction(SIGBUS, NULL, &caught), 0);
+}
+
 /* A file that shrinks during a run has zeros there, of which states are not to be made. */
 static void states_of_a_run_that_lost_it(void **state) {
   (void)state;
@@ -173,7 +186,7 @@ static void states_of_a_run_that_lost_it(void **state) {
   static float x[2 * ROWS], m[2 * COLUMNS];
   start(&s, BERTH_PLAN_PARAMS_OUTSIDE);
   berth_graph_destroy(s.graph);
-  TEST_OK(berth__sigbus_catch(&err));
+  catch_sigbus();
   memcpy(whole, text, sizeof text);
   memcpy(strrchr(whole, '}'), more, sizeof more);
   for (char *at; (at = strstr(whole, "[n,")) != NULL;) at[1] = '2';
@@ -191,6 +204,30 @@ static void states_of_a_run_that_lost_it(void **state) {
   test_expect_error(berth_session_state_read(session, "m", m, sizeof m, &err), BERTH_INVALID, &err, "are lost");
   berth_session_destroy(session);
   finish(&s);
+}
+
+/* An arena with pages of a file that was shorter for a while: a larger one is not made of what is left of it. */
+static void an_arena_that_lost_pages_does_not_move(void **state) {
+  (void)state;
+  fixture f;
+  berth_error err;
+  session_start(&f);
+  catch_sigbus();
+  test_write_file(test_path("page"), "page", 4);
+  const int fd = open(test_path("page"), O_RDWR);
+  volatile unsigned char *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+  assert_true(fd >= 0 && page != MAP_FAILED);
+  f.session->mapped_end = 64; /* as if these were pages of the arena */
+  f.session->watch = berth__sigbus_watch((const void *)page, 4096);
+  assert_non_null(f.session->watch);
+  assert_int_equal(ftruncate(fd, 0), 0);
+  assert_int_equal(page[0], 0);
+  const berth_dim more = {"n", 32};
+  test_expect_error(berth_session_bind(f.session, &more, 1, &err), BERTH_IO, &err, "some weights are lost");
+  test_expect_error(berth_session_run(f.session, &err), BERTH_IO, &err, "some weights are lost");
+  session_finish(&f);
+  munmap((void *)page, 4096);
+  close(fd);
 }
 
 static void weights_that_are_looked_at(void **state) {
@@ -215,6 +252,7 @@ int main(void) {
       cmocka_unit_test(after_a_session_is_made),
       cmocka_unit_test(while_runs_read_it),
       cmocka_unit_test(states_of_a_run_that_lost_it),
+      cmocka_unit_test(an_arena_that_lost_pages_does_not_move),
       cmocka_unit_test(weights_that_are_looked_at),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
