@@ -17,6 +17,12 @@ typedef struct lora {
   size_t n;                               /* adapters */
 } lora;
 
+/* Whether a node swaps the axes of a matrix; a transpose may leave them as they are. */
+static bool lora_turns(const berth__node *node) {
+  const berth_attr *perm = &node->attrs[BERTH__TRANSPOSE_PERM];
+  return node->op->code == BERTH__OP_transpose && (perm->count == 0 || perm->ints[0] != 0);
+}
+
 /* The matrix that a product multiplies by: a param, or one that is transposed. */
 static berth_value lora_matrix(const lora *l, const berth__node *node, bool *is_transposed) {
   const berth_graph *graph = l->from;
@@ -24,7 +30,7 @@ static berth_value lora_matrix(const lora *l, const berth__node *node, bool *is_
   if (node->op->code != BERTH__OP_matmul || graph->values[node->in[0]].shape.rank < 2) return BERTH_VALUE_NONE;
   berth_value w = node->in[1];
   const berth__value *value = &graph->values[w];
-  if (value->kind == BERTH_VALUE_NODE && graph->nodes[value->node].op->code == BERTH__OP_transpose) {
+  if (value->kind == BERTH_VALUE_NODE && lora_turns(&graph->nodes[value->node])) {
     w = graph->nodes[value->node].in[0];
     *is_transposed = true;
     value = &graph->values[w];

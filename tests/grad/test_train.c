@@ -279,6 +279,12 @@ static void what_gets_no_adapter_is_named(void **state) {
   open_text(&t, "graph \"g\" { input %x : f32[2] %y = relu(%x) output \"y\" = %y }");
   test_expect_error(berth_graph_lora(t.graph, NULL, &graph, &err), BERTH_INVALID, &err, "has no product");
   close_all(&t);
+  open_text(
+      &t,
+      "graph \"g\" { input %x : f32[2, 3] param %w : f32[3, 4] %t = transpose(%w) {perm = [0, 1]}\n" /* as it was */
+      "%y = matmul(%x, %t) output \"y\" = %y }");
+  test_expect_error(berth_graph_lora(t.graph, NULL, &graph, &err), BERTH_INVALID, &err, "has no product");
+  close_all(&t);
 }
 
 /* What is not trained stays a param, which a prelude prepares; adapters alone are states. */

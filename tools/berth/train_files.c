@@ -51,12 +51,19 @@ static berth_value_info train_find(const berth_graph *graph, const char *name, c
   return info;
 }
 
+static bool train_turns(const berth_node_info *node) {
+  if (strcmp(node->op, "transpose") != 0) return false;
+  for (uint32_t i = 0; i < node->n_attrs; i++)
+    if (strcmp(node->attrs[i].name, "perm") == 0 && node->attrs[i].count != 0) return node->attrs[i].ints[0] != 0;
+  return true;
+}
+
 static bool train_is_turned(const berth_graph *graph, const char *name) {
   const berth_value w = berth_graph_find(graph, name);
   for (uint32_t i = 0; i < berth_graph_n_nodes(graph); i++) {
     berth_node_info node = BERTH_NODE_INFO_INIT;
     (void)berth_graph_node(graph, i, &node, NULL);
-    if (node.n_in != 0 && node.in[0] == w && strcmp(node.op, "transpose") == 0) return true;
+    if (node.n_in != 0 && node.in[0] == w && train_turns(&node)) return true;
   }
   return false;
 }
