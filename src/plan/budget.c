@@ -310,13 +310,14 @@ static berth_status plan_budget_report(const berth_plan *plan, uint64_t budget, 
   const berth_plan_info *info = &plan->info;
   char means[128];
   if (info->arena_size <= budget) return BERTH_OK;
-  return berth__fail(err, BERTH_INFEASIBLE,
-                     "the budget is %llu bytes but the smallest plan found needs %llu (weights %llu, activations %llu, "
-                     "scratch %llu, preparation %llu)%s",
-                     (unsigned long long)budget, (unsigned long long)info->arena_size,
-                     (unsigned long long)info->weights_size, (unsigned long long)info->activations_size,
-                     (unsigned long long)info->scratch_size, (unsigned long long)info->preparation_size,
-                     means_text(info, means, sizeof means));
+  return berth__fail(
+      err, BERTH_INFEASIBLE,
+      "the budget is %llu bytes but the smallest plan found needs %llu (weights %llu, states %llu, activations "
+      "%llu, scratch %llu, preparation %llu)%s",
+      (unsigned long long)budget, (unsigned long long)info->arena_size, (unsigned long long)info->weights_size,
+      (unsigned long long)info->state_size, (unsigned long long)info->activations_size,
+      (unsigned long long)info->scratch_size, (unsigned long long)info->preparation_size,
+      means_text(info, means, sizeof means));
 }
 
 berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, const berth__limits *limits,

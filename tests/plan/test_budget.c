@@ -305,6 +305,12 @@ static void test_infeasible(void **state) {
   desc.flags = BERTH_PLAN_NO_PASSES; /* the graph as it is */
   test_expect_error(plan_with_share(f, &desc, 0.5, &err), BERTH_INFEASIBLE, &err, "the budget is");
   assert_null(strstr(err.message, "slices"));
+  berth_graph_destroy(f->graph); /* what it says adds up */
+  f->graph = parse_graph(f->ctx, "state %s : f32[16, 16] = zeros\n%t = tanh(%s)\nupdate %s = %t\noutput \"t\" = %t");
+  desc = one_thread(0);
+  desc.budget = 100;
+  test_expect_error(berth_plan_create(f->graph, &desc, &f->plan, &err), BERTH_INFEASIBLE, &err,
+                    "needs 1024 (weights 0, states 1024, activations 0, scratch 0, preparation 0)");
 }
 
 static void test_a_budget_that_is_enough_changes_nothing(void **state) {
