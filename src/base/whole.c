@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_WRITE ((size_t)1 << 30) /* Linux takes no more than 2 GiB at a time */
@@ -23,14 +24,21 @@ int berth__write_all(int fd, const void *data, size_t size) {
 
 berth_status berth__whole_open(berth_context *ctx, const char *path, berth__whole *out, berth_error *err) {
   const size_t length = strlen(path);
+  struct stat there;
+  const bool is_there = stat(path, &there) == 0;
   *out = (berth__whole){.ctx = ctx, .path = path, .beside = berth__alloc(ctx, length + sizeof SUFFIX), .fd = -1};
   if (out->beside == NULL) return berth__fail_nomem(err, "writing a file");
   memcpy(out->beside, path, length);
   memcpy(out->beside + length, SUFFIX, sizeof SUFFIX);
-  out->fd = open(out->beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  out->is_stream = is_there && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
+  if (is_there && S_ISDIR(there.st_mode))
+    errno = EISDIR;
+  else if (out->is_stream)
+    out->fd = open(path, O_WRONLY | O_CLOEXEC);
+  else
+    out->fd = open(out->beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (out->fd >= 0) return BERTH_OK;
-  const berth_status status =
-      berth__fail(err, BERTH_IO, "cannot open %s for writing: %s", out->beside, strerror(errno));
+  const berth_status status = berth__fail(err, BERTH_IO, "cannot open %s for writing: %s", path, strerror(errno));
   berth__free(ctx, out->beside);
   return status;
 }
@@ -49,7 +57,16 @@ static void whole_sync_folder(const berth__whole *file) {
   close(fd);
 }
 
+static berth_status whole_close_stream(berth__whole *file, berth_status status, berth_error *err) {
+  if (close(file->fd) != 0 && file->failed == 0) file->failed = errno;
+  if (status == BERTH_OK && file->failed != 0)
+    status = berth__fail(err, BERTH_IO, "cannot write all of %s: %s", file->path, strerror(file->failed));
+  berth__free(file->ctx, file->beside);
+  return status;
+}
+
 berth_status berth__whole_close(berth__whole *file, berth_status status, berth_error *err) {
+  if (file->is_stream) return whole_close_stream(file, status, err);
   if (file->failed == 0 && status == BERTH_OK && fsync(file->fd) != 0) file->failed = errno;
   if (close(file->fd) != 0 && file->failed == 0) file->failed = errno;
   if (status == BERTH_OK && file->failed == 0 && rename(file->beside, file->path) != 0) file->failed = errno;

@@ -1,5 +1,6 @@
 /* Files that are whole at every moment: written beside their name, brought to disk, and then renamed over it. Who reads
- * the name finds what was there before, or all of what is there now. */
+ * the name finds what was there before, or all of what is there now. A name that is a device or a pipe stays that, and
+ * gets the bytes. */
 #ifndef BERTH_BASE_WHOLE_H
 #define BERTH_BASE_WHOLE_H
 
@@ -10,7 +11,8 @@ typedef struct berth__whole {
   const char *path; /* the caller's */
   char *beside;     /* where it is written */
   int fd;
-  int failed; /* the error number of the first write that failed; 0: none */
+  bool is_stream; /* a device or a pipe: written as it is */
+  int failed;     /* the error number of the first write that failed; 0: none */
 } berth__whole;
 
 /* All of these bytes to a descriptor: 0, or the error number of the write that failed. */

@@ -1,0 +1,95 @@
+/* Files that are whole at every moment. */
+#include "base/whole.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+
+static char path[400];
+
+static void read_back(char *text, size_t size) {
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  const size_t n = fread(text, 1, size - 1, file);
+  text[n] = '\0';
+  fclose(file);
+}
+
+static bool is_beside(void) {
+  char beside[sizeof path + 8];
+  snprintf(beside, sizeof beside, "%s.new", path);
+  return access(beside, F_OK) == 0;
+}
+
+static berth_status write_text(berth_context *ctx, const char *text, berth_status status, berth_error *err) {
+  berth__whole file;
+  BERTH__TRY(berth__whole_open(ctx, path, &file, err));
+  berth__whole_write(&file, text, strlen(text));
+  return berth__whole_close(&file, status, err);
+}
+
+static void a_file_has_all_or_what_it_had(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  char text[32];
+  berth_error err;
+  (void)state;
+  snprintf(path, sizeof path, "%s", test_path("file"));
+  TEST_OK(write_text(ctx, "first", BERTH_OK, &err));
+  read_back(text, sizeof text);
+  assert_string_equal(text, "first");
+  assert_int_equal(write_text(ctx, "second", BERTH_IO, &err), BERTH_IO); /* something else went wrong */
+  read_back(text, sizeof text);
+  assert_string_equal(text, "first");
+  TEST_OK(write_text(ctx, "third", BERTH_OK, &err));
+  read_back(text, sizeof text);
+  assert_string_equal(text, "third");
+  assert_false(is_beside());
+  test_context_done(ctx, &alloc);
+}
+
+static void a_pipe_stays_one_and_gets_the_bytes(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  struct stat there;
+  char text[32] = "";
+  berth_error err;
+  (void)state;
+  snprintf(path, sizeof path, "%s", test_path("pipe"));
+  (void)unlink(path);
+  assert_int_equal(mkfifo(path, 0600), 0);
+  const int fd = open(path, O_RDONLY | O_NONBLOCK);
+  assert_true(fd >= 0);
+  TEST_OK(write_text(ctx, "bytes", BERTH_OK, &err));
+  assert_int_equal(stat(path, &there), 0);
+  assert_true(S_ISFIFO(there.st_mode));
+  assert_int_equal(read(fd, text, sizeof text), 5);
+  assert_string_equal(text, "bytes");
+  assert_false(is_beside());
+  close(fd);
+  test_context_done(ctx, &alloc);
+}
+
+static void a_folder_is_refused(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_error err;
+  (void)state;
+  snprintf(path, sizeof path, "%s", test_path("folder"));
+  (void)mkdir(path, 0700);
+  test_expect_error(write_text(ctx, "bytes", BERTH_OK, &err), BERTH_IO, &err, "Is a directory");
+  assert_false(is_beside());
+  test_context_done(ctx, &alloc);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_file_has_all_or_what_it_had),
+      cmocka_unit_test(a_pipe_stays_one_and_gets_the_bytes),
+      cmocka_unit_test(a_folder_is_refused),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
