@@ -527,14 +527,15 @@ BERTH_API uint32_t berth_weights_find(const berth_weights *weights, const char *
 BERTH_API berth_status berth_graph_attach(berth_graph *graph, const berth_weights *weights, berth_error *err);
 
 /* Writes tensors as a safetensors file: names, types, shapes and data, each by its own berth_weight_info. What has the
- * name is whole at every moment: it is written beside it (".new"), brought to disk and renamed. UNSUPPORTED: a type
- * that the format does not have. */
+ * name is whole at every moment: it is written beside it (".new"), brought to disk and renamed; a device or a pipe gets
+ * the bytes as they come. UNSUPPORTED: a type that the format does not have. */
 BERTH_API berth_status berth_weights_save(berth_context *ctx, const char *path, const berth_weight_info *weights,
                                           uint32_t n_weights, berth_error *err);
 /* Writes the ONNX model in the file `model` to `path`, whole at every moment, with the data of its initializers
  * replaced by those of the weights with their names; their types and shapes must be the same. Everything else is as it
  * was, byte for byte. Tensors that the model keeps in other files are written to one beside `path`, with ".data" after
- * its name, which is replaced first. INVALID: the model has no initializer of such a name. */
+ * its name (or ".data2" and so on, where either model reads that). INVALID: the model has no initializer of such a
+ * name. */
 BERTH_API berth_status berth_model_save(berth_context *ctx, const char *model, const char *path,
                                         const berth_weight_info *weights, uint32_t n_weights, berth_error *err);
 
@@ -1094,8 +1095,9 @@ BERTH_API berth_status berth_session_state_save(berth_session *session, void *ds
 BERTH_API berth_status berth_session_state_restore(berth_session *session, const void *src, size_t size,
                                                    berth_error *err);
 /* Whether the states are lost: the last run failed while it updated them, so that some have their old value, some their
- * next one, and some a part of each. A run, reading and saving fail until all of them are restored, reset or written
- * again. 0: all have what they had before the last run, or all what it made. */
+ * next one, and some a part of each; or it updated them from weights in a file that shrank meanwhile. A run, reading
+ * and saving fail until all of them are restored, reset or written again. 0: all have what they had before the last
+ * run, or all what it made. */
 BERTH_API int berth_session_states_lost(const berth_session *session);
 /* Runs the current binding: submit, then wait. Allocates nothing. Fails, and runs nothing, while a param has no
  * weights. */
