@@ -1,4 +1,6 @@
 /* The fast kernels of training: attention_grad, cross_entropy and its gradient, the steps of optimisers. */
+#include <math.h>
+
 #include "fast.h"
 
 #define T(kind, ...)                                                                                   \
@@ -83,6 +85,32 @@ static void gradients_of_packed_heads(void **state) {
   fast_check_declined(&c);
 }
 
+/* A key that is not a number has no part in the gradients of queries that do not see it. */
+static void gradients_beside_what_is_no_number(void **state) {
+  enum {
+    KEYS = 40,
+    SIZE = 16
+  };
+  static const heads shape = {1, 2, 1, KEYS, KEYS, SIZE, SIZE};
+  static double values[KEYS * SIZE], seen[KEYS];
+  (void)state;
+  for (int i = 0; i < KEYS * SIZE; i++) values[i] = i < (KEYS - 1) * SIZE ? (double)(i * 37 % 101) / 50 - 1 : NAN;
+  for (int i = 0; i < KEYS - 1; i++) seen[i] = 1;
+  for (int operand = BERTH__ATTENTION_K; operand <= BERTH__ATTENTION_V; operand++) {
+    fast_case c = case_of(&shape, FAST_PLAIN);
+    c.in[operand].values = values;
+    c.in[operand].n_values = KEYS * SIZE;
+    c.attrs[0] = (berth_attr)FAST_STRING("mode", "causal");
+    fast_check(&c);
+    c.attrs[1] = (berth_attr)FAST_FLOAT("cap", 4.0);
+    fast_check(&c);
+    c.in[BERTH__ATTENTION_MASK] = (fast_operand)T(BERTH_BOOL, 1, 1, KEYS, KEYS);
+    c.in[BERTH__ATTENTION_MASK].values = seen;
+    c.in[BERTH__ATTENTION_MASK].n_values = KEYS;
+    fast_check(&c);
+  }
+}
+
 static void cross_entropies(void **state) {
   static const int64_t widths[] = {1, 7, 8, 33, 2048, 5000};
   (void)state;
@@ -126,8 +154,11 @@ static void steps_of_optimisers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gradients_of_attention),    cmocka_unit_test(gradients_beside_the_scores),
-      cmocka_unit_test(gradients_of_packed_heads), cmocka_unit_test(cross_entropies),
+      cmocka_unit_test(gradients_of_attention),
+      cmocka_unit_test(gradients_beside_the_scores),
+      cmocka_unit_test(gradients_beside_what_is_no_number),
+      cmocka_unit_test(gradients_of_packed_heads),
+      cmocka_unit_test(cross_entropies),
       cmocka_unit_test(steps_of_optimisers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

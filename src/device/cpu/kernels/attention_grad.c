@@ -1,7 +1,8 @@
 /* attention_grad of f32. As in attention.c, queries lie side by side in the lanes of vectors, a tile of WIDTH of them,
  * and keys one below the other. An item is a head of k and v: it goes over the tiles of all heads of q that read it,
  * and adds up what they give to its keys and values where these gradients lie. The weights of a tile and the gradients
- * of its scores are all there ever is of the scores. */
+ * of its scores are all there ever is of the scores. A head whose gradients are not finite is done once more, query by
+ * query: what may not be seen must not count, and 0 times what is not a number would. */
 #include <float.h>
 
 #include "device/cpu/kernels/vec_math.h"
@@ -122,7 +123,7 @@ static void attention_grad_kernel_mend(const job *j, const tile *t) {
         float beside[VF_LANES];
         for (int64_t i = 0; i < VF_LANES; i++)
           beside[i] = lane + i < t->n ? attention_grad_kernel_beside(a, t, lane + i, key) : 0.0f;
-        x = x + vf_load(beside);
+        x = vf_pick_eq(vf_load(beside), hidden, hidden, x + vf_load(beside));
       }
       x = vf_pick_lt(number, vf_load(t->begin + lane), hidden, vf_pick_lt(number, vf_load(t->end + lane), x, hidden));
       vf_store(at, x);
@@ -223,6 +224,71 @@ static void attention_grad_kernel_run_tile(const job *j, tile *t) {
     for (int64_t d = 0; d < a->q.size; d++) dq[lane * a->out.row_stride + d] = j->turned[d * WIDTH + lane];
 }
 
+/* ---- Query by query ---- */
+
+/* Gradients of keys and values that one query sees, and its own. Its weights are the first lane's. */
+static void attention_grad_kernel_add_query(const job *j, const tile *t, const float *q, const float *dy) {
+  const berth__attention *a = &j->g.a;
+  const int64_t n = t->last - t->first;
+  float sum = 0, *dq = j->dq + berth__heads_at(&a->out, t->batch, t->head, t->row);
+  for (int64_t i = 0; i < n; i++) {
+    const float *v = j->v + berth__heads_at(&a->v, t->batch, t->kv_head, t->first + i), p = j->weight[i * WIDTH];
+    float *dv = j->dv + berth__heads_at(&j->g.dv, t->batch, t->kv_head, t->first + i), slope = 0;
+    for (int64_t d = 0; d < a->v.size && p != 0; d++) {
+      slope += dy[d] * v[d];
+      dv[d] += p * dy[d];
+    }
+    j->slope[i * WIDTH] = slope;
+    if (p != 0) sum += p * slope;
+  }
+  for (int64_t d = 0; d < a->q.size; d++) dq[d] = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const float *k = j->k + berth__heads_at(&a->k, t->batch, t->kv_head, t->first + i), p = j->weight[i * WIDTH];
+    float *dk = j->dk + berth__heads_at(&j->g.dk, t->batch, t->kv_head, t->first + i);
+    const float bent = a->cap != 0 ? j->bent[i * WIDTH] : 1.0f;
+    const float ds = p * (j->slope[i * WIDTH] - sum) * (float)a->scale * bent;
+    for (int64_t d = 0; d < a->q.size && p != 0; d++) {
+      dq[d] += ds * k[d];
+      dk[d] += ds * q[d];
+    }
+  }
+}
+
+static void attention_grad_kernel_run_query(const job *j, tile *t) {
+  const berth__attention *a = &j->g.a;
+  t->n = 1;
+  attention_grad_kernel_find(j, t);
+  const float *q = j->q + berth__heads_at(&a->q, t->batch, t->head, t->row);
+  const float *dy = j->dy + berth__heads_at(&j->g.dy, t->batch, t->head, t->row);
+  const float *k = j->k + berth__heads_at(&a->k, t->batch, t->kv_head, t->first);
+  const factors scores = {k, j->query, a->k.row_stride, 1, WIDTH, a->q.size};
+  attention_grad_kernel_turn(j->query, q, &a->q, 1, (float)a->scale);
+  attention_grad_kernel_multiply(&scores, j->weight, WIDTH, t->last - t->first, WIDTH, false);
+  attention_grad_kernel_mend(j, t);
+  attention_grad_kernel_weigh(j, t);
+  attention_grad_kernel_add_query(j, t, q, dy);
+}
+
+static bool attention_grad_kernel_are_finite(const float *x, const berth__heads *h, int64_t batch, int64_t head) {
+  vf sum = vf_zero();
+  for (int64_t row = 0; row < h->length; row++) {
+    const float *at = x + berth__heads_at(h, batch, head, row);
+    for (int64_t d = 0; d < h->size; d += VF_LANES)
+      sum = vf_fma(vf_load_n(at + d, vf_tail(h->size - d)), vf_zero(), sum);
+  }
+  return vf_sum(sum) == 0;
+}
+
+static bool attention_grad_kernel_is_finite(const job *j, const tile *t) {
+  const berth__attention *a = &j->g.a;
+  const int64_t sharing = a->q.heads / a->k.heads;
+  bool is_finite = attention_grad_kernel_are_finite(j->dk, &j->g.dk, t->batch, t->kv_head) &&
+                   attention_grad_kernel_are_finite(j->dv, &j->g.dv, t->batch, t->kv_head);
+  for (int64_t head = t->kv_head * sharing; head < (t->kv_head + 1) * sharing && is_finite; head++)
+    is_finite = attention_grad_kernel_are_finite(j->dq, &a->out, t->batch, head);
+  return is_finite;
+}
+
 /* ---- The calls ---- */
 
 static bool attention_grad_kernel_takes(const berth_op_call *call) {
@@ -264,19 +330,28 @@ static void attention_grad_kernel_describe(const berth_op_call *call, job *j) {
   j->bent = j->slope + a->k.length * WIDTH;
 }
 
+static void attention_grad_kernel_clear(const job *j, const tile *t) {
+  const berth__attention *a = &j->g.a;
+  for (int64_t key = 0; key < a->k.length; key++) {
+    memset(j->dk + berth__heads_at(&j->g.dk, t->batch, t->kv_head, key), 0, (size_t)a->q.size * sizeof(float));
+    memset(j->dv + berth__heads_at(&j->g.dv, t->batch, t->kv_head, key), 0, (size_t)a->v.size * sizeof(float));
+  }
+}
+
 static void attention_grad_kernel_run_item(const job *j, int64_t item) {
   const berth__attention *a = &j->g.a;
   const int64_t sharing = a->q.heads / a->k.heads;
   tile t = {.batch = item / a->k.heads, .kv_head = item % a->k.heads};
-  for (int64_t key = 0; key < a->k.length; key++) {
-    memset(j->dk + berth__heads_at(&j->g.dk, t.batch, t.kv_head, key), 0, (size_t)a->q.size * sizeof(float));
-    memset(j->dv + berth__heads_at(&j->g.dv, t.batch, t.kv_head, key), 0, (size_t)a->v.size * sizeof(float));
-  }
+  attention_grad_kernel_clear(j, &t);
   for (t.head = t.kv_head * sharing; t.head < (t.kv_head + 1) * sharing; t.head++)
     for (t.row = 0; t.row < a->q.length; t.row += WIDTH) {
       t.n = a->q.length - t.row < WIDTH ? a->q.length - t.row : WIDTH;
       attention_grad_kernel_run_tile(j, &t);
     }
+  if (attention_grad_kernel_is_finite(j, &t)) return;
+  attention_grad_kernel_clear(j, &t);
+  for (t.head = t.kv_head * sharing; t.head < (t.kv_head + 1) * sharing; t.head++)
+    for (t.row = 0; t.row < a->q.length; t.row++) attention_grad_kernel_run_query(j, &t);
 }
 
 static berth_status attention_grad_kernel_run(const berth_op_call *call, berth_error *err) {
