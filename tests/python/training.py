@@ -143,8 +143,9 @@ class Training(unittest.TestCase):
 
     def test_what_is_wrong_is_said(self):
         for wrong in (dict(loss="hinge"), dict(output="z"), dict(params=["nothing"]), dict(optimizer="luck"),
-                      dict(no_such=1.0), dict(lora=0), dict(dims={})):
-            with self.subTest(str(wrong)), self.assertRaises((berth.Error, TypeError)):
+                      dict(no_such=1.0), dict(lora=0), dict(dims={}), dict(lora=-1), dict(lora=2**32 + 1),
+                      dict(accumulate=-1), dict(accumulate=2**32 + 2), dict(accumulate=2**70)):
+            with self.subTest(str(wrong)), self.assertRaises((berth.Error, TypeError, OverflowError)):
                 berth.Trainer(net(), **{"dims": {"n": 32}, **wrong})
         trainer = berth.Trainer(net(), dims={"n": 32}, threads=1)
         with self.assertRaises(berth.Error):
