@@ -5,6 +5,8 @@ caselib.py for what it needs (ONNX Runtime is not used here).
 
     /usr/bin/python3 tests/ops/make_cases_backward.py
 """
+import math
+
 import numpy as np
 
 from caselib import CaseFile, Tensor, quantise
@@ -112,6 +114,20 @@ def attention_grad():
           [quantise("f32", np.zeros((1, 2, 3, 4))), none, none])
     f.add("attention_grad_no_queries", "attention_grad", [none, q, q, None, None, None, None, none],
           [none, quantise("f32", np.zeros((1, 2, 3, 4))), quantise("f32", np.zeros((1, 2, 3, 4)))])
+    # Heads without size: every score is 0, so that each of the 4 keys has a quarter; or nothing depends on them.
+    def ramp(*shape):
+        return quantise("f32", np.arange(math.prod(shape)).reshape(shape) / 8 - 1)
+
+    def zeros(*shape):
+        return quantise("f32", np.zeros(shape))
+
+    dy = ramp(1, 2, 3, 5)
+    f.add("attention_grad_no_size", "attention_grad",
+          [zeros(1, 2, 3, 0), zeros(1, 2, 4, 0), ramp(1, 2, 4, 5), None, None, None, None, dy],
+          [zeros(1, 2, 3, 0), zeros(1, 2, 4, 0), quantise("f32", np.repeat(dy.f64().sum(2, keepdims=True) / 4, 4, 2))])
+    f.add("attention_grad_no_columns", "attention_grad",
+          [ramp(1, 2, 3, 5), ramp(1, 2, 4, 5), zeros(1, 2, 4, 0), None, None, None, None, zeros(1, 2, 3, 0)],
+          [zeros(1, 2, 3, 5), zeros(1, 2, 4, 5), zeros(1, 2, 4, 0)])
     f.error("attention_grad_shape", "attention_grad",
             [q, q, q, None, None, None, None, normal("f32", 1, 2, 3, 5)], "extents 4 and 5 differ")
     f.error("attention_grad_type", "attention_grad",

@@ -68,7 +68,7 @@ static void lower_attention_grad_add(const work *w, uint32_t array, const row *r
 
 static uint32_t lower_attention_grad_array(const work *w, int64_t n) {
   berth__kernel *k = w->k;
-  const uint32_t array = berth__kernel_local(k, BERTH__NUM_F32, (uint32_t)n);
+  const uint32_t array = berth__kernel_local(k, BERTH__NUM_F32, (uint32_t)(n > 0 ? n : 1)); /* none is empty */
   const berth__x i = berth__x_loop_n(k, n);
   berth__x_local_store(k, array, i, berth__x_f32(k, 0));
   berth__x_end(k);
