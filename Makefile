@@ -64,18 +64,18 @@ bench:
 
 bench-ort:
 	@scripts/install-deps.sh run
-	@JOBS=$(JOBS) scripts/bench-ort.sh $(if $(OUT),--out $(OUT)) $(MODELS)
+	@JOBS=$(JOBS) scripts/bench-ort.sh $(if $(OUT),--out "$(OUT)") $(MODELS)
 
 bench-llama:
 	@scripts/install-deps.sh run
-	@JOBS=$(JOBS) scripts/bench-llama.sh $(if $(OUT),--out $(OUT)) $(MODELS)
+	@JOBS=$(JOBS) scripts/bench-llama.sh $(if $(OUT),--out "$(OUT)") $(MODELS)
 
 bench-cuda: build
 	@python3 bench/cuda/bench_cuda.py --berth build/berth $(MODELS)
 
 bench-train:
 	@scripts/install-deps.sh run
-	@JOBS=$(JOBS) LLMC=$(LLMC) scripts/bench-train.sh $(ARGS)
+	@JOBS=$(JOBS) LLMC="$(LLMC)" scripts/bench-train.sh $(ARGS)
 
 bench-python:
 	@scripts/install-deps.sh run

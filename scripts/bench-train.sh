@@ -14,6 +14,7 @@ if [ -z "${LLMC:-}" ]; then
   exec "$run" "$@"
 fi
 [ -f "$LLMC/train_gpt2.c" ] || { echo "${0##*/}: there is no train_gpt2.c in $LLMC" >&2; exit 1; }
+LLMC=$(cd "$LLMC" && pwd) # bench/train/llmc.c includes it from where it lies itself
 # The flags of llm.c's own Makefile.
 "${CC:-cc}" -Ofast -march=native -fopenmp -DOMP -w -shared -fPIC -DLLMC_SOURCE="\"$LLMC/train_gpt2.c\"" -I"$LLMC" \
   -Ibench/train bench/train/llmc.c -o build/measure/llmc.so -lm
