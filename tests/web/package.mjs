@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { casesWithOutputs, models } from './models.mjs';
+import { checkExternal } from './external.mjs';
 import { checkGguf } from './gguf.mjs';
 import { expectOutputs, planNative, runNative } from './native.mjs';
 import { readNpy, writeNpy } from './npy.mjs';
@@ -558,6 +559,7 @@ try {
   await checkOutputs(two);
   await checkThreads(one, two);
   await checkGguf([one, two], { folder, expectError });
+  await checkExternal(one, BerthError);
   await checkFixing(one);
   await checkErrors(one);
   await checkSources(one);

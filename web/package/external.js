@@ -11,6 +11,7 @@ const inside = {
   attribute: { 5: 'tensor', 6: 'graph', 10: 'tensor', 11: 'graph' },
 };
 const DIMS = 1, TYPE = 2, RAW = 9, EXTERNAL = 13, LOCATION = 14; // of a tensor
+const DEEPEST = 200; // messages in each other
 const VARINT = 0, WORD64 = 1, BYTES = 2, WORD32 = 5; // wire types
 
 /** Bytes of an element, by ONNX's number of its type; half a byte counts as such. */
@@ -82,13 +83,22 @@ function dimsOf(bytes, { wire, from, end, value }) {
   return dims;
 }
 
-const baseOf = (name) => name.split(/[/\\]/).pop();
+/** The parts of a path from the last one on. */
+const partsOf = (path) => path.split(/[/\\]/).filter((part) => part !== '' && part !== '.').reverse();
 
-/** The file with that name; the folders of files need not be known. */
+/** The file that a location names; the folders of files need not be known. Of several that have the name of the file, the
+ * one whose folders agree the furthest; null where there is none, or no telling which. */
 function find(files, location) {
-  const name = Object.keys(files).find((key) => key === location) ??
-    Object.keys(files).find((key) => baseOf(key) === baseOf(location));
-  return name === undefined ? null : files[name];
+  if (Object.hasOwn(files, location)) return files[location];
+  const wanted = partsOf(location);
+  const agreement = (name) => {
+    const given = partsOf(name), end = wanted.findIndex((part, i) => part !== given[i]);
+    return end < 0 ? wanted.length : end;
+  };
+  const found = Object.keys(files).map((name) => ({ name, count: agreement(name) }));
+  const most = Math.max(0, ...found.map(({ count }) => count));
+  const best = found.filter(({ count }) => count === most && count > 0);
+  return best.length === 1 ? files[best[0].name] : null;
 }
 
 /** A tensor with its data in it; null: it has it already, or its file is not among those given, which the library says. */
@@ -110,13 +120,14 @@ function wholeTensor(bytes, at, end, files) {
 }
 
 /** A message with every tensor in it made whole; null: nothing changes. */
-function whole(bytes, at, end, kind, files) {
+function whole(bytes, at, end, kind, files, depth = 0) {
   if (kind === 'tensor') return wholeTensor(bytes, at, end, files);
+  if (depth > DEEPEST) throw malformed('its graphs lie too deep in each other');
   const pieces = [];
   let kept = at;
   for (const field of fieldsOf(bytes, at, end)) {
     const below = field.wire === BYTES ? inside[kind][field.number] : undefined;
-    const changed = below === undefined ? null : whole(bytes, field.from, field.end, below, files);
+    const changed = below === undefined ? null : whole(bytes, field.from, field.end, below, files, depth + 1);
     if (changed === null) continue;
     pieces.push(bytes.subarray(kept, field.begin), ...framed(field.number, changed));
     kept = field.end;
