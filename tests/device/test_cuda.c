@@ -286,7 +286,9 @@ static void an_older_compiler_makes_ptx(void **state) {
   set("FAKE_CUDA_ARCH", NULL);
 }
 
-/* The option that leaves the limits of the process alone is left out where it is not known. */
+/* The option that leaves the limits of the process alone is left out where it is not known, and sm_90 stands for
+ * sm_90a.
+ */
 static void a_compiler_with_fewer_options(void **state) {
   gpu_fixture f;
   (void)state;

@@ -135,13 +135,17 @@ static berth_status cuda_compiler_run(const berth__cuda_compiler *c, const berth
   char target[40];
   const char *options[] = {target, OPTIONS, STACK_OPTION};
   berth__nvrtc_program program = NULL;
-  snprintf(target, sizeof target, "--gpu-architecture=%s_%d%s", is_ptx ? "compute" : "sm", c->architecture,
-           cuda_compiler_suffix(c->architecture, is_ptx));
+  const char *suffix = cuda_compiler_suffix(c->architecture, is_ptx);
+  snprintf(target, sizeof target, "--gpu-architecture=%s_%d%s", is_ptx ? "compute" : "sm", c->architecture, suffix);
   int result = call->CreateProgram(&program, source->text, "kernel.cu", 0, NULL, NULL);
   if (result != 0)
     return berth__fail(err, BERTH_INTERNAL, "NVRTC: %s while compiling a kernel", call->GetErrorString(result));
   result = call->CompileProgram(program, 3, options);
   if (result == BERTH__NVRTC_INVALID_OPTION) result = call->CompileProgram(program, 2, options);
+  if (result == BERTH__NVRTC_INVALID_OPTION && suffix[0] != '\0') { /* before 12.0, which knows sm_90 and no sm_90a */
+    target[strlen(target) - strlen(suffix)] = '\0';
+    result = call->CompileProgram(program, 2, options);
+  }
   const berth_status status = result == 0 ? cuda_compiler_take(c, program, is_ptx, out, err)
                                           : fail_compile(c, program, result, source->name, err);
   (void)call->DestroyProgram(&program);

@@ -617,7 +617,7 @@ EXPORT int nvrtcCompileProgram(fake_program *program, int n, const char *const *
   MAY_FAIL();
   for (int i = 0; i < n; i++) {
     const bool is_limit = strcmp(options[i], "--modify-stack-limit=false") == 0;
-    if (is_limit && is_old) return 5; /* an invalid option */
+    if (is_old && (is_limit || strstr(options[i], "=sm_90a") != NULL)) return 5; /* an invalid option */
     keeps_limit |= is_limit;
     is_strict |= strcmp(options[i], "--fmad=false") == 0;
     if (strncmp(options[i], target, sizeof target - 1) == 0)
