@@ -123,7 +123,9 @@ static berth_status norms_emit(pass *p, berth_error *err) {
       continue;
     }
     const berth_attr attrs[] = {berth_attr_int("axis", -1), berth_attr_float("epsilon", m->epsilon)};
-    const uint32_t n_in = m->in[2] != BERTH_VALUE_NONE ? 3 : m->in[1] != BERTH_VALUE_NONE ? 2 : 1;
+    const uint32_t n_in = m->in[BERTH__NORM_BIAS] != BERTH_VALUE_NONE    ? 3
+                          : m->in[BERTH__NORM_SCALE] != BERTH_VALUE_NONE ? 2
+                                                                         : 1;
     BERTH__TRY(berth__rewrite_make(&p->r, m->is_centred ? BERTH__OP_layer_norm : BERTH__OP_rms_norm, m->in, n_in, attrs,
                                    2, p->r.old[n].out[0], err));
   }
