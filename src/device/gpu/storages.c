@@ -4,20 +4,16 @@
  *
  * Where a plan asks for weights as f16 (BERTH_PLAN_F16_WEIGHTS), they take half the bytes to hold and to read; sums
  * stay f32. A param lies so when everything that reads it is a product, a convolution or a table, in the place of the
-<<<<<<< HEAD
  * weight, or shows it to one as a whole: loads then unpack it, and nothing else knows. Where a plan lets matrix units
- * multiply as bf16 or f16, weights of products and convolutions lie as what they would be rounded to anyway. */
-=======
-*weight, or shows it to one as a whole : loads then unpack it, and nothing else knows.In the same way,
-    weights that *were f16 or bf16 before they were made f32 keep their 16 bits,
-    always : nothing is lost by that.* /
->>>>>>> 1c763fcc (gpu: kernels begin while those before them end; products of few rows flow)
+ * multiply as bf16 or f16, weights of products and convolutions lie as what they would be rounded to anyway.
+ *
+ * Weights that were f16 or bf16 before a graph made f32 of them keep their 16 bits, always: nothing is lost by that. */
 #include "base/blocks.h"
 #include "device/gpu/recipe.h"
 #include "device/uniform.h"
 
-        /* Whether a node reads operand i as a weight: through loads that unpack it. */
-        static bool gpu_storages_is_weight(const berth__node *node, uint32_t i) {
+/* Whether a node reads operand i as a weight: through loads that unpack it. */
+static bool gpu_storages_is_weight(const berth__node *node, uint32_t i) {
   switch (node->op->code) {
     case BERTH__OP_product:
     case BERTH__OP_matmul:
@@ -57,16 +53,17 @@ typedef struct finder {
   const berth_graph *graph;
   berth_type narrow; /* what weights lie as */
   bool is_asked_for; /* of all weights; otherwise, of those that are rounded anyway */
+  bool keeps;        /* weights that were narrow before they became f32, all of them */
   bool *is_read;     /* one per value: as a weight, somewhere */
   bool *is_lost;     /* one per value: in another way */
 } finder;
 
-<<<<<<< HEAD
 /* A weight that was laid out anew. */
 static bool is_packed(const berth_graph *graph, berth_value value) {
   const berth__value *v = &graph->values[value];
   return v->kind == BERTH_VALUE_NODE && graph->nodes[v->node].op->code == BERTH__OP_pack_weights;
-=======
+}
+
 /* What a param of 16 bits was before it became this value of f32; F32: it was none. */
 static berth_type was_narrow(const berth_graph *graph, berth_value value) {
   const berth__value *v = &graph->values[value];
@@ -77,21 +74,15 @@ static berth_type was_narrow(const berth_graph *graph, berth_value value) {
   return is_narrow && from->kind == BERTH_VALUE_PARAM ? from->type : BERTH_F32;
 }
 
-static bool is_source(const berth_graph *graph, berth_value value) {
-  return graph->values[value].kind == BERTH_VALUE_PARAM || was_narrow(graph, value) != BERTH_F32;
->>>>>>> 1c763fcc (gpu: kernels begin while those before them end; products of few rows flow)
+static bool is_source(const finder *f, berth_value value) {
+  return f->keeps ? was_narrow(f->graph, value) != BERTH_F32 : f->graph->values[value].kind == BERTH_VALUE_PARAM;
 }
 
 static void gpu_storages_note_read(finder *f, const berth__node *node, uint32_t i) {
   const berth_value value = node->in[i];
-<<<<<<< HEAD
-  const berth__value *v = &f->graph->values[value];
+  const bool is_first = is_source(f, value);
   const bool is_weight = f->is_asked_for ? gpu_storages_is_weight(node, i) : is_multiplied(f->graph, node, i);
-  if (is_weight && (v->kind == BERTH_VALUE_PARAM || takes_strides(node) || is_packed(f->graph, value)))
-=======
-  const bool is_first = is_source(f->graph, value);
-  if (gpu_storages_is_weight(node, i) && (is_first || takes_strides(node)))
->>>>>>> 1c763fcc (gpu: kernels begin while those before them end; products of few rows flow)
+  if (is_weight && (is_first || takes_strides(node) || is_packed(f->graph, value)))
     f->is_read[value] = true;
   else if (shows(node) && is_first && f->is_read[node->out[0]] && !f->is_lost[node->out[0]])
     f->is_read[value] = true;
@@ -105,13 +96,15 @@ static bool is_candidate(const finder *f, berth_value value) {
 }
 
 /* Readers come after what they read: from the last node to the first, a view's readers are known before the view. */
-static void halve_weights(finder *f, uint32_t flags, berth_storage *out) {
+static void halve_weights(finder *f, berth_storage *out) {
   const berth_graph *graph = f->graph;
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) f->is_lost[berth__graph_kept(graph, i)] = true;
   for (size_t n = graph->n_nodes; n-- > 0;)
     for (uint32_t i = 0; i < graph->nodes[n].n_in; i++)
       if (graph->nodes[n].in[i] != BERTH_VALUE_NONE) gpu_storages_note_read(f, &graph->nodes[n], i);
-<<<<<<< HEAD
+  for (berth_value v = 0; v < graph->n_values && f->keeps; v++)
+    if (was_narrow(graph, v) != BERTH_F32 && is_candidate(f, v)) out[v] = berth_type_storage(was_narrow(graph, v));
+  if (f->keeps) return;
   for (size_t i = 0; i < graph->n_params; i++)
     if (is_candidate(f, graph->params[i])) out[graph->params[i]] = berth_type_storage(f->narrow);
   for (berth_value value = 0; value < graph->n_values; value++)
@@ -123,20 +116,12 @@ static berth_type narrow_type(const berth__kernel_limits *limits, uint32_t flags
   if ((flags & BERTH_PLAN_F16_WEIGHTS) != 0) return BERTH_F16;
   if ((flags & (BERTH_PLAN_F32_UNIFORM | BERTH_PLAN_PARAMS_OUTSIDE)) != 0) return BERTH_F32;
   return berth__gpu_multiplies_narrowly(limits) ? berth__compute_storage(limits->compute) : BERTH_F32;
-=======
-  for (size_t i = 0; i < graph->n_params && (flags & BERTH_PLAN_F16_WEIGHTS) != 0; i++)
-    if (is_candidate(f, graph->params[i])) out[graph->params[i]] = berth_type_storage(BERTH_F16);
-  for (berth_value v = 0; v < graph->n_values && (flags & BERTH_PLAN_F32_UNIFORM) == 0; v++) {
-    const berth_type narrow = was_narrow(graph, v);
-    if (narrow != BERTH_F32 && is_candidate(f, v)) out[v] = berth_type_storage(narrow);
-  }
 }
 
 static bool has_narrow_weights(const berth_graph *graph) {
   for (berth_value v = 0; v < graph->n_values; v++)
     if (was_narrow(graph, v) != BERTH_F32) return true;
   return false;
->>>>>>> 1c763fcc (gpu: kernels begin while those before them end; products of few rows flow)
 }
 
 static berth_type choose_type(berth_type type, uint32_t flags) {
@@ -144,25 +129,25 @@ static berth_type choose_type(berth_type type, uint32_t flags) {
   return flags & BERTH_PLAN_F32_UNIFORM ? berth__uniform_type(type) : berth__l_storage(type);
 }
 
+static berth_status find_and_halve(finder *f, berth_storage *out, berth_error *err) {
+  const berth_graph *graph = f->graph;
+  f->is_read = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f->is_read);
+  f->is_lost = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f->is_lost);
+  const berth_status status = f->is_read != NULL && f->is_lost != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
+  if (status == BERTH_OK) halve_weights(f, out);
+  berth__free(graph->ctx, f->is_read);
+  berth__free(graph->ctx, f->is_lost);
+  return status;
+}
+
 berth_status berth__gpu_choose_storages(const berth__limits *limits, const berth_graph *graph, uint32_t flags,
                                         berth_storage *out, berth_error *err) {
   for (size_t v = 0; v < graph->n_values; v++) out[v] = berth_type_storage(choose_type(graph->values[v].type, flags));
-<<<<<<< HEAD
   finder f = {.graph = graph,
               .narrow = narrow_type(&limits->profile.loops, flags),
               .is_asked_for = (flags & BERTH_PLAN_F16_WEIGHTS) != 0};
-  if (f.narrow == BERTH_F32) return BERTH_OK;
-  f.is_read = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_read);
-  f.is_lost = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_lost);
-=======
-  const bool keeps = !(flags & BERTH_PLAN_F32_UNIFORM) && has_narrow_weights(graph);
-  if (!(flags & BERTH_PLAN_F16_WEIGHTS) && !keeps) return BERTH_OK;
-  finder f = {graph, berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_read),
-              berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *f.is_lost)};
->>>>>>> 1c763fcc (gpu: kernels begin while those before them end; products of few rows flow)
-  const berth_status status = f.is_read != NULL && f.is_lost != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
-  if (status == BERTH_OK) halve_weights(&f, flags, out);
-  berth__free(graph->ctx, f.is_read);
-  berth__free(graph->ctx, f.is_lost);
-  return status;
+  if (f.narrow != BERTH_F32) BERTH__TRY(find_and_halve(&f, out, err));
+  if ((flags & BERTH_PLAN_F32_UNIFORM) != 0 || !has_narrow_weights(graph)) return BERTH_OK;
+  finder kept = {.graph = graph, .is_asked_for = true, .keeps = true};
+  return find_and_halve(&kept, out, err);
 }
