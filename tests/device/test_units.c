@@ -25,6 +25,12 @@ static const unit_case wide_cases[] = {
              "%o = conv(%a, %b, %c) {pads = [1, 1, 1, 1]} output \"o\" = %o }",
      .in = {64 * 49, 96 * 64 * 9, 96},
      .out = 96 * 49},
+    /* channels last throughout: windows, what is added, strides, weights that are used twice */
+    {.text = "graph \"g\" { input %a : f32[1, 24, 14, 14] input %b : f32[24, 24, 3, 3] input %c : f32[40, 24, 1, 1] "
+             "%x = conv(%a, %b) {pads = [1, 1, 1, 1]} %y = relu(%x) %z = conv(%y, %b) {pads = [1, 1, 1, 1]} "
+             "%s = add(%z, %a) %r = relu(%s) %o = conv(%r, %c) {strides = [2, 2]} output \"o\" = %o }",
+     .in = {24 * 196, 24 * 24 * 9, 40 * 24},
+     .out = 40 * 49},
     {.text = "graph \"g\" { input %a : f32[1, 4, 70, 24] input %b : f32[1, 2, 90, 24] input %c : f32[1, 2, 90, 40] "
              "%o = attention(%a, %b, %c) {mode = \"causal\"} output \"o\" = %o }",
      .in = {4 * 70 * 24, 2 * 90 * 24, 2 * 90 * 40},

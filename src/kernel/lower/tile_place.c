@@ -303,7 +303,8 @@ static uint32_t hold_extras(const berth__tile *tile, berth__kernel *k, uint32_t 
   share_cells(tile, k, &cells, &s);
   load_extras(tile, k, &cells, &s, extras);
   for (uint32_t j = 0; j < cells.columns; j++)
-    for (uint32_t i = 0; i < n; i++) berth__x_local_store(k, *held, extra_at(k, &cells, n, each, j, i), extras[0][j][i]);
+    for (uint32_t i = 0; i < n; i++)
+      berth__x_local_store(k, *held, extra_at(k, &cells, n, each, j, i), extras[0][j][i]);
   berth__x_end(k);
   return n;
 }
