@@ -7,7 +7,8 @@
 #define INLINED static inline __attribute__((always_inline))
 #define SIZE 6 /* the larger of the two: tiles of 4 from 6 x 6 inputs, or of 2 from 4 x 4 */
 #define BLOCK_BYTES (288 << 10)
-#define LEAST_BLOCK_BYTES (32 << 10) /* and where the image is small, about what it and the result take */
+#define LEAST_BLOCK_BYTES (32 << 10)  /* and where the image is small, what it and the result take, */
+#define SMALL_IMAGE_BYTES (128 << 10) /* or half of that */
 #define ITEMS_WANTED 8
 #define LEAST_CHUNK 2
 
@@ -28,9 +29,9 @@ static int64_t winograd_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 
 
 /* Scratch for a block of tiles. It should not be what makes the arena of a small model. */
 static int64_t block_bytes(const berth_op_call *call) {
-  const uint64_t image = berth__tensor_bytes(&call->in[0]) + berth__tensor_bytes(&call->out[0]);
-  if (image >= BLOCK_BYTES) return BLOCK_BYTES;
-  return image > LEAST_BLOCK_BYTES ? (int64_t)image : LEAST_BLOCK_BYTES;
+  const int64_t image = 4 * (berth__count(&call->in[0]) + berth__count(&call->out[0]));
+  const int64_t wanted = image > SMALL_IMAGE_BYTES ? image : image / 2;
+  return wanted > BLOCK_BYTES ? BLOCK_BYTES : wanted > LEAST_BLOCK_BYTES ? wanted : LEAST_BLOCK_BYTES;
 }
 
 static void winograd_kernel_set_strides(winograd *c) {
