@@ -135,10 +135,32 @@ static void print_source(berth__text *text, const berth_graph *graph, const bert
   berth__text_printf(text, "\n");
 }
 
+static void print_source_once(berth__text *text, const berth_graph *graph, berth_value value, bool *printed) {
+  if (value == BERTH_VALUE_NONE || printed[value]) return;
+  const berth_value_kind kind = graph->values[value].kind;
+  printed[value] = true;
+  if (kind != BERTH_VALUE_NODE && kind != BERTH_VALUE_DROPPED) print_source(text, graph, &graph->values[value]);
+}
+
+/* Nodes in their order, which in a plan's graph is not that of their results; what they read stands before them. */
+static void print_values(berth__text *text, const berth_graph *graph, bool *printed) {
+  size_t next = 0;
+  for (size_t v = 0; v < graph->n_values; v++) {
+    const berth__value *value = &graph->values[v];
+    print_source_once(text, graph, (berth_value)v, printed);
+    if (value->kind != BERTH_VALUE_NODE || graph->nodes[value->node].out[0] != v) continue;
+    const berth__node *node = &graph->nodes[next++];
+    for (uint32_t i = 0; i < node->n_in; i++) print_source_once(text, graph, node->in[i], printed);
+    print_node(text, graph, node);
+  }
+}
+
 berth_status berth_graph_print(const berth_graph *graph, berth_write_fn write, void *user, berth_error *err) {
   berth__text text;
   if (graph == NULL || write == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_graph_print needs a graph and a write function");
+  bool *printed = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *printed);
+  if (printed == NULL) return berth__fail_nomem(err, "a text");
   berth__text_init(&text, graph->ctx, write, user);
   berth__text_printf(&text, "graph ");
   berth__text_escape(&text, graph->name);
@@ -148,13 +170,8 @@ berth_status berth_graph_print(const berth_graph *graph, berth_write_fn write, v
     berth__text_escape(&text, graph->weights_path);
     berth__text_printf(&text, "\n");
   }
-  for (size_t i = 0; i < graph->n_values; i++) {
-    const berth__value *value = &graph->values[i];
-    if (value->kind != BERTH_VALUE_NODE)
-      print_source(&text, graph, value);
-    else if (graph->nodes[value->node].out[0] == i)
-      print_node(&text, graph, &graph->nodes[value->node]);
-  }
+  print_values(&text, graph, printed);
+  berth__free(graph->ctx, printed);
   for (size_t i = 0; i < graph->n_updates; i++) {
     berth__text_printf(&text, "  update ");
     graph_print_name(&text, graph->values[graph->updates[i].state].name);

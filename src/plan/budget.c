@@ -1,12 +1,14 @@
-/* Two ways to meet a budget. The first gives up bytes over their idle stretches and makes them again, chosen as a whole
- * by what they cost (remake.h); it is planned a few times at most. The second plans, looks at the fullest step, tries
+/* Three ways to meet a budget. The first runs a batch in slices (batch.h), where there is one: that adds next to no
+ * work. The second gives up bytes over their idle stretches and makes them again, chosen as a whole
+ * by what they cost (remake.h); it is planned a few times at most. The third plans, looks at the fullest step, tries
  * what could help there (slices, a value made again), and keeps what does; until the budget is met or nothing helps any
- * more. It goes on where the first does not get there, and in small graphs it is tried as well: the cheaper one wins.
+ * more. It goes on where the second does not get there, and in small graphs it is tried as well: the cheaper one wins.
  * The order of the nodes is part of the graph here: what is added stands where it is needed. */
 #include "plan/budget.h"
 
 #include <stdio.h>
 
+#include "plan/batch.h"
 #include "plan/buffers.h"
 #include "plan/remake.h"
 
@@ -15,7 +17,9 @@
 #define MOST_VALUES 6u
 #define MOST_GROUPS 4u
 #define MOST_SLICES 64u
-#define MOST_REMAKES 6u     /* plans of the first way */
+#define MOST_REMAKES 6u /* plans of the first way */
+#define MOST_BATCHES 6u /* numbers of slices of a batch */
+#define MOST_BATCH_REMAKES 4u
 #define CHEAP 0.01          /* work that is not worth another search */
 #define SMALL_GRAPH 400u    /* steps of a graph for which both ways are tried */
 #define SMALL_TRAINING 150u /* the same where states are updated: slices seldom help there, and it takes long */
@@ -279,7 +283,76 @@ static berth_status plan_budget_remake(budgeter *b, uint64_t budget, berth_plan 
   return status;
 }
 
-/* Both ways, as far as they are worth it. */
+/* ---- A batch in slices ---- */
+
+static berth_status plan_budget_slice_batch(budgeter *b, int64_t extent, uint32_t n_slices, berth_plan **out,
+                                            berth_error *err) {
+  berth_graph *graph;
+  *out = NULL;
+  const bool trains = b->plan->graph->n_updates != 0; /* elsewhere results stay the same to the bit */
+  BERTH__TRY(berth__batch_slice(b->plan, extent, n_slices, trains, &graph, err));
+  if (graph == NULL) return BERTH_OK;
+  BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, out, err));
+  (*out)->info.n_recomputed = b->plan->info.n_recomputed;
+  (*out)->info.n_split = b->plan->info.n_split + 1;
+  (*out)->info.n_slices = b->plan->info.n_slices + n_slices;
+  return BERTH_OK;
+}
+
+/* So many slices of a plan in which values are made again. Which ones is chosen on the whole batch, where a search
+ * takes a fraction of the time: so many bytes less there are a slice's share of them less here. */
+static berth_status plan_budget_slice_remade(budgeter *b, uint64_t budget, int64_t extent, uint32_t n_slices,
+                                             berth_plan **best, berth_error *err) {
+  const uint64_t size = plan_budget_size(b->plan);
+  uint64_t less = 0;
+  for (uint32_t i = 0; i < MOST_BATCH_REMAKES && plan_budget_size(*best) > budget; i++) {
+    berth_plan *whole = b->plan, *remade, *sliced;
+    less += (plan_budget_size(*best) - budget) * n_slices;
+    if (less >= size) return BERTH_OK;
+    BERTH__TRY(plan_budget_remake(b, size - less, &remade, err));
+    if (remade == NULL) return BERTH_OK;
+    b->plan = remade;
+    const berth_status status = plan_budget_slice_batch(b, extent, n_slices, &sliced, err);
+    b->plan = whole;
+    berth_plan_destroy(remade);
+    if (status != BERTH_OK || sliced == NULL) return status;
+    const bool is_better = plan_budget_is_better(sliced, *best, budget);
+    berth_plan_destroy(is_better ? *best : sliced);
+    if (!is_better) return BERTH_OK;
+    *best = sliced;
+  }
+  return BERTH_OK;
+}
+
+/* The fewest slices that meet the budget; where none do, the most, with values made again. *best is NULL where slices
+ * do not help. */
+static berth_status plan_budget_batch(budgeter *b, uint64_t budget, berth_plan **best, berth_error *err) {
+  const int64_t extent = berth__batch_extent(b->plan->graph);
+  uint32_t n_tried = 0, n_best = 0;
+  bool meets = false;
+  *best = NULL;
+  for (uint32_t n = 2; n <= extent && n <= MOST_SLICES && n_tried < MOST_BATCHES && !meets; n++) {
+    berth_plan *plan;
+    if (extent % n != 0) continue;
+    n_tried++;
+    berth_status status = plan_budget_slice_batch(b, extent, n, &plan, err);
+    if (status != BERTH_OK) berth_plan_destroy(*best);
+    if (status != BERTH_OK || plan == NULL) return status;
+    const bool is_better = plan_budget_is_better(plan, *best != NULL ? *best : b->plan, budget);
+    meets = is_better && plan_budget_size(plan) <= budget;
+    berth_plan_destroy(is_better ? *best : plan);
+    if (is_better) *best = plan;
+    if (is_better) n_best = n;
+  }
+  if (*best == NULL || meets) return BERTH_OK;
+  const berth_status status = plan_budget_slice_remade(b, budget, extent, n_best, best, err);
+  if (status != BERTH_OK) berth_plan_destroy(*best);
+  return status;
+}
+
+/* ---- All of them ---- */
+
+/* Values made again, and slices of groups, as far as they are worth it. */
 static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *err) {
   const double before = plan_budget_work(b->plan);
   berth_plan *remade;
@@ -296,6 +369,21 @@ static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *
   const bool is_better = status == BERTH_OK && remade != NULL && plan_budget_is_better(remade, b->plan, budget);
   berth_plan_destroy(is_better ? b->plan : remade);
   if (is_better) b->plan = remade;
+  return status;
+}
+
+/* A batch in slices first, where that meets the budget for little; otherwise the cheapest of all. */
+static berth_status plan_budget_all(budgeter *b, uint64_t budget, berth_error *err) {
+  const double before = plan_budget_work(b->plan);
+  berth_plan *sliced;
+  BERTH__TRY(plan_budget_batch(b, budget, &sliced, err));
+  const bool is_cheap =
+      sliced != NULL && plan_budget_size(sliced) <= budget && plan_budget_work(sliced) <= before * (1 + CHEAP);
+  const berth_status status = is_cheap ? BERTH_OK : plan_budget_both(b, budget, err);
+  const bool is_better =
+      is_cheap || (status == BERTH_OK && sliced != NULL && plan_budget_is_better(sliced, b->plan, budget));
+  berth_plan_destroy(is_better ? b->plan : sliced);
+  if (is_better) b->plan = sliced;
   return status;
 }
 
@@ -329,7 +417,7 @@ berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, 
     budgeter b = {.desc = *desc, .limits = limits, .plan = *plan};
     b.target = desc->budget > fixed ? desc->budget - fixed : 0; /* 0: to say how close it can get */
     b.desc.order = BERTH_ORDER_SOURCE;
-    status = plan_budget_both(&b, desc->budget, err);
+    status = plan_budget_all(&b, desc->budget, err);
     berth__free(ctx, b.load);
     *plan = b.plan;
   }

@@ -1,6 +1,7 @@
 /* Meeting a budget: what may be done to a bound graph so that its plan is smaller, at the cost of time.
  *
  *   budget.c      plans, looks at the fullest step, tries what could help there, and keeps what does
+ *   batch.c       a batch is run in slices (batch.h)
  *   recompute.c   values that are kept for a late reader are made again for it
  *   split.c       nodes at the fullest step, with those around them, are run for a slice of their rows at a time
  *   split_rule.c  which rows of its operands a node needs for some rows of its result
