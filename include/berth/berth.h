@@ -357,6 +357,11 @@ typedef struct berth_lora_desc {
 } berth_lora_desc;
 #define BERTH_LORA_DESC_INIT \
   { (uint32_t)sizeof(berth_lora_desc), 8, 0, NULL, 0 }
+/* Readers take small tensors of an ONNX file (up to 64 elements) for constants. Those that are weights, a bias of ten,
+ * become params, with the elements that they have: float initializers with an axis, which stand where only a weight
+ * stands (products, convolutions, norms, recurrent layers), or are added to or multiplied with what depends on one.
+ * For training, before anything else is done with the graph. *n (NULL: ignored): how many. */
+BERTH_API berth_status berth_graph_thaw(berth_graph *graph, uint32_t *n, berth_error *err);
 BERTH_API berth_status berth_graph_lora(const berth_graph *graph, const berth_lora_desc *desc, berth_graph **out,
                                         berth_error *err);
 

@@ -349,6 +349,10 @@ class Graph:
         """The same graph with its named dimensions bound: gradients of some ops need to know extents."""
         return Graph(handle=self.handle.bind(dict(dims)))
 
+    def thaw(self) -> int:
+        """Small weights of an ONNX file, which are read as constants, become params; how many did. For training."""
+        return self.handle.thaw()
+
     def lora(
         self, rank: int, alpha: Optional[float] = None, params: Optional[Sequence[Value]] = None
     ) -> "Graph":

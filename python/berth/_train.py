@@ -92,6 +92,8 @@ class Trainer:
         self.path = None if isinstance(model, Graph) else os.fspath(model)
         self.model = model if isinstance(model, Graph) else load(model, weights)
         self.rate = rate
+        if self.path is not None and lora is None:
+            self.model.thaw()
         base = self.model if lora is None else self.model.lora(lora, lora_alpha)
         own = {param.name for param in self.model.params}
         adapters = [param.name for param in base.params if param.name not in own]

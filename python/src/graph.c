@@ -325,6 +325,7 @@ static PyMethodDef graph_methods[] = {
     {"add_node", graph_add, METH_VARARGS, "add_node(op, operands, attrs, n_out) -> list of int"},
     {"grad", py_graph_grad, METH_VARARGS, "grad(loss, of) -> tuple of int or None"},
     {"bind", py_graph_bind, METH_O, "bind(dims) -> GraphHandle\n\nThe same with its named dimensions bound."},
+    {"thaw", py_graph_thaw, METH_NOARGS, "thaw() -> int: small weights of a file become params"},
     {"lora", py_graph_lora, METH_VARARGS, "lora(rank, alpha, params or None) -> GraphHandle"},
     {"train", PY_METHOD(py_graph_train), METH_VARARGS | METH_KEYWORDS,
      "train(loss, optimizer='adamw', params=None, momentum=0.9, beta1=0.9, beta2=0.999, epsilon=1e-8, "

@@ -16,6 +16,7 @@ berth_value *py_graph_operands(PyObject *given, PyObject *keep, size_t *n); /* g
 PyObject *py_graph_grad(PyObject *self, PyObject *args);                    /* train.c */
 PyObject *py_graph_bind(PyObject *self, PyObject *dims);
 PyObject *py_graph_lora(PyObject *self, PyObject *args);
+PyObject *py_graph_thaw(PyObject *self, PyObject *ignored);
 py_graph *py_graph_wrap(berth_graph *graph); /* graph.c: takes it, also on failure */
 PyObject *py_graph_train(PyObject *self, PyObject *args, PyObject *kwargs);
 

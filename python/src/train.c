@@ -66,6 +66,14 @@ PyObject *py_graph_lora(PyObject *object, PyObject *args) {
   return failed ? NULL : (PyObject *)py_graph_wrap(adapted);
 }
 
+PyObject *py_graph_thaw(PyObject *object, PyObject *ignored) {
+  berth_error err = {BERTH_OK, ""};
+  uint32_t n = 0;
+  (void)ignored;
+  if (berth_graph_thaw(((py_graph *)object)->graph, &n, &err) != BERTH_OK) return py_fail(&err);
+  return PyLong_FromUnsignedLong(n);
+}
+
 PyObject *py_graph_train(PyObject *object, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"loss",    "optimizer",    "params", "momentum",   "beta1", "beta2",
                           "epsilon", "weight_decay", "clip",   "accumulate", NULL};

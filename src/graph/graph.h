@@ -20,6 +20,7 @@ typedef struct berth__value {
   uint32_t node;        /* kind NODE: which */
   const void *data;     /* constants, params with weights, and results that binding could compute */
   berth__blob *blob;    /* constants and computed results: what holds data */
+  bool is_initializer;  /* a constant that its file has among the weights */
   berth__blob *initial; /* states: what they hold before the first run; NULL: zeros */
   berth__blob *low, *high; /* what its elements lie between (enclose.c); NULL: not known */
 } berth__value;

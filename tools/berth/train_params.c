@@ -20,27 +20,19 @@ static berth_value_info train_param_at(const berth_graph *graph, uint32_t index)
   return info;
 }
 
-/* Small initializers of ONNX files are read as constants, which stay as they are. Those that are added, multiplied by
- * or normalised with may be weights: that is said. */
-static bool train_is_weight(const berth_graph *graph, berth_value value) {
-  static const struct {
-    const char *op;
-    uint32_t first; /* operand that may be one */
-  } rows[] = {{"add", 0},        {"matmul", 1},     {"conv", 1},     {"conv_transpose", 1},
-              {"layer_norm", 1}, {"group_norm", 1}, {"rms_norm", 1}, {"embedding", 0}};
-  berth_value_info info = BERTH_VALUE_INFO_INIT;
-  (void)berth_graph_value(graph, value, &info, NULL);
-  if (info.kind != BERTH_VALUE_CONSTANT || !element_is_float(info.type) || info.shape.rank == 0 ||
-      element_count_of(info.type, info.size) < 2)
-    return false;
+/* The statistics of a batch norm: running means, not weights. */
+static bool train_is_statistic(const berth_graph *graph, berth_value value) {
+  bool found = false;
   for (uint32_t i = 0; i < berth_graph_n_nodes(graph); i++) {
     berth_node_info node = BERTH_NODE_INFO_INIT;
     (void)berth_graph_node(graph, i, &node, NULL);
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
-      for (uint32_t k = rows[r].first; k < node.n_in && strcmp(node.op, rows[r].op) == 0; k++)
-        if (node.in[k] == value) return true;
+    for (uint32_t k = 0; k < node.n_in; k++) {
+      if (node.in[k] != value) continue;
+      if (strcmp(node.op, "batch_norm") != 0 || k < 3) return false; /* x, scale, bias, mean, variance */
+      found = true;
+    }
   }
-  return false;
+  return found;
 }
 
 /* A pattern that fits no param is a mistake. */
@@ -94,7 +86,7 @@ static bool train_is_chosen(const training *t, const berth_value_info *info) {
 
 int train_choose(training *t, berth_value **params, size_t *n) {
   const uint32_t count = berth_graph_n_params(t->graph);
-  uint32_t n_constants = 0;
+  uint32_t n_statistics = 0;
   int code = train_check_patterns(t->graph, "train", &t->wanted->trained);
   if (code == CLI_OK) code = train_check_patterns(t->graph, "freeze", &t->wanted->frozen);
   if (code != CLI_OK) return code;
@@ -103,13 +95,13 @@ int train_choose(training *t, berth_value **params, size_t *n) {
   if (*params == NULL) return cli_no_memory();
   for (uint32_t i = 0; i < count; i++) {
     const berth_value_info info = train_param_at(t->graph, i);
-    if (train_is_chosen(t, &info)) (*params)[(*n)++] = berth_graph_param_at(t->graph, i);
+    const berth_value param = berth_graph_param_at(t->graph, i);
+    if (!train_is_chosen(t, &info)) continue;
+    const bool is_statistic = !train_matches(&t->wanted->trained, info.name) && train_is_statistic(t->graph, param);
+    n_statistics += is_statistic;
+    if (!is_statistic) (*params)[(*n)++] = param;
   }
-  for (uint32_t v = 0; v < berth_graph_n_values(t->graph) && t->is_onnx && t->adapted == NULL; v++)
-    n_constants += train_is_weight(t->graph, v);
-  if (n_constants != 0)
-    cli_note("%u small tensors of the model (up to 64 elements) are constants to berth and are not trained",
-             n_constants);
+  if (n_statistics != 0) cli_note("%u means and variances of batch norms stay as they are", n_statistics);
   return *n != 0 ? CLI_OK : cli_failed("no param of a float type is left to train");
 }
 

@@ -217,7 +217,9 @@ static berth_status add_initializers(berth__onnx_converter *c, const berth__onnx
         value = BERTH__ONNX_ABSENT;
         note_absent(c, tensor->name, "elements of type string are not supported");
       } else if (status == BERTH_OK) {
-        status = berth__onnx_add_tensor(c, free_name(c, name), tensor, &value, err);
+        const char *free = free_name(c, name);
+        status = berth__onnx_add_tensor(c, free, tensor, &value, err);
+        if (status == BERTH_OK) c->graph->values[value].is_initializer = free != NULL;
       }
     }
     if (status == BERTH_OK) status = define(c, name, value, err);
