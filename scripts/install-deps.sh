@@ -46,6 +46,7 @@ if [ "$mode" = check ]; then
   have mypy || missing+=(mypy)
   compgen -G '/usr/lib/python3*/ensurepip/__init__.py' >/dev/null || missing+=(python3-venv)
   have debootstrap || [ -x /usr/sbin/debootstrap ] || missing+=(debootstrap) # for make check-slow; plain users have no sbin
+  have cbc || missing+=(coinor-cbc) # the referee of budgets
   have clang-format || missing+=(clang-format)
   have clang-tidy || missing+=(clang-tidy)
   [ -d /usr/share/libonnx-testdata ] || missing+=(libonnx-testdata)
