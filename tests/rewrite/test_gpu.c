@@ -2,6 +2,7 @@
  * product.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/half.h"
 #include "patterns.h"
@@ -200,6 +201,33 @@ static void every_allocation_may_fail(void **state) {
   test_fail_each_allocation(plan_on_loops, (void *)(uintptr_t)text);
 }
 
+#define GRADIENTS(q, k, rest)                                                                  \
+  "graph \"a\" { input %q : f32" q " input %k : f32" k " input %v : f32" k " input %d : f32" q \
+  "\n"                                                                                         \
+  "%a, %b, %c = attention_grad(%q, %k, %v, _, _, _, _, %d) {" rest                             \
+  "} output \"a\" = %a output \"b\" = %b\n"                                                    \
+  "output \"c\" = %c }"
+
+static void gradients_of_attention_become_products(void **state) {
+  static const pattern patterns[] = {
+      {GRADIENTS("[2, 64, 32]", "[2, 64, 32]", "heads = 2, mode = \"causal\""), "product", 5, "attention_grad", 1e-3},
+      {GRADIENTS("[2, 40, 24]", "[2, 110, 24]", "heads = 3, mode = \"causal\", scale = 0.3"), "product", 5,
+       "attention_grad", 1e-3},
+      {GRADIENTS("[1, 2, 64, 8]", "[1, 2, 70, 8]", ""), "product", 5, "attention_grad", 1e-3},
+      /* few scores; other heads of keys; a window */
+      {GRADIENTS("[1, 8, 32]", "[1, 8, 32]", "heads = 2"), "attention_grad", 1, "product", 1e-3},
+      {GRADIENTS("[1, 4, 64, 8]", "[1, 2, 64, 8]", ""), "attention_grad", 1, "product", 1e-3},
+      {GRADIENTS("[1, 64, 16]", "[1, 64, 16]", "heads = 2, mode = \"sliding_window\", window = 9"), "attention_grad", 1,
+       "product", 1e-3},
+  };
+  /* more than 64 MiB of scores: two sequences, and one more */
+  static const pattern large[] = {{GRADIENTS("[3, 1024, 24]", "[3, 1024, 24]", "heads = 6, mode = \"causal\""),
+                                   "product", 10, "attention_grad", 1e-3}};
+  (void)state;
+  CHECK(patterns);
+  if (getenv("BERTH_TEST_SLOW") != NULL) CHECK(large);
+}
+
 /* Loads decode, so that the weights are in memory as they are; nothing is rounded on the way. */
 static void weights_stay_in_blocks(void **state) {
   static const pattern patterns[] = {
@@ -289,6 +317,7 @@ int main(void) {
       cmocka_unit_test(other_norms_become_element_wise),
       cmocka_unit_test(weights_of_f16_are_not_folded),
       cmocka_unit_test(biases_of_convolutions),
+      cmocka_unit_test(gradients_of_attention_become_products),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(queries_keys_and_values_are_one_product),
       cmocka_unit_test(weights_stay_in_blocks),

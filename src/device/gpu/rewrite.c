@@ -41,6 +41,7 @@ berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph,
   BERTH__TRY(berth__rewrite_blocks(graph, err));              /* before anything sees unpacked weights */
   BERTH__TRY(berth__rewrite_attention(graph, err));           /* before fusion takes its scale and bias */
   BERTH__TRY(berth__rewrite_norms(graph, err));               /* before fusion takes its parts */
+  BERTH__TRY(berth__rewrite_attention_grad(graph, err));      /* after it, and before products are looked at */
   BERTH__TRY(berth__rewrite_raise_views(graph, err));         /* before patterns of bytes are looked for */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));  /* sums of bytes are exact, as on the CPU */
   BERTH__TRY(berth__rewrite_fold_norms(graph, &target, err)); /* before fusion: what is left of a norm is fused */
