@@ -1,6 +1,7 @@
 /* Steps of training of GPT-2 124M, batches of 4 x 64 tokens, with random weights: time, bytes, and beside llm.c (whose
  * library scripts/bench-train.sh builds) the losses of all steps and every gradient.
- *   bench_gpt2 [--steps N] [--threads N] [--sgd] [--layers N] [--length N] [--llmc FILE.so] [--print FILE] */
+ *   bench_gpt2 [--steps N] [--threads N] [--sgd] [--layers N] [--batch N] [--length N] [--device NAME]
+ *              [--compute bf16] [--budget MEGABYTES] [--llmc FILE.so] [--print FILE] */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdarg.h>
@@ -22,7 +23,8 @@ typedef struct options {
   gpt2_shape shape;
   int steps, threads;
   int sgd;
-  const char *llmc, *print;
+  double budget; /* megabytes; 0: none */
+  const char *llmc, *print, *device, *compute;
 } options;
 
 typedef struct tensor {
@@ -222,6 +224,7 @@ static void open_session(bench *b) {
   berth_error err;
   berth_train_desc how = BERTH_TRAIN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_plan_info info = BERTH_PLAN_INFO_INIT;
   if (b->o.sgd) {
     how.optimizer = BERTH_OPTIMIZER_SGD;
@@ -238,7 +241,11 @@ static void open_session(bench *b) {
     if (fclose(file) != 0) stop("cannot write %s", b->o.print);
   }
   const double before = now();
-  desc.n_threads = (uint32_t)b->o.threads;
+  desc.n_threads = plan.n_threads = (uint32_t)b->o.threads;
+  desc.device = plan.device = b->o.device;
+  desc.plan = &plan;
+  plan.budget = (uint64_t)(b->o.budget * 1e6);
+  if (b->o.compute != NULL) MUST(berth_compute_from_name(b->o.compute, &plan.compute, &err));
   MUST(berth_session_create(b->graph, &desc, &b->session, &err));
   MUST(berth_plan_get_info(berth_session_plan(b->session), &info, &err));
   printf("berth: one block of %.0f MB (%.0f of weights and moments), planned in %.1f s, %d steps of the program\n",
@@ -292,7 +299,7 @@ static void run_steps(bench *b) {
     for (int i = 0; i < 2 * n; i++) ids[i] = (int)(draw(&b->seed) % (uint32_t)b->o.shape.vocabulary);
     set_batch(b, b->session, ids, labels);
     const float loss = step_berth(b, rate, &ours[t]);
-    printf("step %2d: loss %.6f, %.0f ms", t + 1, (double)loss, ours[t]);
+    printf("step %2d: loss %.6f, %.1f ms", t + 1, (double)loss, ours[t]);
     if (b->llmc != NULL) {
       const double before = now();
       const float other = b->llmc->step(b->model, ids, labels, rate, t + 1);
@@ -310,7 +317,7 @@ static void run_steps(bench *b) {
     berth_session_destroy(gradients);
   }
   const double mine = median(ours, b->o.steps);
-  printf("berth: %.0f ms a step (median)\n", mine);
+  printf("berth: %.1f ms a step (median)\n", mine);
   if (b->llmc != NULL) {
     const double other = median(theirs, b->o.steps);
     printf("llm.c: %.0f ms, %.0f MB by its own counts; berth takes %.3f of its time\n", other,
@@ -334,8 +341,16 @@ static void parse(int argc, char **argv, options *o) {
       o->threads = atoi(value);
     else if (strcmp(argv[i], "--layers") == 0)
       o->shape.layers = atoi(value);
+    else if (strcmp(argv[i], "--batch") == 0)
+      o->shape.batch = atoi(value);
     else if (strcmp(argv[i], "--length") == 0)
       o->shape.length = atoi(value);
+    else if (strcmp(argv[i], "--device") == 0)
+      o->device = value;
+    else if (strcmp(argv[i], "--compute") == 0)
+      o->compute = value;
+    else if (strcmp(argv[i], "--budget") == 0)
+      o->budget = atof(value);
     else if (strcmp(argv[i], "--llmc") == 0)
       o->llmc = value;
     else if (strcmp(argv[i], "--print") == 0)
@@ -345,7 +360,7 @@ static void parse(int argc, char **argv, options *o) {
     i++;
   }
   if (o->steps < 1 || o->shape.layers < 1 || o->shape.layers > 48 || o->shape.length < 1 ||
-      o->shape.length > o->shape.positions)
+      o->shape.length > o->shape.positions || o->shape.batch < 1)
     stop("a number is out of range");
 }
 

@@ -36,6 +36,8 @@ static const arg_option options[] = {
     {"batch", 0, ARG_COUNT, "N", "rows of a run (32)", offsetof(train_options, batch), 1, 1u << 30},
     {"accumulate", 0, ARG_COUNT, "N", "runs of a step, whose gradients are averaged (1)",
      offsetof(train_options, accumulate), 1, 1u << 20},
+    {"budget", 0, ARG_BYTES, "BYTES", "a block of at most this, by running a batch in slices and values again; 64K, 2M",
+     AT(budget)},
     {"seed", 0, ARG_COUNT, "N", "of the order of rows, and of weights that start at random (1)", AT(seed)},
     {"train", 0, ARG_LIST, "NAME", "train params with this name alone; * stands for anything", AT(trained)},
     {"freeze", 0, ARG_LIST, "NAME", "do not train params with this name; * stands for anything", AT(frozen)},
@@ -187,6 +189,7 @@ static int train_create_session(training *t) {
   plan.gpu_profile = wanted->model.gpu_profile;
   plan.compute = model_compute(&wanted->model);
   plan.device = desc.device = wanted->model.device;
+  plan.budget = wanted->budget;
   desc.plan = &plan;
   berth_status status = berth_graph_train(t->graph, loss, &how, &err);
   if (status == BERTH_OK) status = berth_session_create(t->graph, &desc, &t->session, &err);
@@ -303,6 +306,13 @@ static int train_report(const training *t, double ms) {
   return json_print(&out);
 }
 
+/* Small weights of an ONNX file are trained too. */
+static int train_thaw(training *t) {
+  berth_error err = {BERTH_OK, ""};
+  if (!t->is_onnx || t->wanted->lora != 0) return CLI_OK;
+  return berth_graph_thaw(t->model.graph, NULL, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
+}
+
 static int train_run(training *t) {
   const train_options *wanted = t->wanted;
   double ms = 0;
@@ -312,8 +322,9 @@ static int train_run(training *t) {
   if (code == CLI_OK) {
     berth_format_info format = BERTH_FORMAT_INFO_INIT;
     t->is_onnx = berth_file_format(wanted->model.path, &format, NULL) == BERTH_OK && strcmp(format.name, "onnx") == 0;
-    code = train_read_rows(t);
+    code = train_thaw(t);
   }
+  if (code == CLI_OK) code = train_read_rows(t);
   if (code == CLI_OK) code = train_adapt(t);
   if (code == CLI_OK) code = train_create_session(t);
   if (code == CLI_OK && wanted->checkpoint != NULL) code = train_load_checkpoint(t, wanted->checkpoint);

@@ -9,7 +9,7 @@ typedef struct train_options {
   arg_list inputs, scales, trained, frozen, lora_on;
   const char *labels, *text, *loss, *optimizer, *schedule, *save, *adapters, *checkpoint, *prompt;
   double rate, momentum, weight_decay, clip, hold_out, lora_alpha;
-  uint64_t steps, batch, seed, every, warmup, accumulate, lora, sample;
+  uint64_t steps, batch, seed, every, warmup, accumulate, lora, sample, budget;
   bool json;
 } train_options;
 
