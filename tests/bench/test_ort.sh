@@ -33,7 +33,7 @@ cat >ort_run <<'SH'
 #!/bin/sh
 case "$*" in *--no-pattern*) peak=900 ;; *) peak=1000 ;; esac
 echo "{\"version\": \"9.9\", \"median_ms\": 2, \"peak_rss\": 2097152, \"inputs_size\": 700, \"outputs_size\": 100, \
-  \"arena_peak\": $peak, \"arena_after\": 100}"
+  \"arena_peak\": $peak, \"arena_after\": 100, \"arena_idle\": 0}"
 SH
 cat >berth <<'SH'
 #!/bin/sh

@@ -104,7 +104,7 @@ static berth_status add_input(berth__onnx_converter *c, const berth__onnx_value 
   BERTH__TRY(onnx_convert_name_of(c, value->name, &name, err));
   berth_status status = BERTH_OK;
   bool is_known = berth__map_get(&c->scope->names, name, &other) != 0;
-  if (is_known && (other >= BERTH__ONNX_EMPTY || c->graph->values[other].kind != BERTH_VALUE_INPUT))
+  if (is_known && (other >= BERTH__ONNX_SEQUENCES || c->graph->values[other].kind != BERTH_VALUE_INPUT))
     goto done; /* old files list initializers too */
   if (name[0] == '\0') status = berth__fail(err, BERTH_MALFORMED, "an input has no name");
   if (is_known) status = berth__fail(err, BERTH_MALFORMED, "input '%s' is defined twice", name);
@@ -253,6 +253,8 @@ static berth_status add_outputs(berth__onnx_converter *c, const berth__onnx_grap
       status = berth__fail(err, BERTH_MALFORMED, "output '%s' is made by nothing", name);
     else if (value == BERTH__ONNX_EMPTY)
       status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is an optional that holds nothing", name);
+    else if (berth__onnx_is_sequence(value))
+      status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is a sequence; only tensors are supported", name);
     else if (value == BERTH__ONNX_ABSENT)
       berth__log(c->graph->ctx, 2, "output '%s' is left out: it follows from strings (%s)", name, c->absent_why);
     else if (!berth__map_get(&c->graph->output_names, name, &other)) /* listed again, it is the same one */
@@ -286,29 +288,15 @@ static int64_t opset_of(const berth__onnx_converter *c, berth__span domain) {
 }
 
 /* The tables of each domain. */
-static const berth__onnx_handler *const standard_tables[] = {berth__onnx_core,
-                                                             berth__onnx_math,
-                                                             berth__onnx_activation,
-                                                             berth__onnx_random,
-                                                             berth__onnx_reduce,
-                                                             berth__onnx_norm,
-                                                             berth__onnx_loss,
-                                                             berth__onnx_einsum,
-                                                             berth__onnx_move,
-                                                             berth__onnx_index,
-                                                             berth__onnx_rearrange,
-                                                             berth__onnx_window,
-                                                             berth__onnx_resize,
-                                                             berth__onnx_quant,
-                                                             berth__onnx_sequence,
-                                                             berth__onnx_recurrent,
-                                                             berth__onnx_signal,
-                                                             berth__onnx_control,
-                                                             berth__onnx_attention,
-                                                             berth__onnx_linear_attention,
-                                                             berth__onnx_unofficial,
-                                                             berth__onnx_removed,
-                                                             NULL};
+static const berth__onnx_handler *const standard_tables[] = {
+    berth__onnx_core,       berth__onnx_math,      berth__onnx_activation,
+    berth__onnx_random,     berth__onnx_reduce,    berth__onnx_norm,
+    berth__onnx_loss,       berth__onnx_einsum,    berth__onnx_move,
+    berth__onnx_index,      berth__onnx_rearrange, berth__onnx_window,
+    berth__onnx_resize,     berth__onnx_quant,     berth__onnx_detection,
+    berth__onnx_sequences,  berth__onnx_recurrent, berth__onnx_signal,
+    berth__onnx_control,    berth__onnx_attention, berth__onnx_linear_attention,
+    berth__onnx_unofficial, berth__onnx_removed,   NULL};
 static const berth__onnx_handler *const microsoft_tables[] = {berth__onnx_microsoft, berth__onnx_microsoft_quant,
                                                               berth__onnx_microsoft_attention, NULL};
 static const berth__onnx_handler *const preview_tables[] = {berth__onnx_preview, NULL};
@@ -379,7 +367,7 @@ static berth_status onnx_convert_name_results(berth__onnx_converter *c, const be
     if (i >= call->n_out || call->out[i] == BERTH_VALUE_NONE)
       return berth__fail(err, BERTH_UNSUPPORTED, "its output %zu is asked for, which is not supported", i);
     BERTH__TRY(onnx_convert_text_of(c, call->node->outputs[i], &name, err));
-    if (call->out[i] >= n_before && call->out[i] < BERTH__ONNX_EMPTY && free_name(c, name) != NULL)
+    if (call->out[i] >= n_before && call->out[i] < BERTH__ONNX_SEQUENCES && free_name(c, name) != NULL)
       BERTH__TRY(berth_graph_rename(c->graph, call->out[i], name, err));
     BERTH__TRY(define(c, name, call->out[i], err));
   }
@@ -389,6 +377,13 @@ static berth_status onnx_convert_name_results(berth__onnx_converter *c, const be
 static bool takes_empty(berth__span op) {
   return berth__span_is(op, "Identity") || berth__span_is(op, "OptionalHasElement") ||
          berth__span_is(op, "OptionalGetElement");
+}
+
+static bool takes_sequence(const berth__onnx_handler *handler) {
+  for (const berth__onnx_handler *h = berth__onnx_sequences; h->op != NULL; h++)
+    if (h == handler) return true;
+  return handler == NULL || strcmp(handler->op, "Identity") == 0 ||
+         strncmp(handler->op, "Optional", strlen("Optional")) == 0;
 }
 
 static berth_status convert_with(berth__onnx_converter *c, berth__onnx_call *call, berth_error *err) {
@@ -403,6 +398,8 @@ static berth_status convert_with(berth__onnx_converter *c, berth__onnx_call *cal
   for (size_t i = 0; i < call->n_in; i++)
     if (call->in[i] == BERTH__ONNX_EMPTY && !takes_empty(node->op))
       return berth__fail(err, BERTH_UNSUPPORTED, "operand %zu is an optional that holds nothing", i);
+    else if (berth__onnx_is_sequence(call->in[i]) && function == NULL && !takes_sequence(handler))
+      return berth__fail(err, BERTH_UNSUPPORTED, "operand %zu is a sequence, which this op does not take here", i);
   if (function != NULL) {
     BERTH__TRY(berth__onnx_inline(call, function, err));
   } else if (handler != NULL) {
@@ -533,6 +530,9 @@ berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, ber
   if (found && *out == BERTH__ONNX_EMPTY)
     status =
         berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph is an optional that holds nothing", text);
+  if (found && berth__onnx_is_sequence(*out))
+    status =
+        berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph is a sequence, which is not supported", text);
   if (found && *out == BERTH__ONNX_ABSENT)
     status = berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph follows from strings (%.100s)", text,
                          c->absent_why);
@@ -561,6 +561,8 @@ berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *fi
   berth_status status = convert_model(&converter, err);
   berth__onnx_scope_close(&converter, &scope);
   berth__free(graph->ctx, converter.text);
+  for (size_t i = 0; i < converter.n_sequences; i++) berth__free(graph->ctx, converter.sequences[i].values);
+  berth__free(graph->ctx, converter.sequences);
   if (status == BERTH_INVALID) { /* what the graph refuses is wrong in the file */
     status = BERTH_MALFORMED;
     if (err != NULL) err->status = status;

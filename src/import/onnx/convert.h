@@ -14,6 +14,12 @@ typedef struct berth__onnx_converter berth__onnx_converter;
 #define BERTH__ONNX_ABSENT (BERTH_VALUE_NONE - 1)
 /* Stands for an optional that holds nothing; only the ops of optionals may read it. */
 #define BERTH__ONNX_EMPTY (BERTH_VALUE_NONE - 2)
+/* From here on, and below those two: sequences of tensors, which only their own ops may read (ops_sequence.c). */
+#define BERTH__ONNX_SEQUENCES (BERTH_VALUE_NONE / 2)
+
+static inline bool berth__onnx_is_sequence(berth_value value) {
+  return value >= BERTH__ONNX_SEQUENCES && value < BERTH__ONNX_EMPTY;
+}
 
 typedef struct berth__onnx_handler berth__onnx_handler;
 
@@ -52,7 +58,8 @@ extern const berth__onnx_handler berth__onnx_rearrange[];        /* blocks betwe
 extern const berth__onnx_handler berth__onnx_window[];           /* products, convolutions, pooling */
 extern const berth__onnx_handler berth__onnx_resize[];           /* sampling between elements */
 extern const berth__onnx_handler berth__onnx_quant[];            /* quantised */
-extern const berth__onnx_handler berth__onnx_sequence[];         /* detection, text */
+extern const berth__onnx_handler berth__onnx_detection[];        /* detection, text */
+extern const berth__onnx_handler berth__onnx_sequences[];        /* sequences of tensors */
 extern const berth__onnx_handler berth__onnx_recurrent[];        /* LSTM, GRU, RNN */
 extern const berth__onnx_handler berth__onnx_signal[];           /* windows, Fourier transforms */
 extern const berth__onnx_handler berth__onnx_control[];          /* If, Loop, Scan */

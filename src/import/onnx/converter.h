@@ -15,6 +15,12 @@ typedef struct berth__onnx_scope {
   const berth__onnx_call *caller;
 } berth__onnx_scope;
 
+/* A sequence of tensors: a value of BERTH__ONNX_SEQUENCES + its number stands for it. */
+typedef struct berth__onnx_sequence {
+  berth_value *values;
+  size_t n;
+} berth__onnx_sequence;
+
 struct berth__onnx_converter {
   const berth__onnx_model *model;
   berth__onnx_files *files;
@@ -27,6 +33,9 @@ struct berth__onnx_converter {
   const berth__onnx_attr *wrong_attr;
   const char *wrong_attr_why;
   char absent_why[256]; /* the first value of strings, and why it is one */
+  berth__onnx_sequence *sequences;
+  size_t n_sequences, sequences_capacity;
+  size_t n_in_sequences; /* values in all of them */
 };
 
 extern const berth__onnx_handler berth__onnx_core[]; /* Constant, If with a known condition */
