@@ -241,8 +241,9 @@ void sample_exchanged(berth__kernel *k) {
   k->group_size = 32;
   k->n_groups = 3;
   berth__x_if(k, berth__x_ne(k, berth__x_load(k, guard, berth__x_i32(k, 0)), berth__x_u32(k, 0)));
-  const berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), 32, 0), berth__x_thread(k));
-  const berth__x own = berth__x_load(k, in, index), there = berth__x_exchange(k, berth__x_thread(k), 1);
+  const berth__x thread = berth__x_thread(k); /* before the group: compilers differ in which operand they make first */
+  const berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), 32, 0), thread);
+  const berth__x own = berth__x_load(k, in, index), there = berth__x_exchange(k, thread, 1);
   const berth__x sum = berth__x_add(k, own, berth__x_exchange(k, own, 2));
   berth__x_store(k, out, index, berth__x_mul(k, sum, berth__x_convert(k, BERTH__NUM_F32, there)));
   berth__x_end(k);
