@@ -17,7 +17,7 @@
 #define MOST_VALUES 6u
 #define MOST_GROUPS 4u
 #define MOST_SLICES 64u
-#define MOST_REMAKES 6u /* plans of the first way */
+#define MOST_REMAKES 6u /* plans of the second way */
 #define MOST_BATCHES 6u /* numbers of slices of a batch */
 #define MOST_BATCH_REMAKES 4u
 #define CHEAP 0.01          /* work that is not worth another search */
