@@ -25,6 +25,8 @@ export async function serve(folder, headers = {}, isPacked = false) {
   const log = [];
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://host').pathname));
+    const entry = { path, bytes: 0 };
+    log.push(entry);
     try {
       const file = join(folder, path.endsWith('/') ? `${path}index.html` : path);
       const bytes = await readFile(file);
@@ -32,7 +34,7 @@ export async function serve(folder, headers = {}, isPacked = false) {
       const body = isPacked && type ? pack(file, bytes) : bytes;
       const coding = body === bytes ? {} : { 'Content-Encoding': 'gzip' };
       sent += body.length;
-      log.push({ path, bytes: body.length });
+      entry.bytes = body.length;
       response.writeHead(200, { 'Content-Type': type ?? 'application/octet-stream', ...coding, ...headers });
       response.end(body);
     } catch {
