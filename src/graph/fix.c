@@ -14,10 +14,11 @@ static bool graph_fix_is_open(const berth__shape *shape) {
   return false;
 }
 
-/* A loop's trips decide shapes only where something is stacked, and a condition only where the sides differ. */
+/* A loop's trips decide shapes only where something is stacked or grows, a condition only where the sides differ. */
 static bool is_valued(const berth_graph *graph, const berth__node *node, uint32_t operand, bool bounds_too) {
   if (operand >= 32 || !(valued_operands(node, bounds_too) >> operand & 1u)) return false;
   if (node->op->code == BERTH__OP_choose) return graph_fix_is_open(&graph->values[node->out[0]].shape);
+  if (node->op->code == BERTH__OP_loop_begin) return node->attrs[BERTH__LOOP_GROWS].count != 0;
   return node->op->code != BERTH__OP_loop_end ||
          node->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(node->n_in, node->n_out);
 }

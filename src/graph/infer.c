@@ -118,15 +118,15 @@ static berth_status check_block_operands(const berth_graph *graph, const berth__
   return BERTH_OK;
 }
 
-/* A registered op's inference allocates, and a run must not. What a loop carries has one shape. */
+/* A registered op's inference allocates, and a run must not. */
 static berth_status graph_infer_check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in,
                                                size_t n_in, berth_error *err) {
-  if (op->code != BERTH__OP_CUSTOM && !op->family->is_loop) return BERTH_OK;
+  if (op->code != BERTH__OP_CUSTOM) return BERTH_OK;
   for (size_t i = 0; i < n_in; i++)
     if (in[i] != BERTH_VALUE_NONE && graph->values[in[i]].bounded != 0)
-      return berth__fail(err, BERTH_UNSUPPORTED, "operand %zu, '%s', has extents that only a run knows, which %s", i,
-                         graph->values[in[i]].name,
-                         op->family->is_loop ? "a loop cannot carry or stack" : "a registered op cannot take");
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "operand %zu, '%s', has extents that only a run knows, which a registered op cannot take", i,
+                         graph->values[in[i]].name);
   return BERTH_OK;
 }
 

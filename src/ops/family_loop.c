@@ -6,7 +6,11 @@
  *
  * loop_end makes the next round's values: `rounds` lies where `round` does and each `last` where its `carried` does.
  * That is why `carried` is an operand; its elements are read only where there was no round. What is scanned becomes row
- * `round` of what is stacked, which has a row for each of the trips; rows that no round has filled are 0. */
+ * `round` of what is stacked, which has a row for each of the trips; rows that no round has filled are 0.
+ *
+ * `grows` is given to both: three numbers for each extent of a carried value that changes from round to round, which
+ * are the number of the value, its axis, and how much longer a round can make it. Such an extent is planned for all
+ * trips, and a run knows how long it is. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +19,37 @@
 
 #define MAX_TRIPS ((int64_t)1 << 48) /* more rows than memory can hold */
 
+static const berth_attr attrs[] = {[BERTH__LOOP_GROWS] = {.name = "grows", .kind = BERTH_ATTR_INTS}};
+
 /* ---- Inference ---- */
+
+enum {
+  VALUE,
+  AXIS,
+  BY,
+  GROWTH
+}; /* an entry of `grows` */
+
+static berth_status check_grows(const berth__infer *infer, uint32_t first, uint32_t n_carried, berth_error *err) {
+  const berth_attr *grows = &infer->attrs[BERTH__LOOP_GROWS];
+  bool fits = grows->count % GROWTH == 0;
+  for (uint32_t i = 0; fits && i < grows->count; i += GROWTH) {
+    const int64_t *at = grows->ints + i;
+    fits = at[VALUE] >= 0 && at[VALUE] < (int64_t)n_carried && at[AXIS] >= 0 && at[BY] >= 0 &&
+           at[AXIS] < (int64_t)infer->in_shape[first + (uint32_t)at[VALUE]].rank;
+  }
+  return fits ? BERTH_OK
+              : berth__fail(err, BERTH_INVALID,
+                            "'grows' must have three numbers for each extent: a carried value, its axis, and by how "
+                            "much a round can make it longer");
+}
+
+static bool grows_at(const berth__infer *infer, uint32_t value, uint32_t axis) {
+  const berth_attr *grows = &infer->attrs[BERTH__LOOP_GROWS];
+  for (uint32_t i = 0; i < grows->count; i += GROWTH)
+    if (grows->ints[i + VALUE] == (int64_t)value && grows->ints[i + AXIS] == (int64_t)axis) return true;
+  return false;
+}
 
 static berth_status want_scalar(const berth__infer *infer, uint32_t operand, berth_type type, berth_error *err) {
   int64_t count;
@@ -31,7 +65,25 @@ static void give_scalar(berth__infer *infer, uint32_t out, berth_type type) {
   infer->out_shape[out] = (berth__shape){.rank = 0};
 }
 
+/* The longest that an extent can become, where somebody asks; it is open otherwise. */
+static berth_status infer_grown(berth__infer *infer, const int64_t *entry, berth_error *err) {
+  int64_t *dim = &infer->out_shape[BERTH__LOOP_CARRIED + (uint32_t)entry[VALUE]].dim[entry[AXIS]], added;
+  const berth_tensor trips = berth__infer_most(infer, BERTH__LOOP_TRIPS);
+  const int64_t first = *dim, most = trips.data == NULL ? INT64_MAX : berth__load_i64(&trips, 0);
+  *dim = BERTH__DIM_UNKNOWN;
+  if (!infer->wants_bounds || !berth__dim_is_fixed(first)) return BERTH_OK;
+  if (most > MAX_TRIPS && entry[BY] != 0)
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "nothing bounds the number of its rounds, so carried value %" PRId64
+                       ", which grows with every round, has no size; give the loop a trip count that is known when the "
+                       "plan is made",
+                       entry[VALUE]);
+  BERTH__TRY(berth__dim_mul(entry[BY] != 0 && most > 0 ? most : 0, entry[BY], &added, err));
+  return berth__dim_add(first, added, dim, err);
+}
+
 static berth_status infer_begin(berth__infer *infer, berth_error *err) {
+  const berth_attr *grows = &infer->attrs[BERTH__LOOP_GROWS];
   if (infer->n_out != infer->n_in)
     return berth__fail(err, BERTH_INVALID,
                        "%" PRIu32 " operands and %" PRIu32 " results are given; there must be as many of both",
@@ -44,6 +96,8 @@ static berth_status infer_begin(berth__infer *infer, berth_error *err) {
     infer->out_type[i] = infer->in_type[i];
     infer->out_shape[i] = infer->in_shape[i];
   }
+  BERTH__TRY(check_grows(infer, BERTH__LOOP_CARRIED, infer->n_in - BERTH__LOOP_CARRIED, err));
+  for (uint32_t i = 0; i < grows->count; i += GROWTH) BERTH__TRY(infer_grown(infer, grows->ints + i, err));
   return BERTH_OK;
 }
 
@@ -71,14 +125,17 @@ static berth_status infer_last(berth__infer *infer, const parts *p, uint32_t ind
   bool agrees = a->rank == b->rank;
   infer->out_type[out] = infer->in_type[before];
   infer->out_shape[out] = *a;
-  for (uint32_t i = 0; agrees && i < a->rank; i++)
+  for (uint32_t i = 0; agrees && i < a->rank; i++) { /* of extents that are open, the largest ones may differ */
+    if (infer->wants_bounds || grows_at(infer, index, i)) continue;
     agrees = berth__same_dim(a->dim[i], b->dim[i], "", &infer->out_shape[out].dim[i], NULL) == BERTH_OK;
+  }
   char x[BERTH__SHAPE_TEXT], y[BERTH__SHAPE_TEXT];
   if (!agrees)
     return berth__fail(err, BERTH_UNSUPPORTED,
                        "carried value %" PRIu32
-                       " has shape %s before a round and %s behind it; a loop whose shapes "
-                       "change must have a small number of rounds that is known when the model is read",
+                       " has shape %s before a round and %s behind it; a loop may make a value longer by the same "
+                       "number of elements in every round, and must be unrolled for other changes: it then has a small "
+                       "number of rounds that is known when the model is read",
                        index, berth__shape_text(a, x), berth__shape_text(b, y));
   return BERTH_OK;
 }
@@ -114,8 +171,52 @@ static berth_status infer_end(berth__infer *infer, berth_error *err) {
   BERTH__TRY(want_scalar(infer, BERTH__LOOP_END_CONDITION, BERTH_BOOL, err));
   give_scalar(infer, BERTH__LOOP_ROUNDS, BERTH_I64);
   give_scalar(infer, BERTH__LOOP_AGAIN, BERTH_BOOL);
+  BERTH__TRY(check_grows(infer, p.carried, p.n_carried, err));
   for (uint32_t i = 0; i < p.n_carried; i++) BERTH__TRY(infer_last(infer, &p, i, err));
   for (uint32_t i = 0; i < p.n_scanned; i++) BERTH__TRY(infer_stacked(infer, &p, i, err));
+  return BERTH_OK;
+}
+
+/* ---- Extents that a run has found ---- */
+
+static berth__shape loop_shape_of(const berth_tensor *tensor) {
+  berth__shape shape = {.rank = tensor->rank};
+  memcpy(shape.dim, tensor->dim, tensor->rank * sizeof *tensor->dim);
+  return shape;
+}
+
+static berth_status find_begin(const berth_op_call *call, berth__shape *shapes, berth_error *err) {
+  (void)err;
+  for (uint32_t i = 0; i < call->n_out; i++)
+    shapes[i] = i < BERTH__LOOP_CARRIED ? (berth__shape){.rank = 0} : loop_shape_of(&call->in[i]);
+  return BERTH_OK;
+}
+
+/* Rows of one shape: that of the first round. */
+static berth_status find_stacked(const berth_op_call *call, const parts *p, uint32_t index, berth__shape *shape,
+                                 berth_error *err) {
+  const berth_tensor *row = &call->in[p->scanned + index], *before = &call->out[p->stacked + index];
+  const int64_t trips = berth__load_i64(&call->in[BERTH__LOOP_END_TRIPS], 0);
+  const bool is_first = berth__load_i64(&call->in[BERTH__LOOP_ROUND], 0) == 0;
+  *shape = (berth__shape){.rank = row->rank + 1, .dim = {trips > 0 ? trips : 0}};
+  memcpy(shape->dim + 1, row->dim, row->rank * sizeof *row->dim);
+  if (is_first || memcmp(before->dim + 1, row->dim, row->rank * sizeof *row->dim) == 0) return BERTH_OK;
+  char now[BERTH__SHAPE_TEXT], then[BERTH__SHAPE_TEXT];
+  const berth__shape first = loop_shape_of(before), rows = loop_shape_of(row);
+  return berth__fail(
+      err, BERTH_INVALID,
+      "what a round adds has the shape %s, but rows of %s were stacked (with their number in front); all "
+      "rounds must add the same shape",
+      berth__shape_text(&rows, now), berth__shape_text(&first, then));
+}
+
+static berth_status find_end(const berth_op_call *call, berth__shape *shapes, berth_error *err) {
+  const parts p = loop_parts_of(call->n_in, call->n_out);
+  const bool starts = berth__load_i64(&call->in[BERTH__LOOP_STARTS], 0) != 0;
+  shapes[BERTH__LOOP_ROUNDS] = shapes[BERTH__LOOP_AGAIN] = (berth__shape){.rank = 0};
+  for (uint32_t i = 0; i < p.n_carried; i++)
+    shapes[p.last + i] = loop_shape_of(&call->in[(starts ? p.next : p.carried) + i]);
+  for (uint32_t i = 0; i < p.n_scanned; i++) BERTH__TRY(find_stacked(call, &p, i, &shapes[p.stacked + i], err));
   return BERTH_OK;
 }
 
@@ -212,9 +313,20 @@ static berth_status kernel_end(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-const berth__family berth__family_loop_begin = {.infer = infer_begin, .kernel = kernel_begin, .is_loop = true};
+const berth__family berth__family_loop_begin = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
+    .infer = infer_begin,
+    .find = find_begin,
+    .kernel = kernel_begin,
+    .valued = 1u << BERTH__LOOP_TRIPS,
+    .is_loop = true,
+};
 const berth__family berth__family_loop_end = {
+    .attrs = attrs,
+    .n_attrs = sizeof attrs / sizeof *attrs,
     .infer = infer_end,
+    .find = find_end,
     .kernel = kernel_end,
     .valued = 1u << BERTH__LOOP_END_TRIPS,
     .is_loop = true,

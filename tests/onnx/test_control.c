@@ -196,7 +196,7 @@ static void errors_say_what_to_do(void **state) {
   expect_refused(&(loop_model){"", 0, "go", "Add", "y,rows"}, false, BERTH_UNSUPPORTED,
                  "give the loop a trip count that is known when the plan is made");
   expect_refused(&(loop_model){"n", 0, "c", "Concat", "y"}, false, BERTH_UNSUPPORTED,
-                 "a loop whose shapes change must have a small number of rounds");
+                 "how much longer a round makes a carried value depends on the rounds");
   expect_refused(&(loop_model){"n", 0, "c", "Add", "y,rows"}, true, BERTH_UNSUPPORTED,
                  "shapes depend on the elements of input 'n', which must be fixed");
   expect_refused(&(loop_model){"n", 0, "c", "", "y"}, false, BERTH_MALFORMED, "is made by nothing");

@@ -124,6 +124,14 @@ static berth_status cpu_extents_infer_results(berth__extents *e, const berth__no
   return BERTH_OK;
 }
 
+/* What a loop has made of a carried value is what its body reads in the next round. */
+static void carry_extents(berth__extents *e, const berth__node *node) {
+  if (node->op->code != BERTH__OP_loop_end) return;
+  const uint32_t n_carried = berth__loop_end_carried(node->n_in, node->n_out);
+  for (uint32_t i = 0; i < n_carried; i++)
+    e->shapes[node->in[BERTH__LOOP_END_CARRIED + i]] = e->out_shape[BERTH__LOOP_LAST + i];
+}
+
 berth_status berth__extents_find(berth__extents *e, const berth__node *node, berth_tensor *tensors,
                                  const berth_op_call *call, berth_error *err) {
   cpu_extents_read_operands(e, node, tensors);
@@ -134,5 +142,6 @@ berth_status berth__extents_find(berth__extents *e, const berth__node *node, ber
     e->shapes[node->out[i]] = e->out_shape[i];
     if (e->plan->graph->values[node->out[i]].bounded != 0) set_extents(&tensors[node->n_in + i], &e->out_shape[i]);
   }
+  carry_extents(e, node);
   return BERTH_OK;
 }

@@ -29,4 +29,8 @@ berth_status berth__onnx_roll_loop(berth__onnx_call *call, const berth__onnx_loo
 berth_status berth__onnx_roll_scan(berth__onnx_call *call, const berth__onnx_loop *loop,
                                    const berth__onnx_slice *slices, size_t n_slices, berth_error *err);
 
+/* ops_control.c: what is stacked has a row for each of the trips; where a condition may end the loop before, those that
+ * no round has filled are cut off. */
+berth_status berth__onnx_cut_rows(berth__onnx_call *call, berth_value *rows, berth_error *err);
+
 #endif

@@ -382,7 +382,7 @@ static bool takes_empty(berth__span op) {
 static bool takes_sequence(const berth__onnx_handler *handler) {
   for (const berth__onnx_handler *h = berth__onnx_sequences; h->op != NULL; h++)
     if (h == handler) return true;
-  return handler == NULL || strcmp(handler->op, "Identity") == 0 ||
+  return handler == NULL || strcmp(handler->op, "Identity") == 0 || strcmp(handler->op, "Loop") == 0 ||
          strncmp(handler->op, "Optional", strlen("Optional")) == 0;
 }
 
@@ -530,9 +530,6 @@ berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, ber
   if (found && *out == BERTH__ONNX_EMPTY)
     status =
         berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph is an optional that holds nothing", text);
-  if (found && berth__onnx_is_sequence(*out))
-    status =
-        berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph is a sequence, which is not supported", text);
   if (found && *out == BERTH__ONNX_ABSENT)
     status = berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph follows from strings (%.100s)", text,
                          c->absent_why);

@@ -24,34 +24,48 @@ static berth_status inner_graph(const berth__onnx_call *call, const char *name, 
   return *out != NULL ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "it has no graph '%s'", name);
 }
 
-static berth_status read_outputs(berth__onnx_call *call, const berth__onnx_graph *graph, berth_value *out, size_t n_out,
-                                 berth_error *err) {
+/* Sequences are lists that no graph sees: they come out of graphs that are converted in the place of their node, and
+ * cannot be chosen or carried by a run. */
+static berth_status read_outputs(berth__onnx_call *call, const berth__onnx_graph *graph, bool takes_sequences,
+                                 berth_value *out, size_t n_out, berth_error *err) {
   if (graph->n_outputs < n_out)
     return berth__fail(err, BERTH_MALFORMED, "its graph has %zu outputs, but %zu are asked for", graph->n_outputs,
                        n_out);
   for (size_t i = 0; i < n_out; i++) {
-    if (graph->outputs[i].other_type != NULL)
+    const char *other = graph->outputs[i].other_type;
+    if (other != NULL && !(takes_sequences && strcmp(other, "sequence") == 0))
       return berth__onnx_unsupported(call, err, "output %zu of its graph is of the kind %s; only tensors are supported",
-                                     i, graph->outputs[i].other_type);
+                                     i, other);
     BERTH__TRY(berth__onnx_look_up(call->converter, graph->outputs[i].name, &out[i], err));
+    if (berth__onnx_is_sequence(out[i]) && !takes_sequences)
+      return berth__onnx_unsupported(call, err,
+                                     "output %zu of its graph is a sequence; which one, or how many rounds "
+                                     "make it, must be known when the file is read",
+                                     i);
   }
   return BERTH_OK;
 }
 
-static berth_status fill_scope(berth__onnx_call *call, const berth__onnx_graph *graph, const berth_value *in,
-                               size_t n_in, berth_value *out, size_t n_out, berth_error *err) {
+static berth_status fill_scope(berth__onnx_call *call, const berth__onnx_graph *graph, bool takes_sequences,
+                               const berth_value *in, size_t n_in, berth_value *out, size_t n_out, berth_error *err) {
   for (size_t i = 0; i < n_in; i++) BERTH__TRY(berth__onnx_define(call->converter, graph->inputs[i].name, in[i], err));
   BERTH__TRY(berth__onnx_convert_graph(call->converter, graph, err));
-  return read_outputs(call, graph, out, n_out, err);
+  return read_outputs(call, graph, takes_sequences, out, n_out, err);
+}
+
+static berth_status inner_in_scope(berth__onnx_call *call, const berth__onnx_graph *graph, bool takes_sequences,
+                                   const berth_value *in, size_t n_in, berth_value *out, size_t n_out,
+                                   berth_error *err) {
+  berth__onnx_scope scope = {.sees_outer = true};
+  BERTH__TRY(berth__onnx_scope_open(call->converter, &scope, err));
+  berth_status status = fill_scope(call, graph, takes_sequences, in, n_in, out, n_out, err);
+  berth__onnx_scope_close(call->converter, &scope);
+  return status;
 }
 
 berth_status berth__onnx_inner(berth__onnx_call *call, const berth__onnx_graph *graph, const berth_value *in,
                                size_t n_in, berth_value *out, size_t n_out, berth_error *err) {
-  berth__onnx_scope scope = {.sees_outer = true};
-  BERTH__TRY(berth__onnx_scope_open(call->converter, &scope, err));
-  berth_status status = fill_scope(call, graph, in, n_in, out, n_out, err);
-  berth__onnx_scope_close(call->converter, &scope);
-  return status;
+  return inner_in_scope(call, graph, false, in, n_in, out, n_out, err);
 }
 
 /* A value as a whole number, where it is known now. */
@@ -127,7 +141,8 @@ static berth_status convert_if(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(inner_graph(call, "else_branch", &second.graph, err));
   BERTH__TRY(known_int(call, call->in[0], &is_known, &condition, err));
   if (is_known)
-    return berth__onnx_inner(call, condition != 0 ? first.graph : second.graph, NULL, 0, call->out, call->n_out, err);
+    return inner_in_scope(call, condition != 0 ? first.graph : second.graph, true, NULL, 0, call->out, call->n_out,
+                          err);
   first.out = berth__alloc_array(call->graph->ctx, 2 * call->n_out, sizeof *first.out);
   if (first.out == NULL) return berth__fail_nomem(err, "an If");
   second.out = first.out + call->n_out;
@@ -193,7 +208,10 @@ static berth_status loop_round(berth__onnx_call *call, rounds *r, int64_t round,
   BERTH__TRY(is_list ? berth__onnx_list(call, &round, 1, &r->in[0], err)
                      : berth__onnx_scalar(call, BERTH_I64, (double)round, &r->in[0], err));
   BERTH__TRY(berth__onnx_scalar(call, BERTH_BOOL, 1, &r->in[1], err));
-  BERTH__TRY(berth__onnx_inner(call, r->body, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
+  BERTH__TRY(inner_in_scope(call, r->body, true, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
+  for (size_t i = 0; i < r->body->n_outputs; i++)
+    if (berth__onnx_is_sequence(r->out[i]) && (i == 0 || i > r->n_carried))
+      return berth__fail(err, BERTH_MALFORMED, "output %zu of its body is a sequence, expected a tensor", i);
   BERTH__TRY(known_int(call, r->out[0], &is_known, &condition, err));
   r->is_open = !is_known;
   if (r->is_open) return berth__onnx_unsupported(call, err, "whether it goes on depends on data");
@@ -246,10 +264,12 @@ static bool has_open_shape(const berth_graph *graph, size_t n_before) {
 }
 
 /* Whether the loop that was just made is as good as unrolled: its shapes are known, and how many rows are filled. */
-static bool onnx_control_is_settled(const berth_graph *graph, size_t n_before, size_t n_carried) {
+static bool onnx_control_is_settled(const berth_graph *graph, size_t n_before) {
   const berth__node *end = &graph->nodes[graph->n_nodes - 1];
+  while (end->op->code != BERTH__OP_loop_end) end--; /* slices may have been joined behind it */
   bool ends_early = graph->values[end->in[BERTH__LOOP_END_CONDITION]].blob == NULL;
-  return !has_open_shape(graph, n_before) && !(ends_early && end->n_out > BERTH__LOOP_LAST + n_carried);
+  return !has_open_shape(graph, n_before) &&
+         !(ends_early && end->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(end->n_in, end->n_out));
 }
 
 static berth_status unroll(berth__onnx_call *call, rounds *r, berth_error *err) {
@@ -266,6 +286,9 @@ static berth_status check_loop(const berth__onnx_call *call, const rounds *r, be
                        r->body->n_inputs, r->body->n_outputs);
   for (size_t i = 2; i < call->n_in; i++)
     if (call->in[i] == BERTH_VALUE_NONE) return berth__fail(err, BERTH_MALFORMED, "operand %zu is missing", i);
+  for (size_t i = 0; i < call->n_in && i < 2; i++)
+    if (berth__onnx_is_sequence(call->in[i]))
+      return berth__fail(err, BERTH_MALFORMED, "operand %zu is a sequence, expected a tensor", i);
   return BERTH_OK;
 }
 
@@ -286,7 +309,7 @@ static berth_status unroll_instead(berth__onnx_call *call, rounds *r, const bert
 
 static bool are_known(const berth_graph *graph, const berth_value *values, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (graph->values[values[i]].blob == NULL) return false;
+    if (berth__onnx_is_sequence(values[i]) || graph->values[values[i]].blob == NULL) return false;
   return true;
 }
 
@@ -302,10 +325,16 @@ static berth_status try_constants(berth__onnx_call *call, rounds *r, bool *done,
   return *done ? status : BERTH_OK;
 }
 
+static bool carries_sequence(const berth__onnx_loop *loop) {
+  for (size_t i = 0; i < loop->n_carried; i++)
+    if (berth__onnx_is_sequence(loop->first[i])) return true;
+  return false;
+}
+
 /* What is stacked has no rows, but the body says what they would look like. */
 static berth_status convert_no_rounds(berth__onnx_call *call, berth__onnx_loop *loop, berth_error *err) {
   const int64_t none = 0;
-  if (call->n_out > loop->n_carried) {
+  if (call->n_out > loop->n_carried && !carries_sequence(loop)) {
     BERTH__TRY(berth__onnx_list(call, &none, 1, &loop->trips, err));
     return berth__onnx_roll_loop(call, loop, err);
   }
@@ -318,24 +347,18 @@ static bool is_known_true(const berth_graph *graph, berth_value condition) {
   return graph->values[condition].blob != NULL && *(const bool *)graph->values[condition].data;
 }
 
-/* What is stacked has a row for each of the trips; where a condition may end the loop before, those that no round has
- * filled are cut off. */
-static berth_status cut_rows(berth__onnx_call *call, berth_error *err) {
+berth_status berth__onnx_cut_rows(berth__onnx_call *call, berth_value *rows, berth_error *err) {
   const int64_t zero = 0;
   const berth_attr attrs[] = {berth_attr_ints("axes", &zero, 1), berth_attr_ints("starts", &zero, 1)};
-  const size_t n_carried = call->n_in > 2 ? call->n_in - 2 : 0;
-  for (size_t i = n_carried; i < call->n_out; i++) {
-    const berth__value *value = call->out[i] != BERTH_VALUE_NONE ? &call->graph->values[call->out[i]] : NULL;
-    if (value == NULL || value->kind != BERTH_VALUE_NODE || value->shape.dim[0] == 0) continue;
-    const berth__node *node = &call->graph->nodes[value->node];
-    if (node->op->code != BERTH__OP_loop_end) continue; /* unrolled: it has the rows that there are */
-    if (is_known_true(call->graph, berth__onnx_in(call, 1)) &&
-        is_known_true(call->graph, node->in[BERTH__LOOP_END_CONDITION]))
-      continue;
-    berth_value in[3] = {call->out[i], BERTH_VALUE_NONE, node->out[BERTH__LOOP_ROUNDS]};
-    BERTH__TRY(berth__onnx_emit(call, "narrow", in, 3, attrs, 2, &call->out[i], 1, err));
-  }
-  return BERTH_OK;
+  const berth__value *value = *rows != BERTH_VALUE_NONE ? &call->graph->values[*rows] : NULL;
+  if (value == NULL || value->kind != BERTH_VALUE_NODE || value->shape.dim[0] == 0) return BERTH_OK;
+  const berth__node *node = &call->graph->nodes[value->node];
+  if (node->op->code != BERTH__OP_loop_end) return BERTH_OK; /* unrolled: it has the rows that there are */
+  if (is_known_true(call->graph, berth__onnx_in(call, 1)) &&
+      is_known_true(call->graph, node->in[BERTH__LOOP_END_CONDITION]))
+    return BERTH_OK;
+  const berth_value in[3] = {*rows, BERTH_VALUE_NONE, node->out[BERTH__LOOP_ROUNDS]};
+  return berth__onnx_emit(call, "narrow", in, 3, attrs, 2, rows, 1, err);
 }
 
 /* Few rounds are unrolled; what cannot be unrolled stays a loop, and what cannot be a loop is unrolled. */
@@ -356,9 +379,16 @@ static berth_status make_loop(berth__onnx_call *call, berth_error *err) {
   if (is_known && (!starts || r.count == 0)) return convert_no_rounds(call, &loop, err);
   if (is_known && r.count <= FEW_ROUNDS) {
     berth_status status = unroll(call, &r, err);
-    if (!r.is_open) return status;
+    if (!r.is_open || carries_sequence(&loop)) return status;
     berth__graph_roll_back(call->graph, &mark);
     return berth__onnx_roll_loop(call, &loop, err);
+  }
+  if (carries_sequence(&loop)) {
+    if (is_known && r.count <= MAX_ROUNDS) return unroll(call, &r, err);
+    return berth__onnx_unsupported(call, err,
+                                   "it carries a sequence, and how many rounds it has is not known when the "
+                                   "file is read, or they are more than %d",
+                                   MAX_ROUNDS);
   }
   if (is_known) {
     bool done;
@@ -368,13 +398,15 @@ static berth_status make_loop(berth__onnx_call *call, berth_error *err) {
   berth_status status = berth__onnx_roll_loop(call, &loop, err);
   bool is_bounded = berth__onnx_in(call, 0) != BERTH_VALUE_NONE;
   if (!is_known || status == BERTH_NOMEM || (is_bounded && r.count > MAX_ROUNDS)) return status;
-  if (status == BERTH_OK && onnx_control_is_settled(call->graph, mark.n_values, r.n_carried)) return BERTH_OK;
+  if (status == BERTH_OK && onnx_control_is_settled(call->graph, mark.n_values)) return BERTH_OK;
   return unroll_instead(call, &r, &loop, &mark, status, err);
 }
 
 static berth_status convert_loop(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(make_loop(call, err));
-  return cut_rows(call, err);
+  for (size_t i = call->n_in > 2 ? call->n_in - 2 : 0; i < call->n_out; i++)
+    BERTH__TRY(berth__onnx_cut_rows(call, &call->out[i], err));
+  return BERTH_OK;
 }
 
 /* ---- Scan ---- */

@@ -1,15 +1,25 @@
-/* Loops that stay loops: a loop_begin, the body once, a loop_end. */
+/* Loops that stay loops: a loop_begin, the body once, a loop_end.
+ *
+ * A value that a round makes longer is found by converting the body, which is done again when there is one: its extent
+ * is then open inside (`grows`). Where a round does nothing with it but put a slice behind, the slices are stacked
+ * instead of carried: nothing is copied from round to round. */
 #include "import/onnx/control.h"
+#include "import/onnx/growing.h"
 
 typedef struct rolling {
   berth__onnx_call *call;
   const berth__onnx_loop *loop;
   berth_value trips;
-  size_t n_leading;      /* results of the body before what is carried: a Loop's condition */
-  size_t n_scanned;      /* results that are scanned and asked for */
-  berth_value *begin;    /* results of the loop_begin */
-  berth_value *in, *out; /* of the body */
-  berth_value *end_in;   /* of the loop_end */
+  berth__onnx_growth grows[BERTH__ONNX_MOST_GROWING];
+  uint32_t n_grows;
+  int64_t numbers[3 * BERTH__ONNX_MOST_GROWING]; /* of `grows` */
+  bool *is_stacked;                              /* of what is carried: the slices that rounds append are stacked */
+  size_t n_kept;                                 /* the others */
+  size_t n_leading;                              /* results of the body before what is carried: a Loop's condition */
+  size_t n_scanned;                              /* results that are scanned and asked for */
+  berth_value *begin;                            /* results of the loop_begin */
+  berth_value *in, *out;                         /* of the body */
+  berth_value *end_in;                           /* of the loop_end */
   berth_value *end_out;
 } rolling;
 
@@ -28,7 +38,24 @@ static berth_status onnx_rolled_allocate(rolling *r, berth_error *err) {
   r->out = r->in + r->loop->body->n_inputs;
   r->end_in = r->out + r->loop->body->n_outputs;
   r->end_out = r->end_in + 4 + 2 * k + r->n_scanned;
-  return BERTH_OK;
+  r->n_kept = k;
+  r->is_stacked = berth__alloc_array_zero(r->call->graph->ctx, k + 1, sizeof *r->is_stacked);
+  return r->is_stacked != NULL ? BERTH_OK : berth__fail_nomem(err, "a loop");
+}
+
+/* Values that are not carried any more do not count. */
+static berth_attr grows_attr(rolling *r) {
+  uint32_t n = 0;
+  for (uint32_t g = 0; g < r->n_grows; g++) {
+    const size_t value = (size_t)r->grows[g].value;
+    size_t kept = 0;
+    for (size_t i = 0; i < value; i++) kept += !r->is_stacked[i];
+    if (r->is_stacked[value]) continue;
+    r->numbers[n++] = (int64_t)kept;
+    r->numbers[n++] = r->grows[g].axis;
+    r->numbers[n++] = r->grows[g].by;
+  }
+  return berth_attr_ints("grows", r->numbers, n);
 }
 
 static berth_status onnx_rolled_begin(rolling *r, berth_error *err) {
@@ -40,31 +67,62 @@ static berth_status onnx_rolled_begin(rolling *r, berth_error *err) {
   if (in[BERTH__LOOP_CONDITION] == BERTH_VALUE_NONE)
     BERTH__TRY(berth__onnx_scalar(r->call, BERTH_BOOL, 1, &in[BERTH__LOOP_CONDITION], err));
   in[BERTH__LOOP_TRIPS] = r->trips;
-  memcpy(in + BERTH__LOOP_CARRIED, r->loop->first, r->loop->n_carried * sizeof *in);
-  return berth__onnx_emit(r->call, "loop_begin", in, 2 + r->loop->n_carried, NULL, 0, r->begin, 2 + r->loop->n_carried,
-                          err);
+  for (size_t i = 0, kept = 0; i < r->loop->n_carried; i++)
+    if (!r->is_stacked[i]) in[BERTH__LOOP_CARRIED + kept++] = r->loop->first[i];
+  const berth_attr grows = grows_attr(r);
+  return berth__onnx_emit(r->call, "loop_begin", in, 2 + r->n_kept, &grows, 1, r->begin, 2 + r->n_kept, err);
+}
+
+/* The slices that rounds have appended to carried value i, behind what there was first. */
+static berth_status join_slices(rolling *r, size_t i, berth_value rows, berth_error *err) {
+  const berth_graph *graph = r->call->graph;
+  const uint32_t rank = graph->values[rows].shape.rank;
+  int64_t axis = 0, perm[BERTH_MAX_RANK];
+  for (uint32_t g = 0; g < r->n_grows; g++)
+    if (r->grows[g].value == (int64_t)i) axis = r->grows[g].axis;
+  for (int64_t d = 0; d < (int64_t)rank; d++) perm[d] = d < axis ? d + 1 : d == axis ? 0 : d;
+  const berth_attr order = berth_attr_ints("perm", perm, rank), along = berth_attr_int("axis", axis);
+  if (axis != 0) BERTH__TRY(berth__onnx_emit(r->call, "transpose", &rows, 1, &order, 1, &rows, 1, err));
+  r->call->out[i] = rows;
+  if (graph->values[r->loop->first[i]].shape.dim[axis] == 0) return BERTH_OK;
+  const berth_value both[2] = {r->loop->first[i], rows};
+  return berth__onnx_emit(r->call, "concat", both, 2, &along, 1, &r->call->out[i], 1, err);
+}
+
+static berth_status give_results(rolling *r, berth_error *err) {
+  const size_t k = r->loop->n_carried;
+  size_t last = BERTH__LOOP_LAST, stacked = BERTH__LOOP_LAST + r->n_kept;
+  for (size_t i = 0; i < k; i++) {
+    const berth_value from = r->end_out[r->is_stacked[i] ? stacked++ : last++];
+    if (i >= r->call->n_out) continue;
+    r->call->out[i] = from;
+    if (r->is_stacked[i]) BERTH__TRY(berth__onnx_cut_rows(r->call, &r->call->out[i], err));
+    if (r->is_stacked[i]) BERTH__TRY(join_slices(r, i, r->call->out[i], err));
+  }
+  for (size_t i = k; i < r->call->n_out; i++)
+    if (is_asked_for(r, i)) r->call->out[i] = r->end_out[stacked++];
+  return BERTH_OK;
 }
 
 static berth_status end(rolling *r, berth_value condition, berth_error *err) {
   const size_t k = r->loop->n_carried;
   berth_value *in = r->end_in;
+  const berth_attr grows = grows_attr(r);
   in[BERTH__LOOP_ROUND] = r->begin[BERTH__LOOP_ROUND];
   in[BERTH__LOOP_STARTS] = r->begin[BERTH__LOOP_STARTS];
   in[BERTH__LOOP_END_TRIPS] = r->trips;
   in[BERTH__LOOP_END_CONDITION] = condition;
-  memcpy(in + BERTH__LOOP_END_CARRIED, r->begin + BERTH__LOOP_CARRIED, k * sizeof *in);
-  memcpy(in + BERTH__LOOP_END_CARRIED + k, r->out + r->n_leading, k * sizeof *in);
-  size_t n_in = BERTH__LOOP_END_CARRIED + 2 * k, n_out = BERTH__LOOP_LAST + k;
+  memcpy(in + BERTH__LOOP_END_CARRIED, r->begin + BERTH__LOOP_CARRIED, r->n_kept * sizeof *in);
+  size_t n_in = BERTH__LOOP_END_CARRIED + r->n_kept, n_out = BERTH__LOOP_LAST + r->n_kept;
+  for (size_t i = 0; i < k; i++)
+    if (!r->is_stacked[i]) in[n_in++] = r->out[r->n_leading + i];
+  for (size_t i = 0; i < k; i++)
+    if (r->is_stacked[i]) in[n_in++] = r->out[r->n_leading + i];
   for (size_t i = k; i < r->call->n_out; i++)
     if (is_asked_for(r, i)) in[n_in++] = r->out[r->n_leading + i];
-  BERTH__TRY(berth__onnx_emit(r->call, "loop_end", in, n_in, NULL, 0, r->end_out, n_out + r->n_scanned, err));
-  for (size_t i = 0; i < r->call->n_out; i++) {
-    if (i < k)
-      r->call->out[i] = r->end_out[BERTH__LOOP_LAST + i];
-    else if (is_asked_for(r, i))
-      r->call->out[i] = r->end_out[n_out++];
-  }
-  return BERTH_OK;
+  n_out += k - r->n_kept + r->n_scanned;
+  BERTH__TRY(berth__onnx_emit(r->call, "loop_end", in, n_in, &grows, 1, r->end_out, n_out, err));
+  return give_results(r, err);
 }
 
 static berth_status convert_body(rolling *r, berth_error *err) {
@@ -83,20 +141,106 @@ static berth_status number_of_round(rolling *r, berth_value *out, berth_error *e
 }
 
 /* A round runs only while the condition holds, so that it is true inside. */
-static berth_status roll_loop(rolling *r, berth_error *err) {
+static berth_status open_and_convert(rolling *r, berth_error *err) {
   BERTH__TRY(onnx_rolled_begin(r, err));
   BERTH__TRY(number_of_round(r, &r->in[0], err));
   BERTH__TRY(berth__onnx_scalar(r->call, BERTH_BOOL, 1, &r->in[1], err));
-  memcpy(r->in + 2, r->begin + BERTH__LOOP_CARRIED, r->loop->n_carried * sizeof *r->in);
-  BERTH__TRY(convert_body(r, err));
+  for (size_t i = 0, kept = 0; i < r->loop->n_carried; i++) /* what is stacked stands apart: see take_slices */
+    if (!r->is_stacked[i]) r->in[2 + i] = r->begin[BERTH__LOOP_CARRIED + kept++];
+  return convert_body(r, err);
+}
+
+/* ---- What grows ---- */
+
+/* The extents that a round has made longer; all of what is carried is still in its place. */
+static berth_status find_growth(rolling *r, berth_error *err) {
+  const berth_graph *graph = r->call->graph;
+  r->n_grows = 0;
+  for (size_t i = 0; i < r->loop->n_carried; i++) {
+    const berth_value before = r->in[2 + i], next = r->out[r->n_leading + i];
+    const uint32_t rank = graph->values[before].shape.rank;
+    for (uint32_t axis = 0; axis < rank && rank == graph->values[next].shape.rank; axis++) {
+      const int64_t by = berth__onnx_growth_of(graph, next, before, axis);
+      if (by <= 0) continue;
+      if (r->n_grows == BERTH__ONNX_MOST_GROWING)
+        return berth__onnx_unsupported(r->call, err, "it makes more than %d extents longer", BERTH__ONNX_MOST_GROWING);
+      r->grows[r->n_grows++] = (berth__onnx_growth){(int64_t)i, axis, by};
+    }
+  }
+  return BERTH_OK;
+}
+
+/* Which of the values that grow can be stacked; `since`: the first node of the body. */
+static void find_appended(rolling *r, size_t since) {
+  for (uint32_t g = 0; g < r->n_grows; g++) {
+    const size_t i = (size_t)r->grows[g].value;
+    berth_value part;
+    bool is_only = true;
+    for (uint32_t k = 0; k < r->n_grows; k++) is_only = is_only && (k == g || r->grows[k].value != r->grows[g].value);
+    r->is_stacked[i] = is_only && berth__onnx_is_appended(r->call->graph, r->out[r->n_leading + i], r->in[2 + i],
+                                                          (uint32_t)r->grows[g].axis, since, &part);
+    r->n_kept -= r->is_stacked[i];
+  }
+}
+
+/* A value of its own for each, so that its one reader can be told from those of the first value. */
+static berth_status set_apart(rolling *r, berth_error *err) {
+  for (size_t i = 0; i < r->loop->n_carried; i++)
+    if (r->is_stacked[i]) BERTH__TRY(berth__onnx_unary(r->call, "identity", r->loop->first[i], &r->in[2 + i], err));
+  return BERTH_OK;
+}
+
+static berth_status take_slices(rolling *r, size_t since, berth_error *err) {
+  for (uint32_t g = 0; g < r->n_grows; g++) {
+    const size_t i = (size_t)r->grows[g].value;
+    const berth_attr axes = berth_attr_ints("axes", &r->grows[g].axis, 1);
+    berth_value part, *out = &r->out[r->n_leading + i];
+    if (!r->is_stacked[i]) continue;
+    if (!berth__onnx_is_appended(r->call->graph, *out, r->in[2 + i], (uint32_t)r->grows[g].axis, since, &part))
+      return berth__onnx_unsupported(r->call, err, "what its rounds append to carried value %zu depends on it", i);
+    BERTH__TRY(berth__onnx_emit(r->call, "squeeze", &part, 1, &axes, 1, out, 1, err));
+  }
+  return BERTH_OK;
+}
+
+/* With the extents open that the first conversion has found: it must find the same ones, by the same numbers. */
+static berth_status roll_growing(rolling *r, const berth__graph_mark *mark, berth_error *err) {
+  berth__onnx_growth before[BERTH__ONNX_MOST_GROWING];
+  const uint32_t n_before = r->n_grows;
+  memcpy(before, r->grows, sizeof before);
+  berth__graph_roll_back(r->call->graph, mark);
+  BERTH__TRY(open_and_convert(r, err));
+  const berth_value first_of_body = r->begin[BERTH__LOOP_ROUND];
+  const size_t since = r->call->graph->values[first_of_body].node + 1;
+  BERTH__TRY(find_growth(r, err));
+  if (r->n_grows != n_before || memcmp(before, r->grows, n_before * sizeof *before) != 0)
+    return berth__onnx_unsupported(r->call, err, "how much longer a round makes a carried value depends on the rounds");
+  find_appended(r, since);
+  if (r->n_kept == r->loop->n_carried) return end(r, r->out[0], err);
+  berth__graph_roll_back(r->call->graph, mark);
+  BERTH__TRY(set_apart(r, err));
+  BERTH__TRY(open_and_convert(r, err));
+  BERTH__TRY(take_slices(r, r->call->graph->values[r->begin[BERTH__LOOP_ROUND]].node + 1, err));
   return end(r, r->out[0], err);
+}
+
+static berth_status roll_loop(rolling *r, berth_error *err) {
+  const berth__graph_mark mark = berth__graph_mark_now(r->call->graph);
+  BERTH__TRY(open_and_convert(r, err));
+  BERTH__TRY(find_growth(r, err));
+  return r->n_grows != 0 ? roll_growing(r, &mark, err) : end(r, r->out[0], err);
+}
+
+static void onnx_rolled_release(rolling *r) {
+  berth__free(r->call->graph->ctx, r->begin);
+  berth__free(r->call->graph->ctx, r->is_stacked);
 }
 
 berth_status berth__onnx_roll_loop(berth__onnx_call *call, const berth__onnx_loop *loop, berth_error *err) {
   rolling r = {.call = call, .loop = loop, .n_leading = 1};
-  BERTH__TRY(onnx_rolled_allocate(&r, err));
-  berth_status status = roll_loop(&r, err);
-  berth__free(call->graph->ctx, r.begin);
+  berth_status status = onnx_rolled_allocate(&r, err);
+  if (status == BERTH_OK) status = roll_loop(&r, err);
+  onnx_rolled_release(&r);
   return status;
 }
 
@@ -127,8 +271,8 @@ static berth_status roll_scan(rolling *r, const berth__onnx_slice *slices, size_
 berth_status berth__onnx_roll_scan(berth__onnx_call *call, const berth__onnx_loop *loop,
                                    const berth__onnx_slice *slices, size_t n_slices, berth_error *err) {
   rolling r = {.call = call, .loop = loop};
-  BERTH__TRY(onnx_rolled_allocate(&r, err));
-  berth_status status = roll_scan(&r, slices, n_slices, err);
-  berth__free(call->graph->ctx, r.begin);
+  berth_status status = onnx_rolled_allocate(&r, err);
+  if (status == BERTH_OK) status = roll_scan(&r, slices, n_slices, err);
+  onnx_rolled_release(&r);
   return status;
 }

@@ -1,0 +1,88 @@
+/* A round that puts something behind a carried value: found in the graph of a body, where the value's own extent is
+ * open. */
+#include "import/onnx/growing.h"
+
+#define MAX_STEPS 64 /* nodes from a next value back to what it was */
+
+static const berth__node *growing_maker(const berth_graph *graph, berth_value value) {
+  const berth__value *v = &graph->values[value];
+  return v->kind == BERTH_VALUE_NODE ? &graph->nodes[v->node] : NULL;
+}
+
+static int64_t growth_within(const berth_graph *graph, berth_value value, berth_value carried, uint32_t axis, int left);
+
+/* Along the axis what is beside the carried value counts; along another one all operands are as long. */
+static int64_t growth_of_concat(const berth_graph *graph, const berth__node *node, berth_value carried, uint32_t axis,
+                                int left) {
+  const uint32_t rank = graph->values[node->out[0]].shape.rank;
+  const int64_t given = node->attrs[BERTH__CONCAT_AXIS].i, along = given < 0 ? given + rank : given;
+  int64_t total = 0, found = -1;
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    const int64_t extent = graph->values[node->in[i]].shape.dim[axis];
+    const int64_t by = found < 0 ? growth_within(graph, node->in[i], carried, axis, left) : -1;
+    if (by >= 0) {
+      found = by;
+      if (along != (int64_t)axis) return found;
+    } else if (along == (int64_t)axis && (!berth__dim_is_fixed(extent) || extent > INT32_MAX)) {
+      return -1;
+    } else if (along == (int64_t)axis) {
+      total += extent;
+    }
+  }
+  return found < 0 ? -1 : found + total;
+}
+
+static int64_t growth_within(const berth_graph *graph, berth_value value, berth_value carried, uint32_t axis,
+                             int left) {
+  if (value == carried) return 0;
+  const berth__node *node = value != BERTH_VALUE_NONE && left > 0 ? growing_maker(graph, value) : NULL;
+  if (node == NULL) return -1;
+  switch (node->op->code) {
+    case BERTH__OP_identity:
+    case BERTH__OP_cast: return growth_within(graph, node->in[0], carried, axis, left - 1);
+    case BERTH__OP_concat: return growth_of_concat(graph, node, carried, axis, left / 2);
+    case BERTH__OP_choose: {
+      if (node->n_in <= BERTH__CHOOSE_ELSE) return -1;
+      const int64_t a = growth_within(graph, node->in[BERTH__CHOOSE_THEN], carried, axis, left / 2);
+      const int64_t b = growth_within(graph, node->in[BERTH__CHOOSE_ELSE], carried, axis, left / 2);
+      return a < 0 || b < 0 ? -1 : a > b ? a : b;
+    }
+    default: return -1;
+  }
+}
+
+int64_t berth__onnx_growth_of(const berth_graph *graph, berth_value next, berth_value carried, uint32_t axis) {
+  return growth_within(graph, next, carried, axis, MAX_STEPS);
+}
+
+static uint32_t growing_count_readers(const berth_graph *graph, berth_value value, size_t since) {
+  uint32_t count = 0;
+  for (size_t n = since; n < graph->n_nodes; n++)
+    for (uint32_t i = 0; i < graph->nodes[n].n_in; i++) count += graph->nodes[n].in[i] == value;
+  return count;
+}
+
+/* Back through nodes that only show their operand, as long as nothing else reads it. */
+static berth_value growing_shown_by(const berth_graph *graph, berth_value value, berth_value stop, size_t since) {
+  for (int steps = 0; value != stop && steps < MAX_STEPS; steps++) {
+    const berth__node *node = growing_maker(graph, value);
+    if (node == NULL || (node->op->code != BERTH__OP_identity && node->op->code != BERTH__OP_cast)) break;
+    if (graph->values[node->in[0]].type != graph->values[value].type) break;
+    if (growing_count_readers(graph, node->in[0], since) != 1) break;
+    value = node->in[0];
+  }
+  return value;
+}
+
+bool berth__onnx_is_appended(const berth_graph *graph, berth_value next, berth_value carried, uint32_t axis,
+                             size_t since, berth_value *part) {
+  if (growing_count_readers(graph, next, since) != 0 || growing_count_readers(graph, carried, since) != 1) return false;
+  const berth_value joined = growing_shown_by(graph, next, carried, since);
+  const berth__node *node = growing_maker(graph, joined);
+  if (node == NULL || node->op->code != BERTH__OP_concat || node->n_in != 2) return false;
+  const int64_t given = node->attrs[BERTH__CONCAT_AXIS].i;
+  const uint32_t rank = graph->values[joined].shape.rank;
+  *part = node->in[1];
+  return (given < 0 ? given + rank : given) == (int64_t)axis &&
+         growing_shown_by(graph, node->in[0], carried, since) == carried && graph->values[*part].shape.dim[axis] == 1;
+}
