@@ -35,6 +35,9 @@ bool berth__view_same_order(const berth_tensor *in, const berth__shape *shape, i
 bool berth__view_reshaped(const berth_tensor *in, const berth_attr *attrs, const berth__shape *shape, berth_type type,
                           uint32_t out, int64_t *offset, int64_t *stride);
 
+/* What a narrow with its lists in attributes shows of operand 0; strides of steps backwards are negative. */
+void berth__narrow_shows(const berth_tensor *in, const berth_attr *attr, int64_t *offset, int64_t *stride);
+
 /* Makes every axis of a list non-negative and refuses repeated ones: bit k of *axes stands for axis k. */
 berth_status berth__want_axes(const berth_attr *list, uint32_t rank, uint32_t *axes, berth_error *err);
 

@@ -137,13 +137,17 @@ static void narrow_place(const berth_tensor *in, const slices *lists, int64_t *o
   }
 }
 
+void berth__narrow_shows(const berth_tensor *in, const berth_attr *attr, int64_t *offset, int64_t *stride) {
+  slices s;
+  for (uint32_t i = 0; i < BERTH__NARROW_N_LISTS; i++) berth__attr_list(&attr[i], &s.list[i]);
+  narrow_place(in, &s, offset, stride);
+}
+
 static bool narrow_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
                         uint32_t out, int64_t *offset, int64_t *stride) {
   (void)type;
   (void)out;
-  slices s;
-  for (uint32_t i = 0; i < BERTH__NARROW_N_LISTS; i++) berth__attr_list(&attr[i], &s.list[i]);
-  narrow_place(in, &s, offset, stride);
+  berth__narrow_shows(in, attr, offset, stride);
   for (uint32_t axis = 0; axis < in->rank; axis++)
     if (stride[axis] < 0 && shape->dim[axis] > 1) return false; /* kernels walk forwards */
   return true;

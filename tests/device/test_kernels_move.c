@@ -89,6 +89,25 @@ static void parts_and_wholes(void **state) {
                           .attrs = {FAST_INT("axis", 1), FAST_INTS("parts", 30)}});
 }
 
+/* No view walks backwards, but a copy does. */
+static void slices_backwards(void **state) {
+  (void)state;
+  for (size_t t = 0; t < 4; t++)
+    for (fast_layout layout = FAST_PLAIN; layout <= FAST_REVERSED; layout++) {
+      const fast_operand x = OF(types[t], .rank = 3, .dim = {20, 30, 140}, .layout = layout);
+      for (int64_t axis = 0; axis < 3; axis++)
+        for (int64_t step = -3; step < 0; step++)
+          fast_check(&(fast_case){.op = "narrow",
+                                  .in = {x},
+                                  .attrs = {FAST_INTS("starts", 17), FAST_INTS("ends", 2), FAST_INTS("axes", axis),
+                                            FAST_INTS("steps", step)}});
+      fast_check(&(fast_case){.op = "narrow",
+                              .in = {x},
+                              .attrs = {FAST_INTS("starts", -1, -1, -1), FAST_INTS("ends", -1000, -1000, -1000),
+                                        FAST_INTS("steps", -1, -1, -2)}});
+    }
+}
+
 static void pads_of_every_axis(void **state) {
   static const int64_t pads[][6] = {{0, 0, 0, 0, 0, 3},   {0, 2, 0, 0, 1, 0},  {1, 0, 0, 2, 0, 0}, {1, 2, 3, 3, 2, 1},
                                     {-1, 2, 0, 0, -3, 0}, {0, 0, -2, 0, 0, 5}, {0, 0, 0, 0, 0, 0}};
@@ -492,6 +511,7 @@ int main(void) {
       cmocka_unit_test(short_lines),
       cmocka_unit_test(copies_of_strided_operands),
       cmocka_unit_test(parts_and_wholes),
+      cmocka_unit_test(slices_backwards),
       cmocka_unit_test(pads_of_every_axis),
       cmocka_unit_test(resizes_of_every_kind),
       cmocka_unit_test(resizes_by_scales_near_one),

@@ -157,19 +157,28 @@ static void wrong_names(void **state) {
   berth_context_destroy(ctx);
 }
 
+typedef struct sought {
+  char text[16];
+  bool is_there;
+} sought;
+
 static berth_status take_text(void *user, const char *text, size_t size) {
-  for (size_t i = 0; i + 8 <= size; i++) *(bool *)user = *(bool *)user || memcmp(text + i, "multiply", 8) == 0;
+  sought *s = user;
+  const size_t length = strlen(s->text);
+  for (size_t i = 0; i + length <= size; i++) s->is_there = s->is_there || memcmp(text + i, s->text, length) == 0;
   return BERTH_OK;
 }
 
+/* Whether a kernel has tiles of factors that are rounded so. */
 static bool has_tiles(const berth_graph *graph, const berth_plan_desc *desc) {
   berth_error err;
   berth_plan *plan;
-  bool found = false;
+  sought s = {.is_there = false};
+  snprintf(s.text, sizeof s.text, ", %s, ", berth_compute_name(desc->compute));
   TEST_OK(berth_plan_create(graph, desc, &plan, &err));
-  TEST_OK(berth_plan_kernels(plan, take_text, &found, &err));
+  TEST_OK(berth_plan_kernels(plan, take_text, &s, &err));
   berth_plan_destroy(plan);
-  return found;
+  return s.is_there;
 }
 
 /* Products are rounded where that is asked for, and what has no units for it says so. */
@@ -186,7 +195,10 @@ static void computing(void **state) {
   TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
   desc.device = "interp";
   desc.gpu_profile = "generic";
+  assert_true(has_tiles(graph, &desc)); /* of f32, by fours */
+  desc.gpu_profile = "turing";
   assert_false(has_tiles(graph, &desc));
+  desc.gpu_profile = "generic";
   for (int c = BERTH_COMPUTE_TF32X3; c <= BERTH_COMPUTE_F16; c++) {
     TEST_OK(berth_compute_from_name(berth_compute_name((berth_compute)c), &compute, &err));
     assert_int_equal(compute, c);

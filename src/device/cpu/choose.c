@@ -51,8 +51,8 @@ bool berth__cpu_settle_pieces(berth__cpu_choice *choice, uint32_t n_threads) {
 #define AWAKE_PIECES_BY_BYTES 2
 
 /* Scratch of all workers that is little where work is small: this, and a part of what the results take. */
-#define FEW_BYTES 256
-#define FEW_OF_BYTES 8
+#define FEW_BYTES 1024
+#define FEW_OF_BYTES 4
 
 static void cpu_choose_grains(berth__cpu_choice *choice, const berth__op *op, const berth__cpu_kernel *fast,
                               const berth_op_call *call) {

@@ -211,7 +211,10 @@ static bool view_of(const berth_op_call *call, uint32_t k, berth__copy *c) {
   *c = (berth__copy){.rank = out->rank, .to = out->data, .element = berth_type_size(out->type)};
   memcpy(c->dim, out->dim, sizeof c->dim);
   memcpy(c->to_stride, out->stride, sizeof c->to_stride);
-  if (!op->family->view(in, call->attrs, &shape, out->type, k, &offset, c->from_stride)) return false;
+  if (op->code == BERTH__OP_narrow) /* a view walks forwards alone, a copy does not have to */
+    berth__narrow_shows(in, call->attrs, &offset, c->from_stride);
+  else if (!op->family->view(in, call->attrs, &shape, out->type, k, &offset, c->from_stride))
+    return false;
   if (in->data != NULL) c->from = (const char *)in->data + offset * (int64_t)c->element;
   return true;
 }
