@@ -31,16 +31,12 @@ static inline __m256 blocks_k_factors(const uint8_t *w, const blocks_row_x *x, i
 }
 
 /* Groups g and g + 4, as blocks in q4_0: numbers of their first halves, then of their second ones. */
-#define TWO_GROUPS(g, first, second, sum)                                                                 \
-  {                                                                                                       \
-    const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(first, blocks_load(q + 64 * (g))),        \
-                                           _mm256_maddubs_epi16(second, blocks_load(q + 64 * (g) + 32))); \
-    const __m256 number = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones));                             \
-    sum = _mm256_fmadd_ps(number, _mm256_permute_ps(by, 0x55 * (g)), sum);                                \
-  }
+#define TWO_GROUPS(g, first, second, sum)                                              \
+  sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(blocks_fours(first, second, q + 64 * (g))), \
+                        _mm256_permute_ps(by, 0x55 * (g)), sum);
 
 static float q4_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
-  const __m256i half = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  const __m256i half = _mm256_set1_epi8(15);
   const int8_t *q = x->q;
   __m256 a = _mm256_setzero_ps(), b = a, least = a;
   for (int64_t i = 0; i < depth / 256; i++, w += 144, q += 256) {
@@ -67,7 +63,7 @@ static inline __m256i blocks_bits_of_groups(const uint8_t *at) {
 }
 
 static float q5_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
-  const __m256i half = _mm256_set1_epi8(15), fifth = _mm256_set1_epi8(16), ones = _mm256_set1_epi16(1);
+  const __m256i half = _mm256_set1_epi8(15), fifth = _mm256_set1_epi8(16);
   const int8_t *q = x->q;
   __m256 a = _mm256_setzero_ps(), b = a, least = a;
   for (int64_t i = 0; i < depth / 256; i++, w += 176, q += 256) {
@@ -104,17 +100,23 @@ static inline __m256 blocks_times_sums(__m128i scales, const float *sum) {
   return _mm256_fmadd_ps(low, _mm256_loadu_ps(sum), _mm256_mul_ps(high, _mm256_loadu_ps(sum + 8)));
 }
 
-/* Numbers times x, times the scales of groups `group` and `group` + 8. */
-static inline __m256i blocks_scaled(__m256i w, const int8_t *q, __m256i scales, int group) {
+/* Numbers times x, times the scales of groups `group` and `group` + 8, added to `sum`. */
+static inline __m256i blocks_scaled(__m256i sum, __m256i w, const int8_t *q, __m256i scales, int group) {
   const __m256i scale = _mm256_shuffle_epi8(scales, _mm256_set1_epi16((short)(0x0100 + 0x0202 * group)));
-  return _mm256_madd_epi16(_mm256_maddubs_epi16(w, blocks_load(q)), scale);
+  const __m256i pairs = _mm256_maddubs_epi16(w, blocks_load(q));
+#ifdef __AVX512VNNI__
+  return _mm256_dpwssd_epi32(sum, pairs, scale);
+#else
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, scale));
+#endif
 }
 
-#define TWO_PARTS(g, first, second, sum)                                                                   \
-  sum = _mm256_fmadd_ps(                                                                                   \
-      _mm256_cvtepi32_ps(_mm256_add_epi32(blocks_scaled(first, q + 64 * (g), scales, 2 * (g)),             \
-                                          blocks_scaled(second, q + 64 * (g) + 32, scales, 2 * (g) + 1))), \
-      _mm256_permute_ps(by, 0x55 * (g)), sum);
+#define TWO_PARTS(g, first, second, sum)                                                             \
+  {                                                                                                  \
+    const __m256i one = blocks_scaled(_mm256_setzero_si256(), first, q + 64 * (g), scales, 2 * (g)); \
+    const __m256i all = blocks_scaled(one, second, q + 64 * (g) + 32, scales, 2 * (g) + 1);          \
+    sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(all), _mm256_permute_ps(by, 0x55 * (g)), sum);          \
+  }
 
 static float q2_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   const __m256i two = _mm256_set1_epi8(3);

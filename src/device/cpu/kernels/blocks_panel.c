@@ -10,6 +10,10 @@
 
 #if !defined(__AVX2__) || VF_LANES != 8
 
+#if defined(__AVX512BW__) && VF_LANES == 16
+#include "device/cpu/kernels/blocks_unpack_avx512.h"
+#endif
+
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -108,43 +112,10 @@ static void blocks_unpack_row(const blocks_unpacking *u, const uint8_t *w, int64
 }
 
 #if defined(__AVX512BW__) && VF_LANES == 16
-/* 64 elements of a row of q8_0 or q4_0, not negative yet: what is added to them makes 0 of q8_0 128, as elsewhere. */
-INLINED vi blocks_plain_pair(const uint8_t *w, const bool is_bytes) {
-  const __m256i first = is_bytes ? blocks_load(w + 2) : blocks_nibbles(w + 2);
-  const __m256i second = is_bytes ? blocks_load(w + 36) : blocks_nibbles(w + 20);
-  return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
-}
-
-/* The commonest formats of 32 elements, straight from their blocks. */
-INLINED void blocks_unpack_plain(const blocks_unpacking *u, const uint8_t *const *row, int64_t depth,
-                                 const bool is_bytes) {
-  const int64_t bytes = is_bytes ? 34 : 18;
-  const vi more = _mm512_set1_epi8((char)(is_bytes ? 128 : 120));
-  for (int64_t at = 0; at < depth; at += 64) {
-    const int64_t skip = at / 32 * bytes;
-    uint16_t scale[2][VF_LANES];
-    vf x[VF_LANES];
-    for (int r = 0; r < VF_LANES; r++) {
-      x[r] = _mm512_castsi512_ps(blocks_plain_pair(row[r] + skip, is_bytes));
-      memcpy(&scale[0][r], row[r] + skip, sizeof scale[0][r]);
-      memcpy(&scale[1][r], row[r] + skip + bytes, sizeof scale[1][r]);
-    }
-    vf_transpose(x);
-    for (int r = 0; r < VF_LANES; r++)
-      _mm512_storeu_si512(u->to.bytes + (at + 4 * r) * VF_LANES, _mm512_add_epi8(_mm512_castps_si512(x[r]), more));
-    for (int b = 0; b < 2; b++) vf_store(u->to.factor + (at / 32 + b) * VF_LANES, vf_load_f16(scale[b]));
-  }
-}
-
 static bool blocks_unpack_directly(const blocks_unpacking *u, const uint8_t *w, int64_t columns, int64_t depth) {
-  const uint8_t *row[VF_LANES];
-  if ((u->type != BERTH_Q8_0 && u->type != BERTH_Q4_0) || depth % 64 != 0) return false;
-  for (int r = 0; r < VF_LANES; r++) row[r] = w + (r < columns ? r : columns - 1) * u->row_bytes;
-  if (u->type == BERTH_Q8_0)
-    blocks_unpack_plain(u, row, depth, true);
-  else
-    blocks_unpack_plain(u, row, depth, false);
-  return true;
+  unpack_rows of = {.factor = u->to.factor, .offset = u->to.offset, .bytes = u->to.bytes};
+  for (int r = 0; r < VF_LANES; r++) of.row[r] = w + (r < columns ? r : columns - 1) * u->row_bytes;
+  return unpack_sixteen(u->type, &of, depth);
 }
 #else
 static bool blocks_unpack_directly(const blocks_unpacking *u, const uint8_t *w, int64_t columns, int64_t depth) {
@@ -207,35 +178,53 @@ INLINED void blocks_group_of(const int8_t *const *x, int64_t at, const blocks_ha
   }
 }
 
-INLINED void blocks_run(const blocks_tile *t, const int rows, const int halves, const int group, const bool is_offset) {
-  const blocks_half half[2] = {blocks_half_of(group, t->depth, t->panel, 0),
-                               blocks_half_of(group, t->depth, t->panel, 1)};
+typedef struct blocks_running {
+  blocks_half half[2];
   const int8_t *x[ROWS];
   const float *scale[ROWS], *sum[ROWS];
-  vf total[ROWS][2];
-  UNROLL for (int r = 0; r < rows; r++) {
-    const blocks_row_x from = blocks_row_of(t->x, t->row + r);
-    x[r] = from.q + t->first;
-    scale[r] = from.scale + t->first / BLOCKS_X;
-    sum[r] = (group == BLOCKS_X ? from.sums : from.sum) + t->first / group;
-    UNROLL for (int h = 0; h < halves; h++) total[r][h] =
-        t->first != 0 ? vf_load(t->out + r * VF_PANEL + h * VF_LANES) : vf_zero();
-  }
-  for (int64_t at = 0, g = 0; at < t->depth; at += group, g++) {
-    vi count[ROWS][2];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++) count[r][h] =
-        is_offset ? vi_set1(0) : blocks_four(sum[r] + g);
-    blocks_group_of(x, at, half, rows, halves, group, count);
-    UNROLL for (int h = 0; h < halves; h++) {
-      const vf factor = vf_load(half[h].factor + g * VF_LANES), offset = vf_load(half[h].offset + g * VF_LANES);
-      UNROLL for (int r = 0; r < rows; r++) {
-        total[r][h] = vf_fma(vf_from_int(count[r][h]), factor * vf_set1(scale[r][at / BLOCKS_X]), total[r][h]);
-        if (is_offset) total[r][h] = vf_fma(offset, vf_set1(sum[r][g]), total[r][h]);
-      }
+  vf part[ROWS][2], total[ROWS][2];
+} blocks_running;
+
+/* Group g. Where two share a scale of x and have no offset, `part` keeps the first one, and both are scaled at once. */
+INLINED void blocks_add_group(blocks_running *k, int64_t g, const int rows, const int halves, const int group,
+                              const bool is_offset, const bool is_first) {
+  const bool is_joined = group != BLOCKS_X && !is_offset;
+  const int64_t at = g * group;
+  vi count[ROWS][2];
+  UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++) count[r][h] =
+      is_offset ? vi_set1(0) : blocks_four(k->sum[r] + g);
+  blocks_group_of(k->x, at, k->half, rows, halves, group, count);
+  UNROLL for (int h = 0; h < halves; h++) {
+    const vf factor = vf_load(k->half[h].factor + g * VF_LANES), offset = vf_load(k->half[h].offset + g * VF_LANES);
+    UNROLL for (int r = 0; r < rows; r++) {
+      const vf number = vf_from_int(count[r][h]), by = vf_set1(k->scale[r][at / BLOCKS_X]);
+      vf *total = &k->total[r][h], *part = &k->part[r][h];
+      if (!is_joined) *total = vf_fma(number, factor * by, *total);
+      if (is_joined && is_first) *part = number * factor;
+      if (is_joined && !is_first) *total = vf_fma(vf_fma(number, factor, *part), by, *total);
+      if (is_offset) *total = vf_fma(offset, vf_set1(k->sum[r][g]), *total);
     }
   }
+}
+
+INLINED void blocks_run(const blocks_tile *t, const int rows, const int halves, const int group, const bool is_offset) {
+  blocks_running k;
+  k.half[0] = blocks_half_of(group, t->depth, t->panel, 0);
+  k.half[1] = blocks_half_of(group, t->depth, t->panel, 1);
   UNROLL for (int r = 0; r < rows; r++) {
-    UNROLL for (int h = 0; h < halves; h++) vf_store(t->out + r * VF_PANEL + h * VF_LANES, total[r][h]);
+    const blocks_row_x from = blocks_row_of(t->x, t->row + r);
+    k.x[r] = from.q + t->first;
+    k.scale[r] = from.scale + t->first / BLOCKS_X;
+    k.sum[r] = (group == BLOCKS_X ? from.sums : from.sum) + t->first / group;
+    UNROLL for (int h = 0; h < halves; h++) k.total[r][h] =
+        t->first != 0 ? vf_load(t->out + r * VF_PANEL + h * VF_LANES) : vf_zero();
+  }
+  for (int64_t g = 0; g < t->depth / group; g += BLOCKS_X / group) {
+    blocks_add_group(&k, g, rows, halves, group, is_offset, true);
+    if (group != BLOCKS_X) blocks_add_group(&k, g + 1, rows, halves, group, is_offset, false);
+  }
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int h = 0; h < halves; h++) vf_store(t->out + r * VF_PANEL + h * VF_LANES, k.total[r][h]);
   }
 }
 

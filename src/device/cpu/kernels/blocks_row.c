@@ -48,6 +48,7 @@ blocks_split blocks_split_of(berth_type type) {
 #ifdef __AVX2__
 #include "device/cpu/kernels/blocks_avx2.h"
 #include "device/cpu/kernels/blocks_avx2_k.h"
+#include "device/cpu/kernels/blocks_avx2_table.h"
 #ifdef __AVX512VNNI__
 #include "device/cpu/kernels/blocks_vbmi.h"
 #endif
@@ -81,9 +82,6 @@ static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_
 DOT_BY_PARTS(q4_1, 32, 20, 32, true)
 DOT_BY_PARTS(q5_0, 32, 22, 32, false)
 DOT_BY_PARTS(q5_1, 32, 24, 32, true)
-DOT_BY_PARTS(iq4_nl, 32, 18, 32, false)
-DOT_BY_PARTS(iq4_xs, 256, 136, 32, false)
-DOT_BY_PARTS(mxfp4, 32, 17, 32, false)
 
 #ifndef __AVX2__
 DOT_BY_PARTS(q8_0, 32, 34, 32, false)
@@ -94,6 +92,9 @@ DOT_BY_PARTS(q4_k, 256, 144, 32, true)
 DOT_BY_PARTS(q5_k, 256, 176, 32, true)
 DOT_BY_PARTS(q6_k, 256, 210, 16, false)
 DOT_BY_PARTS(iq2_xxs, 256, 66, 32, false)
+DOT_BY_PARTS(mxfp4, 32, 17, 32, false)
+DOT_BY_PARTS(iq4_xs, 256, 136, 32, false)
+DOT_BY_PARTS(iq4_nl, 32, 18, 32, false)
 #define q8_0_dot q8_0_dot_parts
 #define q4_0_dot q4_0_dot_parts
 #define q2_k_dot q2_k_dot_parts
@@ -102,6 +103,9 @@ DOT_BY_PARTS(iq2_xxs, 256, 66, 32, false)
 #define q5_k_dot q5_k_dot_parts
 #define q6_k_dot q6_k_dot_parts
 #define iq2_xxs_dot iq2_xxs_dot_parts
+#define mxfp4_dot mxfp4_dot_parts
+#define iq4_xs_dot iq4_xs_dot_parts
+#define iq4_nl_dot iq4_nl_dot_parts
 #endif
 
 typedef float (*blocks_dot)(const uint8_t *w, const blocks_row_x *x, int64_t depth);
@@ -118,9 +122,9 @@ static blocks_dot blocks_dot_of(berth_type type) {
     case BERTH_Q5_K: return q5_k_dot;
     case BERTH_Q6_K: return q6_k_dot;
     case BERTH_IQ2_XXS: return iq2_xxs_dot;
-    case BERTH_IQ4_NL: return iq4_nl_dot_parts;
-    case BERTH_IQ4_XS: return iq4_xs_dot_parts;
-    case BERTH_MXFP4: return mxfp4_dot_parts;
+    case BERTH_IQ4_NL: return iq4_nl_dot;
+    case BERTH_IQ4_XS: return iq4_xs_dot;
+    case BERTH_MXFP4: return mxfp4_dot;
     default: return NULL;
   }
 }
@@ -157,7 +161,8 @@ static void iq2_xxs_arrange_row(int8_t *q, int64_t depth) {
 void blocks_arrange(berth_type type, const blocks_x *x, int64_t row) {
   const int64_t depth = x->depth;
   int8_t *q = x->q + row * depth * x->copies;
-  const bool is_joined = type == BERTH_Q4_0 || (type >= BERTH_Q2_K && type <= BERTH_Q6_K);
+  const bool is_joined = type == BERTH_Q4_0 || (type >= BERTH_Q2_K && type <= BERTH_Q6_K) || type == BERTH_IQ4_NL ||
+                         type == BERTH_IQ4_XS || type == BERTH_MXFP4;
   for (int64_t at = 0; is_joined && at + 256 <= depth; at += 256) blocks_arrange_joined(q + at);
   if (type == BERTH_IQ2_XXS) iq2_xxs_arrange_row(q, depth);
 }
