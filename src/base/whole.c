@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,14 +23,46 @@ int berth__write_all(int fd, const void *data, size_t size) {
   return 0;
 }
 
+/* The name at the end of the symbolic links at `path`, which nothing may have yet: 0, or an error number. */
+static int whole_follow(const char *path, char name[PATH_MAX]) {
+  enum {
+    MOST_LINKS = 40 /* as Linux has it */
+  };
+  char link[PATH_MAX];
+  if (strlen(path) >= PATH_MAX) return ENAMETOOLONG;
+  strcpy(name, path);
+  for (int i = 0; i < MOST_LINKS; i++) {
+    const ssize_t n = readlink(name, link, sizeof link - 1);
+    if (n < 0) return 0; /* no link, or nothing: opening it tells what is wrong */
+    link[n] = '\0';
+    const char *slash = strrchr(name, '/');
+    const size_t folder = link[0] != '/' && slash != NULL ? (size_t)(slash - name) + 1 : 0;
+    if (folder + (size_t)n >= PATH_MAX) return ENAMETOOLONG;
+    memcpy(name + folder, link, (size_t)n + 1);
+  }
+  return ELOOP;
+}
+
+/* Where the file is written and what it is renamed to. */
+static berth_status whole_place(berth__whole *file, berth_error *err) {
+  char name[PATH_MAX];
+  const int failed = whole_follow(file->path, name);
+  if (failed != 0) return berth__fail(err, BERTH_IO, "cannot open %s for writing: %s", file->path, strerror(failed));
+  const size_t length = strlen(name);
+  file->beside = berth__alloc(file->ctx, 2 * length + 1 + sizeof SUFFIX);
+  if (file->beside == NULL) return berth__fail_nomem(err, "writing a file");
+  memcpy(file->beside, name, length);
+  memcpy(file->beside + length, SUFFIX, sizeof SUFFIX);
+  file->name = file->beside + length + sizeof SUFFIX;
+  memcpy(file->name, name, length + 1);
+  return BERTH_OK;
+}
+
 berth_status berth__whole_open(berth_context *ctx, const char *path, berth__whole *out, berth_error *err) {
-  const size_t length = strlen(path);
   struct stat there;
   const bool is_there = stat(path, &there) == 0;
-  *out = (berth__whole){.ctx = ctx, .path = path, .beside = berth__alloc(ctx, length + sizeof SUFFIX), .fd = -1};
-  if (out->beside == NULL) return berth__fail_nomem(err, "writing a file");
-  memcpy(out->beside, path, length);
-  memcpy(out->beside + length, SUFFIX, sizeof SUFFIX);
+  *out = (berth__whole){.ctx = ctx, .path = path, .fd = -1};
+  BERTH__TRY(whole_place(out, err));
   out->is_stream = is_there && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
   if (is_there && S_ISDIR(there.st_mode))
     errno = EISDIR;
@@ -69,7 +102,7 @@ berth_status berth__whole_close(berth__whole *file, berth_status status, berth_e
   if (file->is_stream) return whole_close_stream(file, status, err);
   if (file->failed == 0 && status == BERTH_OK && fsync(file->fd) != 0) file->failed = errno;
   if (close(file->fd) != 0 && file->failed == 0) file->failed = errno;
-  if (status == BERTH_OK && file->failed == 0 && rename(file->beside, file->path) != 0) file->failed = errno;
+  if (status == BERTH_OK && file->failed == 0 && rename(file->beside, file->name) != 0) file->failed = errno;
   if (status == BERTH_OK && file->failed != 0)
     status = berth__fail(err, BERTH_IO, "cannot write %s: %s; what was there before is unchanged", file->path,
                          strerror(file->failed));

@@ -1,6 +1,6 @@
 /* Files that are whole at every moment: written beside their name, brought to disk, and then renamed over it. Who reads
  * the name finds what was there before, or all of what is there now. A name that is a device or a pipe stays that, and
- * gets the bytes. */
+ * gets the bytes; a symbolic link stays one, and the file that it leads to is written. */
 #ifndef BERTH_BASE_WHOLE_H
 #define BERTH_BASE_WHOLE_H
 
@@ -9,6 +9,7 @@
 typedef struct berth__whole {
   berth_context *ctx;
   const char *path; /* the caller's */
+  char *name;       /* what it is renamed to: the path with its links followed */
   char *beside;     /* where it is written */
   int fd;
   bool is_stream; /* a device or a pipe: written as it is */

@@ -51,6 +51,35 @@ static void a_file_has_all_or_what_it_had(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+static void a_link_stays_one_and_its_file_is_written(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  char text[32], target[sizeof path];
+  struct stat about;
+  berth_error err;
+  (void)state;
+  snprintf(target, sizeof target, "%s", test_path("linked"));
+  snprintf(path, sizeof path, "%s", test_path("link"));
+  (void)unlink(path);
+  (void)unlink(target);
+  assert_int_equal(symlink("linked", path), 0); /* it begins in the link's folder, and leads to nothing yet */
+  for (int i = 0; i < 2; i++) {
+    TEST_OK(write_text(ctx, i == 0 ? "first" : "second", BERTH_OK, &err));
+    read_back(text, sizeof text);
+    assert_string_equal(text, i == 0 ? "first" : "second");
+    assert_int_equal(lstat(path, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_int_equal(lstat(target, &about), 0);
+    assert_true(S_ISREG(about.st_mode));
+  }
+  assert_false(is_beside());
+  (void)unlink(path);
+  assert_int_equal(symlink("link", path), 0); /* to itself */
+  assert_int_equal(write_text(ctx, "third", BERTH_OK, &err), BERTH_IO);
+  (void)unlink(path);
+  test_context_done(ctx, &alloc);
+}
+
 static void a_pipe_stays_one_and_gets_the_bytes(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
@@ -88,6 +117,7 @@ static void a_folder_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_file_has_all_or_what_it_had),
+      cmocka_unit_test(a_link_stays_one_and_its_file_is_written),
       cmocka_unit_test(a_pipe_stays_one_and_gets_the_bytes),
       cmocka_unit_test(a_folder_is_refused),
   };

@@ -338,6 +338,22 @@ static berth_status open_and_close(berth_context *ctx, berth_error *err, void *u
   return status;
 }
 
+static void a_writer_refuses_the_name_of_the_metadata(void **state) {
+  (void)state;
+  static const float one = 1;
+  berth_weight_info w = BERTH_WEIGHT_INFO_INIT;
+  berth_context *ctx = NULL;
+  berth_error err = {BERTH_OK, ""};
+  TEST_OK(berth_context_create(NULL, &ctx, &err));
+  w.name = "__metadata__", w.type = BERTH_F32, w.data = &one, w.size = sizeof one;
+  const char *path = test_path("named.safetensors");
+  assert_int_equal(berth_weights_save(ctx, path, &w, 1, &err), BERTH_INVALID);
+  assert_non_null(strstr(err.message, "__metadata__"));
+  w.name = "__metadata";
+  TEST_OK(berth_weights_save(ctx, path, &w, 1, &err));
+  berth_context_destroy(ctx);
+}
+
 static void survives_failed_allocations(void **state) {
   (void)state;
   file f = make_file(several, 0, 15);
@@ -358,6 +374,7 @@ int main(void) {
       cmocka_unit_test(refuses_every_bad_file),
       cmocka_unit_test(refuses_every_cut),
       cmocka_unit_test(refuses_bad_arguments),
+      cmocka_unit_test(a_writer_refuses_the_name_of_the_metadata),
       cmocka_unit_test(survives_failed_allocations),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,8 @@ static const char *safetensors_type_text(berth_type type) {
 static berth_status safetensors_check(const berth_weight_info *w, berth_error *err) {
   uint64_t size = 0;
   if (w->name == NULL) return berth__fail(err, BERTH_INVALID, "a tensor has no name");
+  if (strcmp(w->name, "__metadata__") == 0)
+    return berth__fail(err, BERTH_INVALID, "a tensor cannot be called '__metadata__': safetensors keeps notes there");
   if (safetensors_type_text(w->type) == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "tensor '%s' is %s, which safetensors has no type for", w->name,
                        berth_type_name(w->type));
