@@ -1,7 +1,8 @@
 /* Steps of training of GPT-2 124M, batches of 4 x 64 tokens, with random weights: time, bytes, and beside llm.c (whose
  * library scripts/bench-train.sh builds) the losses of all steps and every gradient.
  *   bench_gpt2 [--steps N] [--threads N] [--sgd] [--layers N] [--batch N] [--length N] [--device NAME]
- *              [--compute bf16] [--budget MEGABYTES] [--llmc FILE.so] [--print FILE] */
+ *              [--vocabulary N] [--channels N (heads of 64)] [--profile GPU] [--compute bf16] [--budget MEGABYTES]
+ * [--llmc FILE.so] [--print FILE] */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ typedef struct options {
   int steps, threads;
   int sgd;
   double budget; /* megabytes; 0: none */
-  const char *llmc, *print, *device, *compute;
+  const char *llmc, *print, *device, *compute, *profile;
 } options;
 
 typedef struct tensor {
@@ -244,6 +245,7 @@ static void open_session(bench *b) {
   desc.n_threads = plan.n_threads = (uint32_t)b->o.threads;
   desc.device = plan.device = b->o.device;
   desc.plan = &plan;
+  plan.gpu_profile = b->o.profile;
   plan.budget = (uint64_t)(b->o.budget * 1e6);
   if (b->o.compute != NULL) MUST(berth_compute_from_name(b->o.compute, &plan.compute, &err));
   MUST(berth_session_create(b->graph, &desc, &b->session, &err));
@@ -345,6 +347,12 @@ static void parse(int argc, char **argv, options *o) {
       o->shape.batch = atoi(value);
     else if (strcmp(argv[i], "--length") == 0)
       o->shape.length = atoi(value);
+    else if (strcmp(argv[i], "--vocabulary") == 0)
+      o->shape.vocabulary = atoi(value);
+    else if (strcmp(argv[i], "--channels") == 0)
+      o->shape.channels = atoi(value), o->shape.heads = o->shape.channels / 64;
+    else if (strcmp(argv[i], "--profile") == 0)
+      o->profile = value;
     else if (strcmp(argv[i], "--device") == 0)
       o->device = value;
     else if (strcmp(argv[i], "--compute") == 0)
@@ -360,7 +368,7 @@ static void parse(int argc, char **argv, options *o) {
     i++;
   }
   if (o->steps < 1 || o->shape.layers < 1 || o->shape.layers > 48 || o->shape.length < 1 ||
-      o->shape.length > o->shape.positions || o->shape.batch < 1)
+      o->shape.length > o->shape.positions || o->shape.batch < 1 || o->shape.vocabulary < 2 || o->shape.heads < 1)
     stop("a number is out of range");
 }
 

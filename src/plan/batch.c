@@ -1,5 +1,6 @@
-/* The graph of a batch in slices. Every slice goes through the plan's order once: nodes of the batch run in each, those
- * that do not depend on it in the first, and those that need all slices in the last. */
+/* The graph of a batch in slices. Every slice goes through the range of the plan's order once: nodes of the batch run
+ * in each, those that do not depend on it in the first, and those that need all slices in the last. Steps before and
+ * after the range stay as they are. */
 #include "plan/batch.h"
 
 #include "pass/pass.h"
@@ -9,9 +10,11 @@ typedef struct slicer {
   const berth_plan *plan;
   const berth_graph *graph; /* the plan's */
   berth__rewrite *r;
-  int64_t extent;
+  berth__batch_range range;
+  int64_t extent; /* that axes of what is cut are multiples of */
   uint32_t n_slices, slice;
   bool may_sum;               /* over slices */
+  bool *is_inside;            /* one per node: its step is in the range */
   berth__batch_label *labels; /* one per value */
   berth_value *parts;         /* n_slices per value: those of what is cut, and of means */
   berth_value *sums;          /* one per value: of the slices so far */
@@ -76,17 +79,35 @@ static bool batch_makes_late(const slicer *s, const berth__node *node) {
   return false;
 }
 
-/* False: nothing is cut. */
-static bool batch_label_all(slicer *s) {
-  bool any = false;
+static bool batch_makes_inside(const slicer *s, berth_value value) {
+  const berth__value *v = &s->graph->values[value];
+  return v->kind == BERTH_VALUE_NODE && s->is_inside[v->node];
+}
+
+static void batch_label_inputs(slicer *s) {
   for (size_t v = 0; v < s->graph->n_values; v++) {
     const berth__value *value = &s->graph->values[v];
     const bool is_cut = value->kind == BERTH_VALUE_INPUT && value->shape.rank > 0 && value->shape.dim[0] == s->extent;
     s->labels[v] = is_cut ? (berth__batch_label){BERTH__BATCH_CUT, 0}
                           : (berth__batch_label){BERTH__BATCH_WHOLE, BERTH__BATCH_NO_AXIS};
   }
+}
+
+/* What comes from outside the range is whole there, and cut only along the batch, where slices come out even. */
+static void batch_label_outside(slicer *s) {
+  for (size_t v = 0; v < s->graph->n_values; v++) {
+    const berth__batch_label label = s->labels[v];
+    const bool is_cut = label.kind == BERTH__BATCH_CUT && !batch_makes_inside(s, (berth_value)v) &&
+                        s->graph->values[v].shape.dim[label.axis] % s->extent == 0;
+    if (!is_cut) s->labels[v] = (berth__batch_label){BERTH__BATCH_WHOLE, BERTH__BATCH_NO_AXIS};
+  }
+}
+
+/* False: nothing is cut. */
+static bool batch_label_steps(slicer *s, uint32_t from, uint32_t to) {
+  bool any = false;
   batch_label_updates(s);
-  for (uint32_t step = 0; step < s->plan->n_steps; step++) {
+  for (uint32_t step = from; step < to; step++) {
     const berth__node *node = &s->graph->nodes[s->plan->order[step]];
     berth__batch_label label = batch_label_node(s, node);
     if (node->op->code == BERTH__OP_choose) return false; /* whose operands run under a condition */
@@ -95,6 +116,18 @@ static bool batch_label_all(slicer *s) {
     for (uint32_t i = 0; i < node->n_out; i++) s->labels[node->out[i]] = label;
   }
   return any;
+}
+
+/* Where the batch is in all of the graph says along which axis the range's operands are cut. */
+static bool batch_label_all(slicer *s) {
+  const berth__batch_range *range = &s->range;
+  s->extent = range->extent;
+  batch_label_inputs(s);
+  const bool any = batch_label_steps(s, 0, s->plan->n_steps);
+  if (!any || (range->from == 0 && range->to == s->plan->n_steps)) return any;
+  s->extent = s->n_slices;
+  batch_label_outside(s);
+  return batch_label_steps(s, range->from, range->to);
 }
 
 /* ---- The graph ---- */
@@ -130,8 +163,7 @@ static berth_status batch_operand(const slicer *s, const berth__node *node, bert
 /* The whole of what is cut, from all slices, or for an input as it is. */
 static berth_status batch_gather(const slicer *s, berth_value value, berth_error *err) {
   const berth__batch_label label = batch_label_of(s, value);
-  if (label.kind != BERTH__BATCH_CUT || s->graph->values[value].kind != BERTH_VALUE_NODE || s->is_gathered[value])
-    return BERTH_OK;
+  if (label.kind != BERTH__BATCH_CUT || !batch_makes_inside(s, value) || s->is_gathered[value]) return BERTH_OK;
   const berth_attr axis = berth_attr_int("axis", label.axis);
   s->is_gathered[value] = true;
   return berth__rewrite_make(s->r, BERTH__OP_concat, batch_part(s, value, 0), s->n_slices, &axis, 1, value, err);
@@ -184,18 +216,30 @@ static berth_status batch_add_sum(const slicer *s, berth_value value, berth_valu
 }
 
 /* A product adds to the sum by itself. */
+static bool batch_adds_itself(const slicer *s, const berth__node *node) {
+  const berth__value *out = &s->graph->values[node->out[0]];
+  if (s->labels[node->out[0]].kind != BERTH__BATCH_SUM || s->slice == 0) return false;
+  if (node->op->code == BERTH__OP_product) return true;
+  return node->op->code == BERTH__OP_matmul && s->range.fuses && out->type == BERTH_F32 && out->shape.rank >= 2 &&
+         s->graph->values[node->in[0]].shape.rank >= 2 && s->graph->values[node->in[1]].shape.rank >= 2;
+}
+
 static berth_status batch_add_product(const slicer *s, const berth__node *node, const berth_value *in,
                                       berth_error *err) {
   const berth_value value = node->out[0], operands[] = {in[0], in[1], BERTH_VALUE_NONE, s->sums[value]};
-  const uint32_t n_attrs = node->op->family->n_attrs;
+  const berth__shape *shape = &s->graph->values[value].shape;
+  const bool is_product = node->op->code == BERTH__OP_product;
+  const berth_attr plain[] = {berth_attr_int("columns", shape->dim[shape->rank - 1]), berth_attr_int("adds", 1)};
+  const uint32_t n_attrs = is_product ? node->op->family->n_attrs : sizeof plain / sizeof *plain;
   berth_attr *attrs = berth__alloc_array(s->plan->ctx, n_attrs, sizeof *attrs);
   if (attrs == NULL) return berth__fail_nomem(err, "a plan");
-  for (uint32_t i = 0; i < n_attrs; i++) attrs[i] = node->attrs[i];
-  attrs[BERTH__PRODUCT_ADDS].i = 1;
+  memcpy(attrs, is_product ? node->attrs : plain, n_attrs * sizeof *attrs);
+  if (is_product) attrs[BERTH__PRODUCT_ADDS].i = 1;
+  const bool is_last = s->slice + 1 == s->n_slices;
   const berth_status status =
-      s->slice + 1 == s->n_slices
-          ? berth__rewrite_make(s->r, node->op->code, operands, 4, attrs, n_attrs, value, err)
-          : berth__rewrite_add(s->r, node->op->code, operands, 4, attrs, n_attrs, value, "#sum", &s->sums[value], err);
+      is_last ? berth__rewrite_make(s->r, BERTH__OP_product, operands, 4, attrs, n_attrs, value, err)
+              : berth__rewrite_add(s->r, BERTH__OP_product, operands, 4, attrs, n_attrs, value, "#sum", &s->sums[value],
+                                   err);
   berth__free(s->plan->ctx, attrs);
   return status;
 }
@@ -203,8 +247,7 @@ static berth_status batch_add_product(const slicer *s, const berth__node *node, 
 static berth_status batch_emit(const slicer *s, const berth__node *node, const berth_value *in, berth_value *out,
                                berth_error *err) {
   const berth__batch_label label = s->labels[node->out[0]];
-  if (label.kind == BERTH__BATCH_SUM && node->op->code == BERTH__OP_product && s->slice > 0)
-    return batch_add_product(s, node, in, err);
+  if (batch_adds_itself(s, node)) return batch_add_product(s, node, in, err);
   BERTH__TRY(batch_add_slice(s, node, in, out, err));
   for (uint32_t i = 0; i < node->n_out; i++) *batch_part(s, node->out[i], s->slice) = out[i];
   if (label.kind != BERTH__BATCH_SUM) return BERTH_OK;
@@ -230,8 +273,12 @@ static berth_status batch_emit_node(const slicer *s, uint32_t index, berth_error
 }
 
 static berth_status batch_emit_all(slicer *s, berth_error *err) {
+  const berth_plan *plan = s->plan;
+  for (uint32_t step = 0; step < s->range.from; step++) BERTH__TRY(batch_keep(s, plan->order[step], err));
   for (s->slice = 0; s->slice < s->n_slices; s->slice++)
-    for (uint32_t step = 0; step < s->plan->n_steps; step++) BERTH__TRY(batch_emit_node(s, s->plan->order[step], err));
+    for (uint32_t step = s->range.from; step < s->range.to; step++)
+      BERTH__TRY(batch_emit_node(s, plan->order[step], err));
+  for (uint32_t step = s->range.to; step < plan->n_steps; step++) BERTH__TRY(batch_keep(s, plan->order[step], err));
   for (size_t i = 0; i < s->graph->n_outputs; i++) BERTH__TRY(batch_gather(s, s->graph->outputs[i].value, err));
   return BERTH_OK;
 }
@@ -244,6 +291,7 @@ static berth_status batch_rewrite(slicer *s, berth_graph **out, berth_error *err
   berth_status status = berth__rewrite_start(&r, graph, err);
   if (status == BERTH_OK) status = batch_emit_all(s, err);
   berth__rewrite_finish(&r);
+  s->r = NULL;
   if (status == BERTH_OK) status = berth__pass_dead(graph, err);
   if (status != BERTH_OK)
     berth_graph_destroy(graph);
@@ -252,24 +300,30 @@ static berth_status batch_rewrite(slicer *s, berth_graph **out, berth_error *err
   return status;
 }
 
-berth_status berth__batch_slice(const berth_plan *plan, int64_t extent, uint32_t n_slices, bool sums, berth_graph **out,
+static berth_status batch_allocate(slicer *s, berth_error *err) {
+  berth_context *ctx = s->plan->ctx;
+  const size_t n = s->graph->n_values;
+  s->is_inside = berth__alloc_array_zero(ctx, s->graph->n_nodes, sizeof *s->is_inside);
+  s->labels = berth__alloc_array(ctx, n, sizeof *s->labels);
+  s->parts = berth__alloc_array(ctx, n, s->n_slices * sizeof *s->parts);
+  s->sums = berth__alloc_array(ctx, n, sizeof *s->sums);
+  s->is_gathered = berth__alloc_array_zero(ctx, n, sizeof *s->is_gathered);
+  const bool ok =
+      s->is_inside != NULL && s->labels != NULL && s->parts != NULL && s->sums != NULL && s->is_gathered != NULL;
+  if (!ok) return berth__fail_nomem(err, "a plan");
+  for (size_t i = 0; i < n * s->n_slices; i++) s->parts[i] = BERTH_VALUE_NONE;
+  for (uint32_t step = s->range.from; step < s->range.to; step++) s->is_inside[s->plan->order[step]] = true;
+  return BERTH_OK;
+}
+
+berth_status berth__batch_slice(const berth_plan *plan, const berth__batch_range *range, berth_graph **out,
                                 berth_error *err) {
-  const size_t n = plan->graph->n_values;
   berth_context *ctx = plan->ctx;
-  slicer s = {.plan = plan,
-              .graph = plan->graph,
-              .extent = extent,
-              .n_slices = n_slices,
-              .may_sum = sums,
-              .labels = berth__alloc_array(ctx, n, sizeof *s.labels),
-              .parts = berth__alloc_array(ctx, n, n_slices * sizeof *s.parts),
-              .sums = berth__alloc_array(ctx, n, sizeof *s.sums),
-              .is_gathered = berth__alloc_array_zero(ctx, n, sizeof *s.is_gathered)};
-  const bool ok = s.labels != NULL && s.parts != NULL && s.sums != NULL && s.is_gathered != NULL;
-  berth_status status = ok ? BERTH_OK : berth__fail_nomem(err, "a plan");
+  slicer s = {.plan = plan, .graph = plan->graph, .range = *range, .n_slices = range->n_slices, .may_sum = range->sums};
   *out = NULL;
-  for (size_t i = 0; i < n * n_slices && ok; i++) s.parts[i] = BERTH_VALUE_NONE;
+  berth_status status = batch_allocate(&s, err);
   if (status == BERTH_OK && batch_label_all(&s)) status = batch_rewrite(&s, out, err);
+  berth__free(ctx, s.is_inside);
   berth__free(ctx, s.labels);
   berth__free(ctx, s.parts);
   berth__free(ctx, s.sums);

@@ -1,9 +1,11 @@
 /* A batch in slices: what follows from a slice of the inputs runs for one slice after the other, forward and backward.
  * Sums over the batch (weight gradients, the loss) grow from slice to slice, and what reads them runs after the last.
- * No arithmetic is added but these sums; activations take a slice's part of their bytes.
+ * No arithmetic is added but these sums; activations take a slice's part of their bytes. A range of steps can run so by
+ * itself: the logits of a long vocabulary, their loss and its gradient, and no more gradients are alive for it.
  *
  *   batch_rule.c  along which axis a node's results are cut, from how its operands are
- *   batch.c       labels for all values, and the graph */
+ *   batch.c       labels for all values, and the graph
+ *   batch_range.c which steps to run so by themselves */
 #ifndef BERTH_PLAN_BATCH_H
 #define BERTH_PLAN_BATCH_H
 
@@ -34,10 +36,24 @@ uint32_t berth__batch_operand(const berth_graph *graph, const berth__node *node,
 
 /* How many rows the inputs have in common: an extent that their first axes share, above 1; 0: none. */
 int64_t berth__batch_extent(const berth_graph *graph);
-/* A graph in which the batch runs in so many slices, its nodes in the order in which they are to run. `sums`: sums over
- * the batch may be sums over slices, which are rounded otherwise; without it, results are those of the whole batch to
- * the bit. *out is NULL where it cannot be done or would change nothing. */
-berth_status berth__batch_slice(const berth_plan *plan, int64_t extent, uint32_t n_slices, bool sums, berth_graph **out,
+typedef struct berth__batch_range {
+  int64_t extent;    /* of the batch */
+  uint32_t n_slices; /* for the whole graph, a divisor of the extent; for some steps, any number that divides rows */
+  uint32_t from, to; /* steps of the plan */
+  bool sums;  /* sums over the batch may be sums over slices, which are rounded otherwise; without it, results are those
+               * of the whole batch to the bit */
+  bool fuses; /* the device has the op product, which adds to a sum by itself */
+} berth__batch_range;
+
+/* A graph in which these steps run slice by slice, its nodes in the order in which they are to run. Values that come
+ * from before the range are cut as they are, what is read after it is put together. *out is NULL where it cannot be
+ * done or would change nothing. */
+berth_status berth__batch_slice(const berth_plan *plan, const berth__batch_range *range, berth_graph **out,
                                 berth_error *err);
+
+/* Ranges of steps around the fullest one in which more is alive than in the steps before and after, the shortest first;
+ * `load` has the bytes of every step. Only from..to are filled. Returns how many, up to `most`. */
+uint32_t berth__batch_ranges(const uint64_t *load, uint32_t n_steps, uint32_t fullest, uint64_t target,
+                             berth__batch_range *ranges, uint32_t most);
 
 #endif

@@ -13,13 +13,17 @@
 #include "plan/remake.h"
 
 #define MOST_ROUNDS 100u
-#define MOST_TRIALS 1000u /* graphs that are planned */
+#define MOST_PLANNED 100000u /* nodes of these graphs */
+#define MOST_TRIALS 1000u    /* graphs that are planned */
 #define MOST_VALUES 6u
 #define MOST_GROUPS 4u
 #define MOST_SLICES 64u
 #define MOST_REMAKES 6u /* plans of the second way */
 #define MOST_BATCHES 6u /* numbers of slices of a batch */
 #define MOST_BATCH_REMAKES 4u
+#define MOST_PEAKS 4u       /* ranges of steps that run in slices before values are made again */
+#define MOST_RANGES 6u      /* that are tried around one step */
+#define MOST_ADDED 4000u    /* nodes that a range in slices may add */
 #define CHEAP 0.01          /* work that is not worth another search */
 #define SMALL_GRAPH 400u    /* steps of a graph for which both ways are tried */
 #define SMALL_TRAINING 150u /* the same where states are updated: slices seldom help there, and it takes long */
@@ -34,6 +38,7 @@ typedef struct budgeter {
   uint64_t full; /* the largest of them */
   uint32_t step; /* where */
   uint32_t n_trials;
+  uint64_t n_planned; /* nodes of all trials: what they take in time */
 } budgeter;
 
 /* A plan that was tried. */
@@ -97,6 +102,7 @@ static berth_status try_graph(budgeter *b, berth_graph *graph, berth_value exit,
   trial next;
   *is_better = false;
   b->n_trials++;
+  b->n_planned += graph->n_nodes;
   BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, &next.plan, err));
   berth_status status = plan_budget_measure(b, next.plan, err);
   if (status == BERTH_OK) {
@@ -165,20 +171,62 @@ static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {
   return BERTH_OK;
 }
 
+/* More and more slices of a range of steps. */
+static berth_status plan_budget_try_range(budgeter *b, berth__batch_range *range, trial *best, berth_error *err) {
+  for (uint32_t n = 2; n <= MOST_SLICES && (range->to - range->from) * n <= MOST_ADDED; n *= 2) {
+    berth_graph *graph;
+    bool is_better;
+    range->n_slices = n;
+    BERTH__TRY(berth__batch_slice(b->plan, range, &graph, err));
+    if (graph == NULL) return BERTH_OK;
+    BERTH__TRY(try_graph(b, graph, BERTH_VALUE_NONE, best, &is_better, err));
+    if (!is_better && n > 2) return BERTH_OK;
+    if (!is_better) continue;
+    best->plan->info.n_recomputed = b->plan->info.n_recomputed;
+    best->plan->info.n_split = b->plan->info.n_split + 1;
+    best->plan->info.n_slices = b->plan->info.n_slices + n;
+    if (best->here <= b->target) return BERTH_OK;
+  }
+  return BERTH_OK;
+}
+
+/* The steps around the fullest one, for a slice of the batch's rows at a time. */
+static berth_status try_ranges(budgeter *b, trial *best, berth_error *err) {
+  berth__batch_range ranges[MOST_RANGES];
+  const int64_t extent = berth__batch_extent(b->plan->graph);
+  if (extent == 0 || b->step < b->plan->n_prelude) return BERTH_OK;
+  const uint32_t first = b->plan->n_prelude, n_steps = b->plan->n_steps - first;
+  const uint32_t n = berth__batch_ranges(b->load + first, n_steps, b->step - first, b->target, ranges, MOST_RANGES);
+  for (uint32_t i = 0; i < n; i++) {
+    ranges[i].extent = extent;
+    ranges[i].sums = b->plan->graph->n_updates != 0;
+    ranges[i].fuses = b->limits->rewrite != NULL;
+    ranges[i].from += first;
+    ranges[i].to += first;
+    BERTH__TRY(plan_budget_try_range(b, &ranges[i], best, err));
+    if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
+  }
+  return BERTH_OK;
+}
+
+/* Takes the trial over, if there is one. */
+static bool plan_budget_accept(budgeter *b, berth_status status, trial *best) {
+  const bool is_better = status == BERTH_OK && best->plan != NULL;
+  berth_plan_destroy(is_better ? b->plan : best->plan);
+  if (is_better) b->plan = best->plan;
+  return is_better;
+}
+
 /* Splitting first: it costs little time but for windows that overlap. */
 static berth_status plan_budget_improve(budgeter *b, bool *is_better, berth_error *err) {
   trial best = {0};
   berth_status status = plan_budget_measure(b, b->plan, err);
   if (status == BERTH_OK) status = try_splitting(b, &best, err);
+  if (status == BERTH_OK && best.plan == NULL) status = plan_budget_measure(b, b->plan, err);
+  if (status == BERTH_OK && best.plan == NULL) status = try_ranges(b, &best, err);
   if (status == BERTH_OK && (best.plan == NULL || best.here > b->target)) status = try_recomputing(b, &best, err);
-  *is_better = status == BERTH_OK && best.plan != NULL;
-  if (!*is_better) {
-    berth_plan_destroy(best.plan);
-    return status;
-  }
-  berth_plan_destroy(b->plan);
-  b->plan = best.plan;
-  return BERTH_OK;
+  *is_better = plan_budget_accept(b, status, &best);
+  return status;
 }
 
 static bool may_be_rewritten(const berth_plan *plan) {
@@ -191,7 +239,8 @@ static bool may_be_rewritten(const berth_plan *plan) {
 
 static berth_status plan_budget_search(budgeter *b, uint64_t budget, berth_error *err) {
   bool is_better = true;
-  for (uint32_t round = 0; round < MOST_ROUNDS && b->n_trials < MOST_TRIALS && is_better; round++) {
+  for (uint32_t round = 0; round < MOST_ROUNDS && b->n_trials < MOST_TRIALS && b->n_planned < MOST_PLANNED && is_better;
+       round++) {
     /* Preparation that does not fit fits no better where a run needs less. */
     if (b->plan->info.arena_size - b->plan->info.preparation_size <= budget) break;
     BERTH__TRY(plan_budget_improve(b, &is_better, err));
@@ -290,7 +339,12 @@ static berth_status plan_budget_slice_batch(budgeter *b, int64_t extent, uint32_
   berth_graph *graph;
   *out = NULL;
   const bool trains = b->plan->graph->n_updates != 0; /* elsewhere results stay the same to the bit */
-  BERTH__TRY(berth__batch_slice(b->plan, extent, n_slices, trains, &graph, err));
+  const berth__batch_range all = {.extent = extent,
+                                  .n_slices = n_slices,
+                                  .to = b->plan->n_steps,
+                                  .sums = trains,
+                                  .fuses = b->limits->rewrite != NULL};
+  BERTH__TRY(berth__batch_slice(b->plan, &all, &graph, err));
   if (graph == NULL) return BERTH_OK;
   BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, out, err));
   (*out)->info.n_recomputed = b->plan->info.n_recomputed;
@@ -350,12 +404,27 @@ static berth_status plan_budget_batch(budgeter *b, uint64_t budget, berth_plan *
   return status;
 }
 
+/* Peaks of the load in slices by themselves, as long as that makes the whole smaller. */
+static berth_status plan_budget_peaks(budgeter *b, uint64_t budget, berth_error *err) {
+  bool is_better = true;
+  for (uint32_t i = 0; i < MOST_PEAKS && is_better && plan_budget_size(b->plan) > budget; i++) {
+    trial best = {0};
+    berth_status status = plan_budget_measure(b, b->plan, err);
+    if (status == BERTH_OK) status = try_ranges(b, &best, err);
+    is_better = plan_budget_accept(b, status, &best);
+    BERTH__TRY(status);
+  }
+  return BERTH_OK;
+}
+
 /* ---- All of them ---- */
 
 /* Values made again, and slices of groups, as far as they are worth it. */
 static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *err) {
   const double before = plan_budget_work(b->plan);
   berth_plan *remade;
+  BERTH__TRY(plan_budget_peaks(b, budget, err));
+  if (plan_budget_size(b->plan) <= budget) return BERTH_OK;
   BERTH__TRY(plan_budget_remake(b, budget, &remade, err));
   const bool meets = remade != NULL && plan_budget_size(remade) <= budget;
   const bool is_cheap = meets && plan_budget_work(remade) <= before * (1 + CHEAP);
@@ -385,6 +454,19 @@ static berth_status plan_budget_all(budgeter *b, uint64_t budget, berth_error *e
   berth_plan_destroy(is_better ? b->plan : sliced);
   if (is_better) b->plan = sliced;
   return status;
+}
+
+/* Gradients are used up where they are made, whatever the order was. */
+static berth_status plan_budget_settle(budgeter *b, berth_error *err) {
+  berth_graph *graph;
+  berth_plan *plan;
+  BERTH__TRY(berth__updates_early(b->plan, &graph, err));
+  if (graph == NULL) return BERTH_OK;
+  BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, &plan, err));
+  const bool is_better = plan_budget_size(plan) <= plan_budget_size(b->plan);
+  berth_plan_destroy(is_better ? b->plan : plan);
+  if (is_better) b->plan = plan;
+  return BERTH_OK;
 }
 
 static const char *means_text(const berth_plan_info *info, char *text, size_t size) {
@@ -417,7 +499,8 @@ berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, 
     budgeter b = {.desc = *desc, .limits = limits, .plan = *plan};
     b.target = desc->budget > fixed ? desc->budget - fixed : 0; /* 0: to say how close it can get */
     b.desc.order = BERTH_ORDER_SOURCE;
-    status = plan_budget_all(&b, desc->budget, err);
+    status = plan_budget_settle(&b, err);
+    if (status == BERTH_OK && plan_budget_size(b.plan) > desc->budget) status = plan_budget_all(&b, desc->budget, err);
     berth__free(ctx, b.load);
     *plan = b.plan;
   }

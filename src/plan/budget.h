@@ -1,6 +1,7 @@
 /* Meeting a budget: what may be done to a bound graph so that its plan is smaller, at the cost of time.
  *
  *   budget.c      plans, looks at the fullest step, tries what could help there, and keeps what does
+ *   updates.c     states get their next values as early as they can
  *   batch.c       a batch is run in slices (batch.h)
  *   recompute.c   values that are kept for a late reader are made again for it
  *   split.c       nodes at the fullest step, with those around them, are run for a slice of their rows at a time
@@ -22,6 +23,9 @@ berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, 
 /* A node with these operands, and attributes instead of its own (NULL: its own), under new names. */
 berth_status berth__budget_add_copy(berth__rewrite *r, const berth__node *node, const berth_value *in,
                                     const berth_attr *attrs, const char *suffix, berth_value *out, berth_error *err);
+
+/* A graph in which the next values of states are made as early as they can be; *out is NULL where nothing moves. */
+berth_status berth__updates_early(const berth_plan *plan, berth_graph **out, berth_error *err);
 
 /* ---- Recomputing ---- */
 

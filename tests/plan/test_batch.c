@@ -163,28 +163,53 @@ static berth_graph *reread(berth_context *ctx, const berth_graph *graph) {
   return again;
 }
 
-static void compare_slices(fixture *f, const row *r, uint32_t n_slices, bool sums) {
-  berth_graph *sliced;
+/* The graph in slices gives what the graph gives; takes it over. */
+static void compare_graph(fixture *f, const row *r, const berth__batch_range *range, berth_graph *sliced) {
   berth_error err;
   size_t n, n_sliced;
-  assert_int_equal(berth__batch_extent(f->plan->graph), strstr(r->statements, "i64[3]") != NULL ? 3 : 4);
-  TEST_OK(berth__batch_slice(f->plan, 4, n_slices, sums, &sliced, &err));
-  if ((sliced == NULL) != (r->n_nodes == NOTHING)) fail_msg("%s: cut, or not, against what it says", r->name);
-  if (sliced == NULL) return;
   TEST_OK(berth_graph_verify(sliced, &err));
-  if (n_slices == 2 && r->n_nodes != 0 && berth_graph_n_nodes(sliced) != r->n_nodes)
-    fail_msg("%s: %u nodes and not %u", r->name, berth_graph_n_nodes(sliced), r->n_nodes);
   berth_graph *again = reread(f->ctx, sliced);
   float *want = run_graph(f->graph, &n), *got = run_graph(again, &n_sliced);
   assert_int_equal(n, n_sliced);
   for (size_t i = 0; i < n; i++)
     if (memcmp(&got[i], &want[i], sizeof *got) != 0 &&
-        !(sums && fabsf(got[i] - want[i]) <= 2e-5f * (1 + fabsf(want[i]))))
-      fail_msg("%s in %u slices: element %zu is %g and not %g", r->name, n_slices, i, (double)got[i], (double)want[i]);
+        !(range->sums && fabsf(got[i] - want[i]) <= 2e-5f * (1 + fabsf(want[i]))))
+      fail_msg("%s, steps %u to %u in %u slices: element %zu is %g and not %g", r->name, range->from, range->to,
+               range->n_slices, i, (double)got[i], (double)want[i]);
   free(want);
   free(got);
   berth_graph_destroy(sliced);
   berth_graph_destroy(again);
+}
+
+static void compare_slices(fixture *f, const row *r, uint32_t n_slices, bool sums) {
+  berth_graph *sliced;
+  berth_error err;
+  assert_int_equal(berth__batch_extent(f->plan->graph), strstr(r->statements, "i64[3]") != NULL ? 3 : 4);
+  const berth__batch_range all = {.extent = 4, .n_slices = n_slices, .to = f->plan->n_steps, .sums = sums};
+  TEST_OK(berth__batch_slice(f->plan, &all, &sliced, &err));
+  if ((sliced == NULL) != (r->n_nodes == NOTHING)) fail_msg("%s: cut, or not, against what it says", r->name);
+  if (sliced == NULL) return;
+  if (n_slices == 2 && r->n_nodes != 0 && berth_graph_n_nodes(sliced) != r->n_nodes)
+    fail_msg("%s: %u nodes and not %u", r->name, berth_graph_n_nodes(sliced), r->n_nodes);
+  compare_graph(f, r, &all, sliced);
+}
+
+/* Every range of steps by itself. Returns how many were cut. */
+static uint32_t compare_ranges(fixture *f, const row *r, bool fuses) {
+  uint32_t n_cut = 0;
+  for (uint32_t from = 0; from < f->plan->n_steps; from++)
+    for (uint32_t to = from + 1; to <= f->plan->n_steps; to++) {
+      const berth__batch_range range = {
+          .extent = 4, .n_slices = 2, .from = from, .to = to, .sums = true, .fuses = fuses};
+      berth_graph *sliced;
+      berth_error err;
+      TEST_OK(berth__batch_slice(f->plan, &range, &sliced, &err));
+      if (sliced == NULL) continue;
+      compare_graph(f, r, &range, sliced);
+      n_cut++;
+    }
+  return n_cut;
 }
 
 static void test_slices_give_what_the_batch_gives(void **state) {
@@ -199,6 +224,20 @@ static void test_slices_give_what_the_batch_gives(void **state) {
     f->plan = NULL;
     f->graph = NULL;
   }
+}
+
+static void test_ranges_of_steps_give_what_the_batch_gives(void **state) {
+  fixture *f = *state;
+  uint32_t n_cut = 0;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    plan_text(f, rows[i].statements, BERTH_PLAN_REFERENCE);
+    n_cut += compare_ranges(f, &rows[i], false) + compare_ranges(f, &rows[i], true);
+    berth_plan_destroy(f->plan);
+    berth_graph_destroy(f->graph);
+    f->plan = NULL;
+    f->graph = NULL;
+  }
+  assert_true(n_cut > 2 * sizeof rows / sizeof *rows);
 }
 
 static void test_no_batch_no_slices(void **state) {
@@ -274,7 +313,7 @@ static void test_training_in_slices_learns_the_same(void **state) {
     const uint64_t fixed = info.weights_size + info.state_size, rest = info.arena_size - fixed;
     run_steps(f->graph, 0, want, 4);
     assert_true(want[0] > want[1] && want[2] > want[3]);
-    for (double share = 0.8; share > 0.5; share -= 0.25) {
+    for (double share = 0.8; share > 0.3; share -= 0.2) {
       assert_true(run_steps(f->graph, fixed + (uint64_t)((double)rest * share), got, 4) >= 2);
       for (int k = 0; k < 4; k++) assert_true(fabsf(got[k] - want[k]) <= 1e-5f * want[k]);
     }
@@ -288,6 +327,7 @@ static void test_training_in_slices_learns_the_same(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       PLAN_TEST(test_slices_give_what_the_batch_gives),
+      PLAN_TEST(test_ranges_of_steps_give_what_the_batch_gives),
       PLAN_TEST(test_no_batch_no_slices),
       PLAN_TEST(test_training_in_slices_learns_the_same),
   };

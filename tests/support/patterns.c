@@ -65,7 +65,7 @@ static void compare(const berth_graph *graph, berth_session *fast, berth_session
   }
 }
 
-void pattern_check_on(const pattern *p, const char *device, uint32_t plan_flags) {
+static void pattern_compare(const pattern *p, const char *device, const char *profile, uint32_t plan_flags) {
   berth_context *ctx = test_context();
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
@@ -74,9 +74,11 @@ void pattern_check_on(const pattern *p, const char *device, uint32_t plan_flags)
   berth_error err;
   TEST_OK(berth_graph_parse(ctx, p->text, strlen(p->text), &graph, &err));
   plan.flags |= plan_flags;
-  if (plan_flags != 0) desc.plan = &plan;
+  plan.gpu_profile = profile;
+  if (plan_flags != 0 || profile != NULL) desc.plan = &plan;
   desc.device = device;
   TEST_OK(berth_session_create(graph, &desc, &fast, &err));
+  plan.gpu_profile = NULL;
   plan.flags = BERTH_PLAN_NO_PASSES; /* the nodes as they are written: quantised products too */
   desc.plan = &plan;
   desc.device = NULL;
@@ -92,6 +94,14 @@ void pattern_check_on(const pattern *p, const char *device, uint32_t plan_flags)
   berth_session_destroy(reference);
   berth_graph_destroy(graph);
   berth_context_destroy(ctx);
+}
+
+void pattern_check_on(const pattern *p, const char *device, uint32_t plan_flags) {
+  pattern_compare(p, device, NULL, plan_flags);
+}
+
+void pattern_check_profile(const pattern *p, const char *device, const char *profile) {
+  pattern_compare(p, device, profile, 0);
 }
 
 void pattern_check_with(const pattern *p, uint32_t plan_flags) { pattern_check_on(p, NULL, plan_flags); }

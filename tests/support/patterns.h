@@ -16,6 +16,8 @@ typedef struct pattern {
 void pattern_check(const pattern *p);
 /* On another device than the CPU. */
 void pattern_check_on(const pattern *p, const char *device, uint32_t plan_flags);
+/* The same with a named profile of a GPU. */
+void pattern_check_profile(const pattern *p, const char *device, const char *profile);
 /* With flags for the rewritten one's plan. */
 void pattern_check_with(const pattern *p, uint32_t plan_flags);
 void patterns_check(const pattern *patterns, size_t n);
