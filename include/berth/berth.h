@@ -900,6 +900,10 @@ BERTH_API berth_status berth_plan_steps(const berth_plan *plan, berth_step_info 
  * "turing" for what is before sm_80. */
 BERTH_API berth_status berth_kernels_pack(const berth_plan *const *plans, uint32_t n_plans, const char *targets,
                                           berth_write_fn write, void *user, berth_error *err);
+/* The same with targets for each plan: one pack for GPUs whose plans differ. Plan with "turing" for what is before
+ * sm_80, "hopper" for sm_90, and "nvidia" for the rest. */
+BERTH_API berth_status berth_kernels_pack_each(const berth_plan *const *plans, const char *const *targets,
+                                               uint32_t n_plans, berth_write_fn write, void *user, berth_error *err);
 /* The kernels of a plan for a GPU as readable text, each once, in the order of first use. */
 BERTH_API berth_status berth_plan_kernels(const berth_plan *plan, berth_write_fn write, void *user, berth_error *err);
 

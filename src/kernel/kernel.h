@@ -113,6 +113,7 @@ typedef struct berth__kernel_sums {
   /* A warpgroup multiplies: a slot that was multiplied is done with only when the next one has been, or an `each`
    * begins. */
   bool is_late;
+  bool by_fours; /* of f32: each thread multiplies, and takes four neighbours of a tile at once */
   bool has_rows; /* a row belongs to BERTH__ROW_THREADS beside each other, which can fold it */
 } berth__kernel_sums;
 
@@ -178,6 +179,7 @@ typedef struct berth__tile_desc {
   uint32_t lines, depth, slots;
   bool is_deep;
   bool is_for_warpgroup; /* numbers of 16 bits; what lies beside each other is whole rows of 128 bytes */
+  bool is_for_fours;     /* f32: four neighbours lie at multiples of 16 bytes */
 } berth__tile_desc;
 berth__kernel_tile berth__kernel_tile_of(berth__kernel *k, const berth__tile_desc *desc);
 uint32_t berth__tile_slot_bytes(const berth__tile_desc *desc);

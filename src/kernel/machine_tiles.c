@@ -101,7 +101,7 @@ static float near_tf32(float x) {
 
 static float add_product(berth_compute kind, float a, float b, float sum) {
   const berth__storage storage = berth__compute_storage(kind);
-  if (kind == BERTH_COMPUTE_F32) return fmaf(a, b, sum);
+  if (kind == BERTH_COMPUTE_F32) return a * b + sum; /* as an `fma` is computed here */
   if (storage != BERTH_F32) return fmaf(berth__machine_near(storage, a), berth__machine_near(storage, b), sum);
   const float large_a = near_tf32(a), large_b = near_tf32(b);
   if (kind == BERTH_COMPUTE_TF32X3) {

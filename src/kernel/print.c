@@ -362,6 +362,7 @@ static void kernel_print_head(printer *p) {
                        (unsigned)sums->right.array, kinds[sums->kind], (unsigned)sums->left.slots,
                        (unsigned)sums->left.depth);
     if (sums->is_late) berth__text_printf(&p->text, " for a warpgroup");
+    if (sums->by_fours) berth__text_printf(&p->text, " by fours");
     if (sums->parts > 1) berth__text_printf(&p->text, " in %u parts", (unsigned)sums->parts);
     berth__text_printf(&p->text, "\n");
   }

@@ -5,6 +5,14 @@
 #include "base/text.h"
 #include "kernel/kernel.h"
 
+/* What a warp has of sums. */
+typedef struct berth__cuda_warps {
+  uint32_t n;             /* of a part, one after the other; parts are likewise */
+  uint32_t across;        /* of these, along the columns */
+  uint32_t rows, columns; /* of a warp */
+} berth__cuda_warps;
+berth__cuda_warps berth__cuda_warps_of(const berth__kernel *kernel, const berth__kernel_sums *sums);
+
 /* render_cuda_tiles.c: functions that kernels with tiles need; and those of this kernel, with the words that its
  * instructions are rendered as. Whether it has tiles that can be rendered. */
 void berth__cuda_tiles_prelude(const berth__kernel *kernel, berth__text *out);
@@ -16,5 +24,11 @@ bool berth__cuda_tiles_fit(const berth__kernel *kernel);
 void berth__cuda_warpgroup_prelude(const berth__kernel *kernel, berth__text *out);
 void berth__cuda_warpgroup_open(const berth__kernel *kernel, uint32_t sums, berth__text *out);
 bool berth__cuda_warpgroup_fits(const berth__kernel *kernel, const berth__kernel_sums *sums);
+
+/* render_cuda_fours.c: the same for sums of f32 that threads multiply, four neighbours at a time; and which row and
+ * column a sum has, by its number. */
+void berth__cuda_fours_open(const berth__kernel *kernel, uint32_t sums, berth__text *out);
+void berth__cuda_fours_places(const berth__kernel *kernel, uint32_t sums, berth__text *out);
+bool berth__cuda_fours_fit(const berth__kernel *kernel, const berth__kernel_sums *sums);
 
 #endif

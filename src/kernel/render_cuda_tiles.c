@@ -67,19 +67,13 @@ void berth__cuda_tiles_prelude(const berth__kernel *kernel, berth__text *out) {
 
 /* ---- What a warp has ---- */
 
-typedef struct warps {
-  uint32_t n;             /* of a part, one after the other; parts are likewise */
-  uint32_t across;        /* of these, along the columns */
-  uint32_t rows, columns; /* of a warp */
-} warps;
-
 /* Rectangles that are as square as can be, of whole pieces of 16 x 16. Where there are rows, a warp has all of its
  * own: four threads beside each other have each of them. */
-static warps warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
+berth__cuda_warps berth__cuda_warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
   const uint32_t n = k->group_size / 32 / berth__sums_parts(sums);
-  warps best = {0};
+  berth__cuda_warps best = {0};
   for (uint32_t down = 1; down <= n; down *= 2) {
-    const warps w = {n, n / down, sums->left.lines / down, sums->right.lines / (n / down)};
+    const berth__cuda_warps w = {n, n / down, sums->left.lines / down, sums->right.lines / (n / down)};
     if (w.rows % 16 != 0 || w.columns % 16 != 0 || ((sums->has_rows || sums->is_late) && w.across != 1)) continue;
     if (best.across == 0 || w.rows + w.columns < best.rows + best.columns) best = w;
   }
@@ -91,10 +85,11 @@ bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
     const berth__kernel_sums *sums = &kernel->sums[i];
     if (sums->is_late && berth__cuda_warpgroup_fits(kernel, sums)) continue;
     if (sums->is_late || sums->left.row != 0 || sums->right.row != 0) return false;
+    if (sums->by_fours && berth__cuda_fours_fit(kernel, sums)) continue;
     const uint32_t step = berth__compute_storage(sums->kind) == BERTH_F32 ? 8 : 16; /* what mma takes */
     if (sums->type != BERTH__NUM_F32 || sums->kind == BERTH_COMPUTE_F32 || sums->together > 2 ||
         sums->left.depth / berth__sums_parts(sums) % step != 0 ||
-        kernel->group_size / berth__sums_parts(sums) % 32 != 0 || warps_of(kernel, sums).across == 0)
+        kernel->group_size / berth__sums_parts(sums) % 32 != 0 || berth__cuda_warps_of(kernel, sums).across == 0)
       return false;
   }
   return true;
@@ -116,7 +111,7 @@ static bool is_split(const berth__kernel_sums *sums) { return sums->kind == BERT
 static uint32_t mma_depth(const berth__kernel_sums *sums) { return is_tf32(sums) ? 8 : 16; }
 
 /* Words of what a thread multiplies at once: the left side's, the right side's, and of tf32x3 what is left of both. */
-static uint32_t count_factors(const berth__kernel_sums *sums, const warps *w) {
+static uint32_t count_factors(const berth__kernel_sums *sums, const berth__cuda_warps *w) {
   return (w->rows + w->columns) / 4 * (is_split(sums) ? 2 : 1);
 }
 
@@ -131,16 +126,16 @@ static bool is_pipelined(const berth__kernel *k, uint32_t n) {
 }
 
 uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums) {
-  const warps w = warps_of(kernel, &kernel->sums[sums]);
-  if (kernel->sums[sums].is_late) return 1;
+  const berth__cuda_warps w = berth__cuda_warps_of(kernel, &kernel->sums[sums]);
+  if (kernel->sums[sums].is_late || kernel->sums[sums].by_fours) return 1;
   return count_factors(&kernel->sums[sums], &w) * (is_pipelined(kernel, sums) ? 2 : 1);
 }
 
 /* Where a thread begins. Two bytes: pieces of 8 x 8 come by four, and each of 32 threads names a row of one: of the
  * left tile 16 lines by 16 of the depth, line by line first; of the right one along the depth first. Four bytes: each
  * loads its own. */
-static void add_start(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums, const warps *w,
-                      bool is_left) {
+static void add_start(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums,
+                      const berth__cuda_warps *w, bool is_left) {
   const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
   const char *line = "lane / 4", *depth = is_tf32(sums) ? "lane % 4" : "lane % 4 * 2";
   if (!is_wide(k, tile)) {
@@ -165,7 +160,8 @@ static void add_ldmatrix(berth__text *out, const berth__kernel_tile *tile, uint3
 }
 
 /* Of four bytes. Word i of the left side is one of four of a piece of 16 lines, of the right one of two of 8. */
-static void add_loads(berth__text *out, const berth__kernel_sums *sums, const warps *w, bool is_left, uint32_t to) {
+static void add_loads(berth__text *out, const berth__kernel_sums *sums, const berth__cuda_warps *w, bool is_left,
+                      uint32_t to) {
   const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
   const uint32_t lines = is_left ? w->rows : w->columns, depth = depth_step(tile), half = mma_depth(sums) / 2;
   berth__text_printf(out,
@@ -191,7 +187,7 @@ static void add_loads(berth__text *out, const berth__kernel_sums *sums, const wa
 /* The factors from depth k of a slot on. tf32x3: what is left of a number after the first rounding is a second one. */
 static void add_load(berth__text *out, const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
-  const warps w = warps_of(k, sums);
+  const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
   berth__text_printf(out, "BERTH_FUNCTION void berth_load_%u(unsigned *f, const %s *left, const %s *right, int k) {\n",
                      n, is_wide(k, &sums->left) ? "float" : "unsigned short",
                      is_wide(k, &sums->right) ? "float" : "unsigned short");
@@ -217,7 +213,7 @@ static void add_load(berth__text *out, const berth__kernel *k, uint32_t n) {
 static void add_products(berth__text *out, const berth__kernel *k, uint32_t n) {
   static const char *const forms[] = {"", "tf32", "tf32", "bf16", "f16"};
   const berth__kernel_sums *sums = &k->sums[n];
-  const warps w = warps_of(k, sums);
+  const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
   const uint32_t right = w.rows / 4, rest = (w.rows + w.columns) / 4, across = w.columns / 8;
   berth__text_printf(out,
                      "BERTH_FUNCTION void berth_add_%u(float *c, const unsigned *f) {\n"
@@ -243,7 +239,7 @@ static void add_products(berth__text *out, const berth__kernel *k, uint32_t n) {
 
 static void add_multiply(berth__text *out, const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
-  const warps w = warps_of(k, sums);
+  const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
   const uint32_t words = count_factors(sums, &w), step = mma_depth(sums);
   const bool ahead = is_pipelined(k, n);
   const char *left = is_wide(k, &sums->left) ? "float" : "unsigned short",
@@ -267,7 +263,7 @@ static void add_multiply(berth__text *out, const berth__kernel *k, uint32_t n) {
 
 /* Row r of a thread: two of every four sums, from those of its piece and half on. */
 static void add_fold(berth__text *out, const berth__kernel *k, uint32_t n, const char *name, const char *fold) {
-  const warps w = warps_of(k, &k->sums[n]);
+  const berth__cuda_warps w = berth__cuda_warps_of(k, &k->sums[n]);
   berth__text_printf(out,
                      "BERTH_FUNCTION void berth_%s_%u(const float *c, float *rows) {\n"
                      "#pragma unroll\n"
@@ -293,7 +289,7 @@ static void add_folds(berth__text *out, const berth__kernel *k, uint32_t n) {
 /* What is multiplied last waits for the first factors of the next piece, or for the end. */
 static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
-  const warps w = warps_of(k, sums);
+  const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
   berth__text_printf(out, "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n", n, n);
   if (!is_pipelined(k, n)) {
     berth__text_printf(out, "#define BERTH_AHEAD_%u(slot)\n#define BERTH_SETTLE_%u\n", n, n);
@@ -312,7 +308,7 @@ static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
  * with parts, a part has its share of the numbers. */
 static void add_places(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   const berth__kernel_sums *sums = &kernel->sums[n];
-  const warps w = warps_of(kernel, sums);
+  const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);
   const uint32_t across = w.columns / 8, t = sums->together,
                  of_part = w.rows * w.columns / 32 / t / berth__sums_parts(sums);
   berth__text_printf(out, "#undef BERTH_ROW_%u\n#undef BERTH_COLUMN_%u\n#undef BERTH_NUMBER_%u\n", n, n, n);
@@ -321,6 +317,10 @@ static void add_places(berth__text *out, const berth__kernel *kernel, uint32_t n
                        of_part, t);
   else
     berth__text_printf(out, "#define BERTH_NUMBER_%u(e) ((e) * %u)\n", n, t);
+  if (sums->by_fours) {
+    berth__cuda_fours_places(kernel, n, out);
+    return;
+  }
   berth__text_printf(out,
                      "#define BERTH_ROW_%u(e) ((int)threadIdx.x / 32 %% %u / %u * %u + BERTH_NUMBER_%u(e) / %u * 16 + "
                      "BERTH_NUMBER_%u(e) %% 4 / 2 * 8 + (int)threadIdx.x %% 32 / 4)\n",
@@ -337,7 +337,7 @@ static void add_places(berth__text *out, const berth__kernel *kernel, uint32_t n
 
 static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   const berth__kernel_sums *sums = &kernel->sums[n];
-  const warps w = warps_of(kernel, sums);
+  const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);
   const uint32_t t = sums->together;
   berth__text_printf(out, "#undef BERTH_MULTIPLY_%u\n#undef BERTH_EACH_%u\n#undef BERTH_SUM_%u\n", n, n, n);
   berth__text_printf(
@@ -351,7 +351,7 @@ static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n)
 /* Sums of all parts go where a tile was, as [number][part][thread of the part]. */
 static void add_join(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   const berth__kernel_sums *sums = &kernel->sums[n];
-  const warps w = warps_of(kernel, sums);
+  const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);
   if (sums->parts <= 1) return;
   const uint32_t count = w.rows * w.columns / 32, of_part = count / sums->parts, threads = kernel->group_size;
   berth__text_printf(out,
@@ -377,6 +377,10 @@ static void add_join(berth__text *out, const berth__kernel *kernel, uint32_t n) 
 static void add_multiplying(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   if (kernel->sums[n].is_late) {
     berth__cuda_warpgroup_open(kernel, n, out);
+    return;
+  }
+  if (kernel->sums[n].by_fours) {
+    berth__cuda_fours_open(kernel, n, out);
     return;
   }
   add_load(out, kernel, n);

@@ -107,6 +107,10 @@ static void kernel_render_wgsl_open_main(const berth__kernel *kernel, const bert
   "atomicAnd(&$w[at.b$n + ($i >> 2u)], ~(255u << (($i & 3u) << 3u))); " \
   "atomicOr(&$w[at.b$n + ($i >> 2u)], $b << (($i & 3u) << 3u));"
 
+/* && and || are branches, and SwiftShader takes gigabytes to compile a long chain of them. */
+#define BERTH__BOTH "$a & $b"
+#define BERTH__EITHER "$a | $b"
+
 static const berth__dialect wgsl = {
     .type = {"f32", "i32", "u32", "bool"},
     .literal = kernel_render_wgsl_literal,

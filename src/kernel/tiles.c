@@ -14,10 +14,11 @@ uint32_t berth__kernel_shared_as(berth__kernel *k, berth__storage storage, uint3
 }
 
 /* So much more than the elements that lie beside each other that threads which go across hit different banks: one
- * element where each thread loads for itself. Matrix units take eight rows of 16 bytes at once; of tf32, four
- * neighbours of eight lines; of f32 that becomes narrow, eight of four lines at a time. */
+ * element where each thread loads for itself, four where it loads as many at once. Matrix units take eight rows of 16
+ * bytes at once; of tf32, four neighbours of eight lines; of f32 that becomes narrow, eight of four lines at a time. */
 static uint32_t padding_of(const berth__tile_desc *desc) {
   if (desc->is_for_warpgroup) return 0;
+  if (desc->is_for_fours) return 4;
   if (desc->kind == BERTH_COMPUTE_F32) return 1;
   if (desc->storage != BERTH_F32) return 8;
   const bool is_tf32 = berth__compute_storage(desc->kind) == BERTH_F32;

@@ -17,6 +17,7 @@ typedef struct berth__rewrite_target {
   bool keeps_params;          /* weights must stay the params that they are: they lie in their own way, or elsewhere */
   int64_t most_merged_rows;   /* products of the same x with more rows than this gain nothing by being one */
   uint64_t most_merged_bytes; /* of their weights together: a device must be able to bind them in one piece */
+  bool pairs_plain_weights; /* a gate and what it gates are one product where their weights do not lie in blocks, too */
 } berth__rewrite_target;
 
 /* attention.c: attention that was written as products and a softmax. */
@@ -45,7 +46,7 @@ berth_status berth__rewrite_pack_raw(berth_graph *graph, berth_error *err);
 berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err);
 /* row_products.c: products of few rows with the norm before them, and gates with what they gate. After
  * merge_products.c, whose weights must be the same for any number of rows. */
-berth_status berth__rewrite_row_products(berth_graph *graph, berth_error *err);
+berth_status berth__rewrite_row_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 /* merge_products.c: products of the same x as one. */
 berth_status berth__rewrite_merge_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 

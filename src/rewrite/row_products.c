@@ -12,6 +12,7 @@
 
 typedef struct row_pass {
   berth__rewrite r;
+  const berth__rewrite_target *target;
   berth__uses uses;
   bool *goes;      /* one per node: it becomes part of another */
   uint32_t *norm;  /* one per node: the norm that a product takes in; BERTH__NO_NODE: none */
@@ -38,6 +39,26 @@ static bool row_has_extras(const berth__node *node) {
   return node->n_in > berth__epilogue_first(&node->attrs[BERTH__PRODUCT_ADDS]);
 }
 
+/* Whether two plain weights lie the same way: both as they are, or both seen through the same ops. */
+static bool row_lie_alike(const berth_graph *graph, berth_value a, berth_value b) {
+  for (;;) {
+    const berth__value *v = row_value(graph, a), *w = row_value(graph, b);
+    if (v->kind != w->kind || v->type != w->type || !berth__shape_equal(&v->shape, &w->shape)) return false;
+    if (v->kind != BERTH_VALUE_NODE) return v->kind == BERTH_VALUE_PARAM;
+    const berth__node *of_a = &graph->nodes[v->node], *of_b = &graph->nodes[w->node];
+    if (of_a->op->code != of_b->op->code) return false;
+    if (of_a->op->code != BERTH__OP_transpose && of_a->op->code != BERTH__OP_cast) return false;
+    a = of_a->in[0];
+    b = of_b->in[0];
+  }
+}
+
+static bool row_can_pair(const row_pass *p, const berth_graph *graph, berth_value a, berth_value b) {
+  const berth_type type = row_value(graph, a)->type;
+  if (row_value(graph, b)->type != type) return false;
+  return berth__type_is_block(type) || (p->target->pairs_plain_weights && row_lie_alike(graph, a, b));
+}
+
 /* The product that a product is combined with, and nobody else reads; BERTH__NO_NODE: none. */
 static uint32_t row_find_other(const row_pass *p, const berth_graph *graph, const berth__node *node) {
   const uint32_t extra = berth__epilogue_first(&node->attrs[BERTH__PRODUCT_ADDS]);
@@ -48,9 +69,8 @@ static uint32_t row_find_other(const row_pass *p, const berth_graph *graph, cons
   if (p->uses.count[value] != 1 || p->uses.is_output[value]) return BERTH__NO_NODE;
   if (other->attrs[BERTH__PRODUCT_CODE].count != 0 || berth__operand_of(other, BERTH__PRODUCT_BIAS) != BERTH_VALUE_NONE)
     return BERTH__NO_NODE;
-  const berth_type type = row_value(graph, node->in[BERTH__PRODUCT_WEIGHT])->type;
-  const bool fits = other->in[BERTH__PRODUCT_X] == node->in[BERTH__PRODUCT_X] && berth__type_is_block(type) &&
-                    row_value(graph, other->in[BERTH__PRODUCT_WEIGHT])->type == type &&
+  const bool fits = other->in[BERTH__PRODUCT_X] == node->in[BERTH__PRODUCT_X] &&
+                    row_can_pair(p, graph, node->in[BERTH__PRODUCT_WEIGHT], other->in[BERTH__PRODUCT_WEIGHT]) &&
                     berth__shape_equal(&row_value(graph, value)->shape, &row_value(graph, node->out[0])->shape);
   return fits ? row_value(graph, value)->node : BERTH__NO_NODE;
 }
@@ -151,8 +171,8 @@ static berth_status row_rewrite(row_pass *p, berth_graph *graph, berth_error *er
   return BERTH_OK;
 }
 
-berth_status berth__rewrite_row_products(berth_graph *graph, berth_error *err) {
-  row_pass p = {0};
+berth_status berth__rewrite_row_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err) {
+  row_pass p = {.target = target};
   const berth_status status = row_rewrite(&p, graph, err);
   if (p.r.old != NULL) berth__rewrite_finish(&p.r);
   berth__uses_free(&p.uses, graph->ctx);

@@ -170,6 +170,46 @@ static void weights_keep_their_width(void **state) {
   berth_context_destroy(ctx);
 }
 
+/* What a node makes for products alone that round it lies so; not where somebody else reads it, or nothing is rounded.
+ */
+static void results_lie_as_products_round_them(void **state) {
+  static const struct {
+    const char *rest; /* after %n, which products read */
+    berth_compute compute;
+    berth_type want;
+  } rows[] = {
+      {"", BERTH_COMPUTE_BF16, BERTH_BF16},
+      {"", BERTH_COMPUTE_F16, BERTH_F16},
+      {"", BERTH_COMPUTE_TF32, BERTH_F32},
+      {"", BERTH_COMPUTE_F32, BERTH_F32},
+      {"output \"n\" = %n", BERTH_COMPUTE_BF16, BERTH_F32},
+      {"%z = softmax(%n) {axis = -1} output \"z\" = %z", BERTH_COMPUTE_BF16, BERTH_F32},
+  };
+  berth_context *ctx = test_context();
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[512];
+    berth_error err;
+    berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+    berth_plan *plan;
+    snprintf(text, sizeof text,
+             "input %%x : f32[80, 64] param %%s : f32[64] param %%v : f32[64, 96] param %%w : f32[64, 64] "
+             "%%n = rms_norm(%%x, %%s) {axis = -1} %%y = matmul(%%n, %%v) %%o = matmul(%%n, %%w) "
+             "output \"y\" = %%y output \"o\" = %%o %s",
+             rows[i].rest);
+    berth_graph *graph = graph_of(ctx, text);
+    desc.device = "interp";
+    desc.gpu_profile = "generic";
+    desc.compute = rows[i].compute;
+    TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+    TEST_OK(berth_plan_check(plan, &err));
+    assert_int_equal(slot_named(plan, "n").storage.type, rows[i].want);
+    berth_plan_destroy(plan);
+    berth_graph_destroy(graph);
+  }
+  berth_context_destroy(ctx);
+}
+
 static void halves_are_rounded_where_they_are_stored(void **state) {
   enum {
     N = 4096
@@ -365,6 +405,7 @@ int main(void) {
       cmocka_unit_test(bytes_inside_words_come_out_alike),
       cmocka_unit_test(halves_are_rounded_where_they_are_stored),
       cmocka_unit_test(weights_keep_their_width),
+      cmocka_unit_test(results_lie_as_products_round_them),
       cmocka_unit_test(a_param_in_blocks_is_planned_written_and_read),
       cmocka_unit_test(an_arena_reads_and_writes_blocks),
       cmocka_unit_test(graphs_refuse_what_blocks_are_not_for),

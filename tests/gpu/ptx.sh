@@ -11,6 +11,7 @@ cat >"$out.cu" <<'PRELUDE'
 #define __forceinline__ inline __attribute__((always_inline))
 struct index { unsigned x; };
 struct __attribute__((aligned(8))) float2 { float x, y; };
+struct __attribute__((aligned(16))) float4 { float x, y, z, w; };
 struct __attribute__((aligned(16))) uint4 { unsigned x, y, z, w; };
 #define threadIdx (index{(unsigned)__nvvm_read_ptx_sreg_tid_x()})
 #define blockIdx (index{(unsigned)__nvvm_read_ptx_sreg_ctaid_x()})

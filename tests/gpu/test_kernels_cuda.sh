@@ -52,15 +52,21 @@ check "16 bits are for matrix units" says "multiply" \
 check "a pack for GPUs without matrix units" exits_with 0 compiler kernels "$folder/half.berth" -o "$folder/old" --target sm_75
 BERTH_KERNEL_PACK=$folder/old FAKE_CUDA_SECOND=75 check "it is what such a GPU asks for" exits_with 0 \
   gpu run "$folder/half.berth" --device cuda:1 --check
-check "a pack of both is refused" says "profile 'turing'" \
-  compiler kernels "$folder/half.berth" -o "$folder/both" --target sm_75,sm_90
+check "a pack of both" exits_with 0 compiler kernels "$folder/half.berth" -o "$folder/both" --target sm_75,sm_90
+for at in 0 1; do # the first GPU is of 9.0
+  BERTH_KERNEL_PACK=$folder/both FAKE_CUDA_SECOND=75 check "GPU $at finds its kernels there" exits_with 0 \
+    gpu run "$folder/half.berth" --device cuda:$at --check
+done
+check "one plan for both is refused" says "profile 'turing'" \
+  compiler kernels "$folder/half.berth" -o "$folder/other" --target sm_75,sm_90 --gpu-profile nvidia
 # Those of 9.0 ask for products by warpgroups, which no other has.
 sed 's/128, 128/2048, 2048/' "$folder/half.berth" >"$folder/large.berth"
 check "large products of 16 bits are for warpgroups" says "for a warpgroup" \
   compiler plan "$folder/large.berth" --device interp --gpu-profile hopper --kernels -
 check "a pack for GPUs of 9.0" exits_with 0 compiler kernels "$folder/large.berth" -o "$folder/hopper" --target sm_90
-check "one for others too is refused" says "--gpu-profile nvidia" \
-  compiler kernels "$folder/large.berth" -o "$folder/both" --target sm_90,compute_80
+check "one for others too" exits_with 0 compiler kernels "$folder/large.berth" -o "$folder/both" --target sm_90,compute_80
+check "one plan for both is refused, too" says "--gpu-profile nvidia" \
+  compiler kernels "$folder/large.berth" -o "$folder/other" --target sm_90,compute_80 --gpu-profile hopper
 check "without it the compiler is missing" says "BERTH_NVRTC" gpu run --device cuda
 check_fails "without a GPU a target is needed" compiler kernels -o "$folder/other"
 check "and nothing is written" test ! -e "$folder/other"

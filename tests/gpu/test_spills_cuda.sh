@@ -23,7 +23,9 @@ sources() {
   collect nvidia tf32x3 "$(two f32 '128, 1536' '1536, 384')" && collect nvidia bf16 "$(two f32 '2048, 64' '64, 2048')" &&
     collect nvidia f32 "$(two bf16 '4096, 64' '64, 8192')" && collect hopper f32 "$(two bf16 '4096, 64' '64, 8192')" &&
     collect hopper f32 "$(two f16 '1024, 64' '64, 1024')" && collect nvidia f32 "$(three bf16 '32, 4096, 128' '32, 4096, 128')" &&
-    collect nvidia tf32x3 "$(three f32 '12, 128, 64' '12, 128, 64')" && [ "$(find "$folder" -name '*.cu' | wc -l)" -eq 7 ]
+    collect nvidia tf32x3 "$(three f32 '12, 128, 64' '12, 128, 64')" &&
+    collect nvidia f32 "$(two f32 '4096, 64' '64, 4096')" && collect nvidia f32 "$(two f32 '1024, 64' '64, 1024')" &&
+    collect nvidia f32 "$(two f32 '128, 1536' '1536, 384')" && [ "$(find "$folder" -name '*.cu' | wc -l)" -eq 10 ]
 }
 compiles() { # source architecture
   local said

@@ -100,6 +100,18 @@ static void long_matrices(void **state) {
             "{pads = [1, 1, 1, 1], code = [22, 0, 0, 0]}" OUT, BERTH_COMPUTE_TF32, false, 1e-2);
 }
 
+/* f32 as it is, where both sides can be copied: large and small tiles, parts, edges and both ways to lie. */
+static void fours(void **state) {
+  (void)state;
+  check_matrix(TWO("f32[70, 40]", "f32[40, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, false, 1e-5);
+  check_matrix(TWO("f32[2, 40, 64]", "f32[2, 64, 36]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, false, 1e-5);
+  check_matrix(TWO("f32[70, 700]", "f32[700, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, false, 1e-4);
+  check_matrix(TWO("f32[1300, 36]", "f32[36, 1304]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, false, 1e-5);
+  check_matrix(TWO("f32[600, 64]", "f32[64, 700]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, false, 1e-5);
+  check_matrix(THREE("f32[2, 20, 36]", "f32[36, 24]", "f32[24]") "input %d : f32[20, 1] %o = product(%a, %b, %c, %d) "
+            "{columns = 24, code = [1, 0, 1, 0, 22, 2, 0, 0]}" OUT, BERTH_COMPUTE_F32, false, 1e-5);
+}
+
 static void narrow_rows(void **state) {
   static const berth__kernel_limits *const all[] = {&limits_large, &limits_small, &limits_plain};
   (void)state;
@@ -224,6 +236,7 @@ int main(void) {
       cmocka_unit_test(narrow_products), cmocka_unit_test(matrices),           cmocka_unit_test(narrow_rows),
       cmocka_unit_test(convolutions),    cmocka_unit_test(attentions),         cmocka_unit_test(recurrences),
       cmocka_unit_test(long_matrices),   cmocka_unit_test(attention_matrices), cmocka_unit_test(empty_ones),
+      cmocka_unit_test(fours),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

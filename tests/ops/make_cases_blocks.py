@@ -157,6 +157,14 @@ def row_product_cases(silu, mul):
             {'columns': 3})
     f.error('row_product_other_type', 'row_product', [x, w, None, None, Blocks('q4_0', (3, 64), [1.0])], 'operand 4',
             {'columns': 3, 'code': [mul, 0, 1, 0]})
+    for rows, depth, columns in [(1, 48, 10), (3, 40, 9)]:
+        a, g, u = numbers(rows, depth) / 4, numbers(depth, columns) / 16, numbers(depth, columns) / 16
+        scale = numbers(1, depth)[0] / 8
+        normed = rms(a, scale, 0.5)
+        want = silu_of_second(normed @ g.astype('f8'), normed @ u.astype('f8'))
+        f.add('row_product_gate_f32_%d' % depth, 'row_product',
+              [Tensor('f32', a), Tensor('f32', g), None, Tensor('f32', scale), Tensor('f32', u)], [Tensor('f32', want)],
+              {'columns': columns, 'epsilon': 0.5, 'code': gate}, tol=(1e-5 * (1 + float(np.abs(want).max())), 1e-5))
     f.error('row_product_unused', 'row_product', [x, w, None, None, w], '`code` makes nothing of it', {'columns': 3})
     f.write()
 

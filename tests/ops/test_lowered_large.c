@@ -209,6 +209,38 @@ static void ranges_are_found_by_several_workgroups(void **state) {
   check(&c);
 }
 
+/* ---- Elements and sums ---- */
+
+/* Workgroups with several rounds of elements, the last of which are not there; and words of two of them. */
+static void very_many_elements_take_rounds(void **state) {
+  (void)state;
+  for (int is_narrow = 0; is_narrow < 2; is_narrow++) {
+    const berth_type type = is_narrow ? BERTH_BF16 : BERTH_F32;
+    const int64_t count = (is_narrow ? 2 : 1) * (int64_t)(1 << 18) + 77;
+    op_case c = case_of("neg", "neg");
+    c.in[c.n_in++] = tensor(type, 1, &count);
+    c.out[c.n_out++] = tensor(type, 1, &count);
+    fill(&c.in[0], 251);
+    check(&c);
+  }
+}
+
+/* Rows that are summed over lie across: pieces of them, the last one shorter, have threads of their own. */
+static void sums_across_are_found_in_pieces(void **state) {
+  static const int64_t axes[1] = {0};
+  (void)state;
+  for (int is_mean = 0; is_mean < 2; is_mean++) {
+    op_case c = case_of("across", is_mean ? "reduce_mean" : "reduce_sum");
+    c.attrs[c.n_attrs++] = berth_attr_ints("axes", axes, 1);
+    c.attrs[c.n_attrs++] = berth_attr_int("keepdims", 0);
+    c.in[c.n_in++] = tensor(BERTH_F32, 2, (int64_t[]){701, 33});
+    c.out[c.n_out++] = tensor(BERTH_F32, 1, (int64_t[]){33});
+    c.relative = 1e-5;
+    fill(&c.in[0], 101);
+    check(&c);
+  }
+}
+
 /* ---- rope ---- */
 
 /* Positions so far out that an angle in f32 would be off by a visible part of a turn. */
@@ -234,6 +266,8 @@ int main(void) {
       cmocka_unit_test(parts_in_their_place_are_not_copied),
       cmocka_unit_test(caches_are_not_copied),
       cmocka_unit_test(ranges_are_found_by_several_workgroups),
+      cmocka_unit_test(very_many_elements_take_rounds),
+      cmocka_unit_test(sums_across_are_found_in_pieces),
       cmocka_unit_test(rope_is_right_at_far_positions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static void norms_go_into_convolutions(void **state) {
       {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 3, 3] param %b : f32[4]\n"
                                  "%c = conv(%x, %w, %b) {strides = [2, 2]} %n = batch_norm(%c, %ns, %nb, %nm, %nv)\n"
                                  "output \"n\" = %n }",
-       "conv", 1, "batch_norm", 1e-4},
+       "conv_last", 1, "batch_norm", 1e-4},
       {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 1, 3, 3]\n" /* every channel its own, no bias */
                                  "%c = conv(%x, %w) {group = 4} %n = batch_norm(%c, %ns, %nb, %nm, %nv)\n"
                                  "output \"n\" = %n }",
@@ -29,7 +29,7 @@ static void norms_go_into_convolutions(void **state) {
       {"graph \"l\" { input %x : f32[2, 3, 50] " NORM("4") FOUR
        "param %w : f32[4, 3, 5]\n"
        "%c = conv(%x, %w) %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
-       "conv", 1, "batch_norm", 1e-4},
+       "conv_last", 1, "batch_norm", 1e-4},
       {IMAGE("6") NORM("4") FOUR "param %w : f32[6, 4, 2, 2] param %b : f32[4]\n"
                                  "%c = conv_transpose(%x, %w, %b) {strides = [2, 2]}\n"
                                  "%n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
@@ -38,7 +38,7 @@ static void norms_go_into_convolutions(void **state) {
       {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 3, 3] %c = conv(%x, %w) {pads = [1, 1, 1, 1]}\n"
                                  "%n = batch_norm(%c, %ns, %nb, %nm, %nv) %s = add(%n, %x) %r = relu(%s)\n"
                                  "output \"r\" = %r }",
-       "conv", 1, "relu", 1e-4},
+       "conv_last", 1, "relu", 1e-4},
       {IMAGE("4") NORM("4") FOUR "param %w : f32[4, 4, 3, 3] %c = conv(%x, %w) {pads = [1, 1, 1, 1]}\n"
                                  "%n = batch_norm(%c, %ns, %nb, %nm, %nv) %s = add(%n, %x) %r = relu(%s)\n"
                                  "output \"r\" = %r }",
@@ -89,10 +89,10 @@ static void biases_of_convolutions(void **state) {
   static const pattern patterns[] = {
       {"graph \"b\" { input %x : f32[1, 3, 6, 5] param %w : f32[5, 3, 1, 1] param %b : f32[5] %c = conv(%x, %w)\n"
        "%s = add(%c, %b) output \"s\" = %s }",
-       "conv", 1, "add", 1e-4},
+       "conv_last", 1, "add", 1e-4},
       {"graph \"b\" { input %x : f32[1, 3, 6, 5] param %w : f32[5, 3, 1, 1] param %b : f32[1, 5, 1, 1]\n"
        "%c = conv(%x, %w) %s = add(%c, %b) %r = relu(%s) output \"r\" = %r }",
-       "conv", 1, "add", 1e-4},
+       "conv_last", 1, "add", 1e-4},
   };
   (void)state;
   CHECK(patterns);
@@ -301,6 +301,43 @@ static void gates_are_one_with_what_they_gate(void **state) {
   CHECK(patterns);
 }
 
+/* Weights that are no blocks, where kernels begin early. */
+#define TURNED(type, name, f32, out)                                                                        \
+  "param %" name " : " type "[24, 64] %" f32 " = cast(%" name ") {to = \"f32\"} %" out " = transpose(%" f32 \
+  ") {perm = [1, 0]}\n"
+#define GATE "%c = silu(%a) %y = mul(%c, %b) output \"y\" = %y }"
+static void plain_gates_are_one_with_what_they_gate(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"b\" { input %x : f32[1, 64] param %s : f32[64]\n" TURNED("bf16", "g", "g1", "g2")
+           TURNED("bf16", "u", "u1", "u2") "%n = rms_norm(%x, %s) %a = matmul(%n, %g2) %b = matmul(%n, %u2) " GATE,
+       "row_product", 1, "rms_norm", 2e-2},
+      {"graph \"f\" { input %x : f32[3, 40] param %g : f32[9, 40] param %u : f32[9, 40] %g2 = transpose(%g) {perm = "
+       "[1, 0]} "
+       "%u2 = transpose(%u) {perm = [1, 0]} %a = matmul(%x, %g2) %b = matmul(%x, %u2) " GATE,
+       "row_product", 1, "product", 1e-2},
+      /* across, which no packed form takes */
+      {"graph \"a\" { input %x : f32[2, 40] param %g : f32[40, 10] param %u : f32[40, 10]\n"
+       "%a = matmul(%x, %g) %b = matmul(%x, %u) " GATE,
+       "row_product", 1, "product", 1e-2},
+      /* weights of other widths, or that lie another way, stay apart */
+      {"graph \"w\" { input %x : f32[1, 64]\n" TURNED("bf16", "g", "g1", "g2")
+           TURNED("f16", "u", "u1", "u2") "%a = matmul(%x, %g2) %b = matmul(%x, %u2) " GATE,
+       "product", 2, "row_product", 2e-2},
+      {"graph \"l\" { input %x : f32[1, 24] param %g : f32[24, 24] param %u : f32[24, 24] %g2 = transpose(%g) {perm = "
+       "[1, 0]} "
+       "%a = matmul(%x, %g2) %b = matmul(%x, %u) " GATE,
+       "product", 2, "row_product", 1e-2},
+  };
+  static const pattern apart = {
+      "graph \"n\" { input %x : f32[2, 40] param %g : f32[40, 10] param %u : f32[40, 10]\n"
+      "%a = matmul(%x, %g) %b = matmul(%x, %u) " GATE,
+      "product", 2, "row_product", 1e-2};
+  (void)state;
+  for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+    pattern_check_profile(&patterns[i], "interp", "hopper");
+  pattern_check_profile(&apart, "interp", "generic"); /* kernels do not begin early there */
+}
+
 static void rows_survive_every_allocation_that_fails(void **state) {
   static const char text[] =
       "graph \"g\" { input %x : f32[1, 32] param %s : f32[32] param %g : q8_0[9, 32] param %u : q8_0[9, 32]\n"
@@ -325,6 +362,7 @@ int main(void) {
       cmocka_unit_test(sums_of_f16_do_not_overflow),
       cmocka_unit_test(norms_go_into_products_of_few_rows),
       cmocka_unit_test(gates_are_one_with_what_they_gate),
+      cmocka_unit_test(plain_gates_are_one_with_what_they_gate),
       cmocka_unit_test(rows_survive_every_allocation_that_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,8 +184,9 @@ static berth_status pack_plan(const berth_plan *plan, const char *targets, berth
   return status;
 }
 
-berth_status berth_kernels_pack(const berth_plan *const *plans, uint32_t n_plans, const char *targets,
-                                berth_write_fn write, void *user, berth_error *err) {
+/* Plans with targets of their own, or with those that all of them share. */
+static berth_status pack_plans(const berth_plan *const *plans, uint32_t n_plans, const char *const *each,
+                               const char *shared, berth_write_fn write, void *user, berth_error *err) {
   if (plans == NULL || n_plans == 0 || write == NULL)
     return berth__fail(err, BERTH_INVALID, "plans, and a function that takes the bytes, are needed");
   for (uint32_t i = 0; i < n_plans; i++) {
@@ -195,8 +196,19 @@ berth_status berth_kernels_pack(const berth_plan *const *plans, uint32_t n_plans
   }
   berth__kernel_packer packer = {.ctx = plans[0]->ctx};
   berth_status status = BERTH_OK;
-  for (uint32_t i = 0; i < n_plans && status == BERTH_OK; i++) status = pack_plan(plans[i], targets, &packer, err);
+  for (uint32_t i = 0; i < n_plans && status == BERTH_OK; i++)
+    status = pack_plan(plans[i], each != NULL ? each[i] : shared, &packer, err);
   if (status == BERTH_OK) status = berth__kernel_packer_write(&packer, write, user, err);
   berth__kernel_packer_free(&packer);
   return status;
+}
+
+berth_status berth_kernels_pack(const berth_plan *const *plans, uint32_t n_plans, const char *targets,
+                                berth_write_fn write, void *user, berth_error *err) {
+  return pack_plans(plans, n_plans, NULL, targets, write, user, err);
+}
+
+berth_status berth_kernels_pack_each(const berth_plan *const *plans, const char *const *targets, uint32_t n_plans,
+                                     berth_write_fn write, void *user, berth_error *err) {
+  return pack_plans(plans, n_plans, targets, NULL, write, user, err);
 }

@@ -23,10 +23,14 @@ static bool stays_first(const berth_graph *graph, const berth__node *node) {
          x->rank > 4;
 }
 
+/* Whether both sides of a convolution are copied where its channels are last. */
+static bool gpu_rewrite_copies(const berth__kernel_limits *limits) {
+  return (limits->multiplies >> limits->compute & 1u) != 0;
+}
+
 /* All or none: what goes from one layout to the other is copied. */
 static bool goes_last(const berth_graph *graph, const berth__kernel_limits *limits, uint32_t flags) {
-  if (!berth__gpu_multiplies_narrowly(limits) || (flags & (BERTH_PLAN_F16_WEIGHTS | BERTH_PLAN_PARAMS_OUTSIDE)) != 0)
-    return false;
+  if (!gpu_rewrite_copies(limits) || (flags & (BERTH_PLAN_F16_WEIGHTS | BERTH_PLAN_PARAMS_OUTSIDE)) != 0) return false;
   for (size_t n = 0; n < graph->n_nodes; n++)
     if (stays_first(graph, &graph->nodes[n])) return false;
   return true;
@@ -37,7 +41,8 @@ berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph,
   const berth__rewrite_target target = {.panel = PANEL,
                                         .keeps_params = (flags & keep) != 0,
                                         .most_merged_rows = INT64_MAX,
-                                        .most_merged_bytes = MOST_MERGED_BYTES};
+                                        .most_merged_bytes = MOST_MERGED_BYTES,
+                                        .pairs_plain_weights = limits->profile.loops.begins_early};
   BERTH__TRY(berth__rewrite_blocks(graph, err));              /* before anything sees unpacked weights */
   BERTH__TRY(berth__rewrite_attention(graph, err));           /* before fusion takes its scale and bias */
   BERTH__TRY(berth__rewrite_norms(graph, err));               /* before fusion takes its parts */
@@ -53,6 +58,10 @@ berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph,
   BERTH__TRY(berth__rewrite_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err));
   BERTH__TRY(berth__rewrite_merge_products(graph, &target, err)); /* products that fusion gave their biases alone */
-  BERTH__TRY(berth__rewrite_row_products(graph, err));            /* what is left of products after all of this */
+  BERTH__TRY(berth__rewrite_row_products(graph, &target, err));   /* what is left of products after all of this */
+  if (berth__gpu_has_factors(&limits->profile.loops, flags)) {    /* products are what they will be */
+    BERTH__TRY(berth__gpu_copy_factors(graph, err));
+    BERTH__TRY(berth__pass_same(graph, err));
+  }
   return berth__pass_dead(graph, err);
 }

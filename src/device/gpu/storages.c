@@ -5,7 +5,8 @@
  * Where a plan asks for weights as f16 (BERTH_PLAN_F16_WEIGHTS), they take half the bytes to hold and to read; sums
  * stay f32. A param lies so when everything that reads it is a product, a convolution or a table, in the place of the
  * weight, or shows it to one as a whole: loads then unpack it, and nothing else knows. Where a plan lets matrix units
- * multiply as bf16 or f16, weights of products and convolutions lie as what they would be rounded to anyway.
+ * multiply as bf16 or f16, weights of products and convolutions lie as what they would be rounded to anyway, and so
+ * does what is computed for such products alone (factors.c): both sides then lie as warpgroups take them.
  *
  * Weights that were f16 or bf16 before a graph made f32 of them keep their 16 bits, always: nothing is lost by that. */
 #include "base/blocks.h"
@@ -32,21 +33,6 @@ static bool shows(const berth__node *node) { return node->op->code == BERTH__OP_
 static bool takes_strides(const berth__node *node) {
   const berth__op_code code = node->op->code;
   return code == BERTH__OP_product || code == BERTH__OP_row_product || code == BERTH__OP_matmul;
-}
-
-#define MANY_RESULTS 4096 /* fewer, with long sums, are not worth a tile */
-
-/* Whether matrix units multiply operand i, which is rounded to what they take. */
-static bool is_multiplied(const berth_graph *graph, const berth__node *node, uint32_t i) {
-  const berth__op_code code = node->op->code;
-  int64_t results = 0, weights = 0;
-  if ((code != BERTH__OP_product && code != BERTH__OP_conv_last) || i != 1) return false;
-  const berth__shape *out = &graph->values[node->out[0]].shape;
-  if (!berth__shape_count(out, &results) || !berth__shape_count(&graph->values[node->in[1]].shape, &weights))
-    return false;
-  const int64_t columns = out->dim[out->rank - 1];
-  return columns >= BERTH__MATRIX_LINES && results / columns >= BERTH__MATRIX_LINES && results >= MANY_RESULTS &&
-         weights / columns >= BERTH__MATRIX_DEPTH;
 }
 
 typedef struct finder {
@@ -81,7 +67,8 @@ static bool is_source(const finder *f, berth_value value) {
 static void gpu_storages_note_read(finder *f, const berth__node *node, uint32_t i) {
   const berth_value value = node->in[i];
   const bool is_first = is_source(f, value);
-  const bool is_weight = f->is_asked_for ? gpu_storages_is_weight(node, i) : is_multiplied(f->graph, node, i);
+  const bool is_weight =
+      f->is_asked_for ? gpu_storages_is_weight(node, i) : berth__gpu_multiplies_weight(f->graph, node, i);
   if (is_weight && (is_first || takes_strides(node) || is_packed(f->graph, value)))
     f->is_read[value] = true;
   else if (shows(node) && is_first && f->is_read[node->out[0]] && !f->is_lost[node->out[0]])
@@ -140,6 +127,16 @@ static berth_status find_and_halve(finder *f, berth_storage *out, berth_error *e
   return status;
 }
 
+static berth_status halve_factors(const berth_graph *graph, berth_type narrow, berth_storage *out, berth_error *err) {
+  bool *is_factor = berth__alloc_array(graph->ctx, graph->n_values, sizeof *is_factor);
+  const berth_status status =
+      is_factor != NULL ? berth__gpu_find_factors(graph, is_factor, err) : berth__fail_nomem(err, "a plan");
+  for (berth_value v = 0; v < graph->n_values && status == BERTH_OK; v++)
+    if (is_factor[v]) out[v] = berth_type_storage(narrow);
+  berth__free(graph->ctx, is_factor);
+  return status;
+}
+
 berth_status berth__gpu_choose_storages(const berth__limits *limits, const berth_graph *graph, uint32_t flags,
                                         berth_storage *out, berth_error *err) {
   for (size_t v = 0; v < graph->n_values; v++) out[v] = berth_type_storage(choose_type(graph->values[v].type, flags));
@@ -147,6 +144,8 @@ berth_status berth__gpu_choose_storages(const berth__limits *limits, const berth
               .narrow = narrow_type(&limits->profile.loops, flags),
               .is_asked_for = (flags & BERTH_PLAN_F16_WEIGHTS) != 0};
   if (f.narrow != BERTH_F32) BERTH__TRY(find_and_halve(&f, out, err));
+  if (berth__gpu_has_factors(&limits->profile.loops, flags))
+    BERTH__TRY(halve_factors(graph, berth__compute_storage(limits->profile.loops.compute), out, err));
   if ((flags & BERTH_PLAN_F32_UNIFORM) != 0 || !has_narrow_weights(graph)) return BERTH_OK;
   finder kept = {.graph = graph, .is_asked_for = true, .keeps = true};
   return find_and_halve(&kept, out, err);

@@ -6,7 +6,10 @@
 
 #include <stdio.h>
 
-#define EACH_GROUP 64u /* threads of a workgroup where each thread has an element of its own */
+#define EACH_GROUP 64u        /* threads of a workgroup where each thread has an element of its own */
+#define LARGE_COUNT (1 << 18) /* elements, or words of them */
+#define LARGE_GROUP 256u
+#define LARGE_ROUNDS 4
 
 berth__number berth__l_number(berth_type type) {
   switch (type) {
@@ -77,12 +80,17 @@ static double lower_common_bytes_of(const berth__lowering *l, const berth__kerne
   return bytes;
 }
 
+/* Whether sums stay sums: the device has units for their kind or, of f32, a form for threads that load by fours. */
+static bool lower_common_multiplies(const berth__kernel_limits *limits, const berth__kernel_sums *sums) {
+  return (limits->multiplies >> sums->kind & 1u) != 0 && (sums->kind != BERTH_COMPUTE_F32 || sums->by_fours);
+}
+
 /* Where the device has no matrix units for what it multiplies, or lanes that exchange, it is expanded. */
 static berth_status finish_for(const berth__kernel_limits *limits, berth__kernel **k, berth_error *err) {
   BERTH__TRY(berth__kernel_finish(*k, err));
   if (!limits->exchanges && berth__kernel_uses(*k, BERTH__INST_exchange)) return berth__kernel_expand(k, err);
   for (uint32_t i = 0; i < (*k)->n_sums; i++)
-    if ((limits->multiplies >> (*k)->sums[i].kind & 1u) == 0) return berth__kernel_expand(k, err);
+    if (!lower_common_multiplies(limits, &(*k)->sums[i])) return berth__kernel_expand(k, err);
   return BERTH_OK;
 }
 
@@ -101,24 +109,34 @@ berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err
   return BERTH_OK;
 }
 
-static berth__x each(berth__lowering *l, berth__kernel *k, int64_t count) {
-  k->group_size = l->limits->group_size < EACH_GROUP ? l->limits->group_size : EACH_GROUP;
-  k->n_groups = ((uint64_t)count + k->group_size - 1) / k->group_size;
+/* Starting a workgroup takes a GPU longer than an element of its own is worth: where there are very many, workgroups
+ * are large, and go through several rounds of elements beside each other. */
+static berth__x each(berth__lowering *l, berth__kernel *k, int64_t count, bool is_often) {
+  const bool is_large = l->limits->shares_well && count >= LARGE_COUNT;
+  const uint32_t wanted = is_large ? LARGE_GROUP : EACH_GROUP;
+  const int64_t rounds = is_large && is_often ? LARGE_ROUNDS : 1;
+  k->group_size = l->limits->group_size < wanted ? l->limits->group_size : wanted;
+  const int64_t threads = k->group_size, of_group = threads * rounds;
+  k->n_groups = (uint64_t)((count + of_group - 1) / of_group);
   const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
-  const berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), k->group_size, 0), thread);
+  berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), of_group, 0), thread);
+  if (rounds > 1) {
+    const berth__x round = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, rounds), 1);
+    index = berth__x_add(k, index, berth__x_affine(k, round, threads, 0));
+  }
   berth__x_if(k, berth__x_lt(k, index, berth__x_i32(k, count)));
   return index;
 }
 
 berth__x berth__l_each_alone(berth__lowering *l, berth__kernel *k, int64_t count) {
-  return k != NULL ? each(l, k, count) : BERTH__X_NONE;
+  return k != NULL ? each(l, k, count, false) : BERTH__X_NONE;
 }
 
 berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
   const uint32_t per_word = berth__l_words_of_result(l, count);
   if (k == NULL) return BERTH__X_NONE;
-  if (per_word == 1) return each(l, k, count);
-  return berth__l_open_words(l, k, each(l, k, count / per_word + (count % per_word != 0)), per_word, count);
+  if (per_word == 1) return each(l, k, count, true);
+  return berth__l_open_words(l, k, each(l, k, count / per_word + (count % per_word != 0), true), per_word, count);
 }
 
 /* ---- Buffers ---- */

@@ -8,10 +8,11 @@ static berth__storage lower_copy_bits_of(berth__storage storage) {
   return bits[berth__storage_per_word(storage)];
 }
 
-/* A weight that lies as f16 where its type is f32 is read as what it stands for. */
+/* What lies as 16 bits where its type is f32 is read as what it stands for, unless the result lies so too. */
 berth__x berth__l_load_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place) {
   const berth__storage storage = berth__l_storage_of(l, i);
-  if (storage == BERTH_F16 && l->call->in[i].type != BERTH_F16)
+  const bool is_kept = l->call->n_out > 0 && storage == berth__l_storage_of(l, l->call->n_in);
+  if (l->call->in[i].type == BERTH_F32 && berth__storage_per_word(storage) > 1 && !is_kept)
     return berth__x_bits(k, BERTH__NUM_U32, berth__x_load(k, berth__l_in(l, k, i), place));
   return berth__x_load(k, berth__l_buffer(l, k, berth__operand_in(i), lower_copy_bits_of(storage)), place);
 }

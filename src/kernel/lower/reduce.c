@@ -8,6 +8,11 @@
 
 #define WANTED_GROUPS 64 /* that keep a device busy */
 #define LEAST_PIECE 8192 /* elements: so many that a second kernel is worth its start */
+/* Where neighbouring threads have neighbouring rows, what is missing is threads, and pieces may be short: their sums
+ * lie beside each other. */
+#define THREADS_ACROSS 65536
+#define MOST_ACROSS 64
+#define LEAST_ACROSS 128
 
 typedef struct reduction {
   const berth__lowering *l;
@@ -19,9 +24,19 @@ typedef struct reduction {
   int64_t pieces; /* of a row */
 } reduction;
 
-static int64_t lower_reduce_pieces_of(int64_t count, int64_t length) {
-  const int64_t wanted = count > 0 ? WANTED_GROUPS / count : 1, useful = length / LEAST_PIECE;
-  const int64_t pieces = wanted < useful ? wanted : useful;
+/* Whether the elements of a row lie closer together than rows do. */
+static bool is_along_rows(const reduction *r) {
+  if (r->kept.rank == 0) return true;
+  if (r->gone.rank == 0) return false;
+  return r->gone.stride[0][r->gone.rank - 1] <= r->kept.stride[0][r->kept.rank - 1];
+}
+
+static int64_t lower_reduce_pieces_of(const reduction *r) {
+  const bool is_along = is_along_rows(r);
+  const int64_t most = is_along ? WANTED_GROUPS : THREADS_ACROSS, wanted = r->count > 0 ? most / r->count : 1;
+  const int64_t useful = r->length / (is_along ? LEAST_PIECE : LEAST_ACROSS);
+  int64_t pieces = wanted < useful ? wanted : useful;
+  if (!is_along && pieces > MOST_ACROSS) pieces = MOST_ACROSS;
   return pieces > 1 ? pieces : 1;
 }
 
@@ -56,7 +71,7 @@ static reduction lower_reduce_describe(const berth_op_call *call) {
   berth__l_space_join(&r.gone);
   r.count = berth__l_space_count(&r.kept);
   r.length = berth__l_space_count(&r.gone);
-  r.pieces = lower_reduce_pieces_of(r.count, r.length);
+  r.pieces = lower_reduce_pieces_of(&r);
   return r;
 }
 
@@ -94,6 +109,7 @@ typedef struct source {
   uint32_t scratch; /* where pieces are folded */
   bool is_second;   /* over what is there; otherwise over the operand */
   berth__x base;    /* place of the row's first element */
+  int64_t step;     /* from one piece of a row to the next */
   berth__x first;   /* of the piece */
   berth__x start;
 } source;
@@ -102,7 +118,7 @@ static void lower_reduce_load_element(berth__kernel *k, const void *state, berth
   const source *s = state;
   const reduction *r = s->r;
   if (s->is_second) {
-    values[0] = berth__x_load(k, s->scratch, berth__x_add(k, s->base, i));
+    values[0] = berth__x_load(k, s->scratch, berth__x_add(k, s->base, berth__x_affine(k, i, s->step, 0)));
     return;
   }
   berth__x at[BERTH_MAX_RANK], index = berth__x_add(k, s->first, i);
@@ -142,25 +158,21 @@ static void lower_reduce_store_result(berth__kernel *k, const reduction *r, bert
   berth__l_store(r->l, k, 0, berth__l_space_place(k, &r->kept, 1, at), value);
 }
 
-/* Whether the elements of a row lie closer together than rows do. */
-static bool is_along_rows(const reduction *r) {
-  if (r->kept.rank == 0) return true;
-  if (r->gone.rank == 0) return false;
-  return r->gone.stride[0][r->gone.rank - 1] <= r->kept.stride[0][r->kept.rank - 1];
-}
-
 static source lower_reduce_source_of(berth__kernel *k, const reduction *r, const berth__l_rows *rows, bool is_second) {
   source s = {.r = r, .is_second = is_second, .start = start_of(k, r)};
   s.scratch = r->pieces > 1 ? berth__l_scratch(k, berth__l_storage(r->type)) : 0;
+  const bool is_along = is_along_rows(r);
+  s.step = is_along ? 1 : r->count;
   if (is_second) {
-    s.base = berth__x_affine(k, rows->row, r->pieces, 0);
+    s.base = berth__x_affine(k, rows->row, is_along ? r->pieces : 1, 0);
     return s;
   }
   berth__x at[BERTH_MAX_RANK];
-  const berth__x pieces = berth__x_i32(k, r->pieces);
-  berth__l_unravel(k, berth__x_div(k, rows->row, pieces), r->kept.rank, r->kept.dim, at);
+  const berth__x by = berth__x_i32(k, is_along ? r->pieces : r->count); /* what is beside each other stays so */
+  const berth__x high = berth__x_div(k, rows->row, by), low = berth__x_rem(k, rows->row, by);
+  berth__l_unravel(k, is_along ? high : low, r->kept.rank, r->kept.dim, at);
   s.base = berth__l_space_place(k, &r->kept, 0, at);
-  s.first = berth__x_affine(k, berth__x_rem(k, rows->row, pieces), rows->length, 0);
+  s.first = berth__x_affine(k, is_along ? low : high, rows->length, 0);
   return s;
 }
 
@@ -170,7 +182,7 @@ static berth_status lower_reduce_add_kernel(berth__lowering *l, const reduction 
   const bool is_first = !is_second && r->pieces > 1;
   const int64_t count = is_first ? r->count * r->pieces : r->count;
   const int64_t length = is_first ? (r->length + r->pieces - 1) / r->pieces : is_second ? r->pieces : r->length;
-  berth__l_rows rows = berth__l_rows_of(l, k, count, length, is_second || is_along_rows(r));
+  berth__l_rows rows = berth__l_rows_of(l, k, count, length, is_along_rows(r));
   const source s = lower_reduce_source_of(k, r, &rows, is_second);
   const bool is_sum = r->code == BERTH__OP_reduce_sum || r->code == BERTH__OP_reduce_mean;
   const berth__l_fold fold = {.n = 1,

@@ -15,20 +15,25 @@ static void row_product_finish(const berth__tile *tile, berth__kernel *k, const 
                  end->chain.n_steps != 0 ? berth__l_chain(k, &end->chain, operands) : operands[0]);
 }
 
+static void row_product_weight(const berth__tile *tile, uint32_t operand, berth__tile_side *side) {
+  const berth_tensor *w = &tile->l->call->in[operand];
+  const bool is_blocks = berth__type_is_block(w->type);
+  side->operand = operand;
+  side->depth[0] = w->stride[is_blocks ? 1 : 0];
+  side->line[0] = w->stride[is_blocks ? 0 : 1];
+}
+
 /* Rows of all batches are rows of one product. */
 static void row_product_describe(berth__tile *tile) {
   const berth_op_call *call = tile->l->call;
-  const berth_tensor *x = &call->in[BERTH__ROW_PRODUCT_X], *w = &call->in[BERTH__ROW_PRODUCT_WEIGHT];
-  const bool is_blocks = berth__type_is_block(w->type);
+  const berth_tensor *x = &call->in[BERTH__ROW_PRODUCT_X];
   for (uint32_t axis = 0; axis + 1 < x->rank; axis++) {
     berth__tile_axis(&tile->rows, x->dim[axis], axis, 1);
     tile->left.line[axis] = x->stride[axis];
   }
   berth__tile_axis(&tile->depth, x->dim[x->rank - 1], 0, 0);
   tile->left.depth[0] = x->stride[x->rank - 1];
-  tile->right.operand = BERTH__ROW_PRODUCT_WEIGHT;
-  tile->right.depth[0] = w->stride[is_blocks ? 1 : 0];
-  tile->right.line[0] = w->stride[is_blocks ? 0 : 1];
+  row_product_weight(tile, BERTH__ROW_PRODUCT_WEIGHT, &tile->right);
   berth__tile_axis(&tile->columns, call->out[0].dim[x->rank - 1], x->rank - 1, 1);
 }
 
@@ -52,8 +57,8 @@ berth_status berth__lower_row_product(berth__lowering *l, berth_error *err) {
   tile.finish = row_product_finish;
   if (!has_second) return berth__tile_lower(&tile, err);
   tile.second = BERTH__ROW_PRODUCT_SECOND;
+  tile.second_side = tile.right;
+  row_product_weight(&tile, BERTH__ROW_PRODUCT_SECOND, &tile.second_side);
   tile.second_sum = &end.second;
-  if (berth__tile_count(&tile.rows) > BERTH__TILE_FEW_ROWS || !berth__tile_takes_packed(&tile))
-    return berth__fail(err, BERTH_UNSUPPORTED, "a second weight is for few rows, and for weights in blocks");
   return berth__tile_lower(&tile, err);
 }

@@ -371,10 +371,14 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
     const berth__tile_form packed = flows ? choose_flow(tile) : choose_packed(tile);
     return berth__tile_packed(tile, &packed, flows ? FLOW_GROUPS : 0, err);
   }
+  berth__tile_form form;
+  if (tile->second != BERTH__TILE_NONE) {
+    form = choose_registers(tile);
+    return berth__tile_registers(tile, &form, err);
+  }
   if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) && !berth__tile_is_normed(tile) &&
       (berth__tile_count(&tile->columns) <= 4 || wants_split(tile)) && !berth__tile_has_blocks(tile))
     swap_sides(tile); /* blocks stay where they are looked for, and norms */
-  berth__tile_form form;
   if (wants_split(tile)) {
     form = choose_split(tile);
     return berth__tile_split(tile, &form, err);
@@ -382,6 +386,8 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
   berth__matrix_form matrix;
   const berth_compute kind = berth__tile_kind(tile);
   if (kind != BERTH_COMPUTE_F32 && !berth__tile_is_normed(tile) && berth__tile_matrix_form(tile, kind, &matrix))
+    return berth__tile_matrix(tile, kind, &matrix, err);
+  if (kind == BERTH_COMPUTE_F32 && !berth__tile_is_normed(tile) && berth__tile_fours_form(tile, &matrix))
     return berth__tile_matrix(tile, kind, &matrix, err);
   const berth__tile_form *shared = choose_shared(tile), *deep = choose_deep(tile);
   if (deep != NULL && tile->l->limits->shares_well && !berth__tile_is_normed(tile) &&

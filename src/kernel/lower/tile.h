@@ -77,9 +77,10 @@ typedef struct berth__tile {
    * squares and multiplied by it, on the way: sum of x * scale * w over that root. BERTH__TILE_NONE: they are not. */
   uint32_t scale;
   double epsilon;
-  /* Another right side, which lies as the right one does; finish finds its sum where second_sum points to. Packed form
-   * alone; BERTH__TILE_NONE: there is none. */
+  /* Another right side (BERTH__TILE_NONE: there is none), with its strides; finish finds its sum where second_sum
+   * points to. For the packed form, where it lies as the right one does, and the one by registers. */
   uint32_t second;
+  berth__tile_side second_side;
   berth__x *second_sum;
   berth__l_table table; /* of the blocks on the right: set by the forms */
   /* What the operands of the usual end have for the cell that is finished; NULL: they are loaded there. A result may
@@ -203,8 +204,10 @@ typedef struct berth__matrix_form {
   uint32_t rows, columns, threads, depth, slots;
   uint32_t parts; /* of the threads, that share the depth */
   bool is_late;   /* warpgroups multiply */
+  bool by_fours;  /* threads multiply, f32 that both sides are copied as */
 } berth__matrix_form;
 bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth__matrix_form *out);
+bool berth__tile_fours_form(const berth__tile *tile, berth__matrix_form *out); /* that of f32 */
 berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
                                 berth_error *err);
 /* tile.c: the workgroups that tiles of this size are. */

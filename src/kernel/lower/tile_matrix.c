@@ -67,6 +67,17 @@ static const struct choice long_forms[] = {
 /* Where warpgroups multiply; the first has a core for itself. */
 static const struct choice warpgroup_forms[] = {{128, 256, 256, 64, 120, true}, {128, 128, 256, 64, 64, true}};
 
+/* Of f32, by threads. Depth and parts are what registers and room allow; `share` is of the core's rate, as measured
+ * where all cores are busy. */
+static const struct four_choice {
+  uint32_t rows, columns, threads, depth, parts;
+  double share;
+} four_forms[] = {
+    {128, 128, 256, 16, 1, 0.75}, {64, 64, 128, 32, 1, 0.6}, {32, 32, 256, 128, 8, 0.55}, {32, 16, 256, 128, 8, 0.4}};
+#define FOUR_DEPTH 32      /* sums that are worth a piece of shared memory */
+#define FOUR_CORES 132     /* of a large GPU */
+#define FOUR_START 60000.0 /* multiplications that a core could do while a workgroup begins and ends */
+
 static bool begins_aligned(const berth__tile *tile, const berth__tile_side *side) {
   return tile->l->at == NULL || tile->l->at[side->operand] % 16 == 0;
 }
@@ -101,7 +112,8 @@ static berth__tile_desc describe_tile(const berth__tile *tile, berth_compute kin
                             .depth = form->depth,
                             .slots = form->slots,
                             .is_deep = c.is_deep,
-                            .is_for_warpgroup = form->is_late};
+                            .is_for_warpgroup = form->is_late,
+                            .is_for_fours = form->by_fours};
 }
 
 static uint32_t slot_bytes(const berth__tile *tile, berth_compute kind, const berth__matrix_form *form) {
@@ -163,6 +175,41 @@ static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth_
     return true;
   }
   return false;
+}
+
+/* What the busiest core multiplies, in the time that a form takes for it. */
+static double four_cost(const berth__tile *tile, const struct four_choice *c) {
+  const int64_t groups = berth__tile_groups(tile, c->rows, c->columns);
+  const int64_t rounds = (groups + FOUR_CORES - 1) / FOUR_CORES;
+  return (double)rounds * (c->rows * c->columns / c->share * (double)berth__tile_count(&tile->depth) + FOUR_START);
+}
+
+bool berth__tile_fours_form(const berth__tile *tile, berth__matrix_form *out) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  double best = 0;
+  bool found = false;
+  if ((limits->multiplies >> BERTH_COMPUTE_F32 & 1u) == 0 || tile->type != BERTH__NUM_F32 ||
+      berth__tile_count(&tile->depth) < FOUR_DEPTH || berth__tile_count(&tile->rows) < BERTH__MATRIX_LINES ||
+      berth__tile_count(&tile->columns) < BERTH__MATRIX_LINES || !can_copy_both(tile, BERTH_COMPUTE_F32))
+    return false;
+  for (size_t i = 0; i < sizeof four_forms / sizeof *four_forms; i++) {
+    const struct four_choice *c = &four_forms[i];
+    berth__matrix_form form = {.rows = c->rows,
+                               .columns = c->columns,
+                               .threads = c->threads,
+                               .depth = c->depth,
+                               .parts = c->parts,
+                               .by_fours = true};
+    form.slots = limits->tile_bytes / slot_bytes(tile, BERTH_COMPUTE_F32, &form);
+    if (form.slots > 4) form.slots = 4;
+    if (form.slots < 2 || form.threads > limits->group_size) continue;
+    const double cost = four_cost(tile, c);
+    if (found && cost >= best) continue;
+    *out = form;
+    best = cost;
+    found = true;
+  }
+  return found;
 }
 
 bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth__matrix_form *out) {
@@ -293,7 +340,7 @@ static berth__x slot_of(const work *w, berth__x number) {
  * not the memory that a small tile waits for. */
 static bool looks_ahead(const work *w) {
   return w->sides[0].is_copied && w->sides[1].is_copied && w->form->threads == 256 && w->form->parts == 1 &&
-         !w->form->is_late;
+         !w->form->is_late && !w->form->by_fours;
 }
 
 /* Pieces that are on their way while one is multiplied. A slot that is done with late is free a piece later. */
@@ -359,7 +406,8 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
   const int64_t dims[3] = {berth__tile_count(&tile->batch),
                            (berth__tile_count(&tile->rows) + form->rows - 1) / form->rows,
                            (berth__tile_count(&tile->columns) + form->columns - 1) / form->columns};
-  berth__kernel *k = berth__tile_begin(tile, "matrix", (uint64_t)(dims[0] * dims[1] * dims[2]), form->threads);
+  berth__kernel *k = berth__tile_begin(tile, form->by_fours ? "fours" : "matrix",
+                                       (uint64_t)(dims[0] * dims[1] * dims[2]), form->threads);
   if (k == NULL) return berth__l_end(tile->l, k, err);
   if (berth__tile_has_blocks(tile))
     tile->table = berth__l_blocks_table(k, tile->l->call->in[tile->right.operand].type, BERTH__TABLE_SHARED);
@@ -380,6 +428,7 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
                                                           .together = together,
                                                           .parts = form->parts,
                                                           .is_late = form->is_late,
+                                                          .by_fours = form->by_fours,
                                                           .group_rows = form->threads / form->parts == 256 ? 16 : 8});
   sum_pieces(&w);
   if (form->parts > 1) berth__x_join(k, w.sums);

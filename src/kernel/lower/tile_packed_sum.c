@@ -41,6 +41,12 @@ static bool packed_is_simple(const berth__tile_side *side) {
          side->shift == 0 && side->depth[0] == 1;
 }
 
+static bool packed_lie_alike(const berth__tile *tile) {
+  const berth__tile_side *a = &tile->right, *b = &tile->second_side;
+  if (berth__l_storage_of(tile->l, a->operand) != berth__l_storage_of(tile->l, b->operand)) return false;
+  return a->line[0] == b->line[0] && a->depth[0] == b->depth[0];
+}
+
 bool berth__tile_takes_packed(const berth__tile *tile) {
   const berth__storage storage = berth__l_storage_of(tile->l, tile->right.operand);
   const bool is_plain = berth__packed_is_plain(storage);
@@ -48,6 +54,7 @@ bool berth__tile_takes_packed(const berth__tile *tile) {
   if (!is_plain && berth__l_format_of(storage) == NULL) return false;
   if (is_plain && !berth__l_begins_with_word(tile->l, tile->right.operand)) return false;
   if (storage == BERTH_F32 && !tile->l->limits->begins_early) return false;
+  if (tile->second != BERTH__TILE_NONE && !packed_lie_alike(tile)) return false;
   const int64_t elements = berth__packed_elements(tile);
   return packed_is_simple(&tile->left) && packed_is_simple(&tile->right) && tile->depth.dim[0] % elements == 0 &&
          packed_are_multiples(&tile->batch, tile->right.batch, elements) &&

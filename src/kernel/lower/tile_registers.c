@@ -11,19 +11,24 @@ typedef struct work {
   berth__kernel *k;
   uint32_t rows, columns;
   berth__tile_words left, right;
-  uint32_t steps;                                   /* along the depth, that words bring at once */
-  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
-  berth__x squares[BERTH__TILE_MOST];               /* variables, where rows are normed */
+  uint32_t steps;                                      /* along the depth, that words bring at once */
+  berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST];    /* variables */
+  berth__x second[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* likewise, where there is a second right side */
+  berth__x squares[BERTH__TILE_MOST];                  /* variables, where rows are normed */
 } work;
 
 /* Where the thread is on its way down the axes of the depth. */
 typedef struct places {
-  berth__tile_at left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
+  berth__tile_at left[BERTH__TILE_MOST], right[BERTH__TILE_MOST], second[BERTH__TILE_MOST];
 } places;
+
+static bool has_second(const work *w) { return w->tile->second != BERTH__TILE_NONE; }
 
 static void step_all(const work *w, places *p, uint32_t axis, berth__x x) {
   for (uint32_t i = 0; i < w->rows; i++) p->left[i] = berth__tile_step(w->k, &w->tile->left, p->left[i], axis, x);
   for (uint32_t j = 0; j < w->columns; j++) p->right[j] = berth__tile_step(w->k, &w->tile->right, p->right[j], axis, x);
+  for (uint32_t j = 0; j < w->columns && has_second(w); j++)
+    p->second[j] = berth__tile_step(w->k, &w->tile->second_side, p->second[j], axis, x);
 }
 
 /* One step along the depth for words of lines, or as many as a word brings. */
@@ -52,24 +57,32 @@ static void lower_tile_registers_norm(const work *w, berth__x x, elements left) 
   }
 }
 
+static void lower_tile_registers_add(const work *w, elements left, elements right,
+                                     const berth__x (*sums)[BERTH__TILE_MOST]) {
+  berth__kernel *k = w->k;
+  for (uint32_t i = 0; i < w->rows; i++)
+    for (uint32_t j = 0; j < w->columns; j++) {
+      berth__x sum = berth__x_get(k, sums[i][j]);
+      for (uint32_t f = 0; f < w->steps; f++) sum = berth__tile_add_product(w->tile, k, left[i][f], right[j][f], sum);
+      berth__x_set(k, sums[i][j], sum);
+    }
+}
+
 /* `steps` along the depth, from x on. */
 static void lower_tile_registers_multiply(const work *w, const places *p, uint32_t axis, berth__x x) {
   const berth__tile *t = w->tile;
   berth__kernel *k = w->k;
-  elements left, right;
+  elements left, right, second;
   for (uint32_t f = 0; f < w->steps; f++) {
     places at = *p;
     step_all(w, &at, axis, berth__x_affine(k, x, 1, f));
     if (f % w->left.depth == 0) load_lines(w, &t->left, w->left, at.left, w->rows, f, left);
     if (f % w->right.depth == 0) load_lines(w, &t->right, w->right, at.right, w->columns, f, right);
+    if (has_second(w)) load_lines(w, &t->second_side, (berth__tile_words){1, 1}, at.second, w->columns, f, second);
   }
   if (berth__tile_is_normed(t)) lower_tile_registers_norm(w, x, left);
-  for (uint32_t i = 0; i < w->rows; i++)
-    for (uint32_t j = 0; j < w->columns; j++) {
-      berth__x sum = berth__x_get(k, w->sum[i][j]);
-      for (uint32_t f = 0; f < w->steps; f++) sum = berth__tile_add_product(t, k, left[i][f], right[j][f], sum);
-      berth__x_set(k, w->sum[i][j], sum);
-    }
+  lower_tile_registers_add(w, left, right, w->sum);
+  if (has_second(w)) lower_tile_registers_add(w, left, second, w->second);
 }
 
 static void lower_tile_registers_last_axis(const work *w, const places *p, uint32_t axis) {
@@ -103,6 +116,7 @@ static void lower_tile_registers_start(work *w, const berth__tile_cells *cells, 
   for (uint32_t j = 0; j < w->columns; j++) {
     const berth__x column = berth__tile_clamp(w->k, cells->column[j], berth__tile_count(&t->columns));
     p->right[j] = berth__tile_start(t, w->k, &t->right, &t->columns, cells->batch, column);
+    if (has_second(w)) p->second[j] = berth__tile_start(t, w->k, &t->second_side, &t->columns, cells->batch, column);
   }
 }
 
@@ -110,17 +124,26 @@ static void sum_cells(work *w, berth__tile_cells *cells) {
   const bool is_normed = berth__tile_is_normed(w->tile);
   for (uint32_t i = 0; i < w->rows && is_normed; i++) w->squares[i] = berth__x_variable(w->k, berth__x_f32(w->k, 0));
   for (uint32_t i = 0; i < w->rows; i++)
-    for (uint32_t j = 0; j < w->columns; j++) w->sum[i][j] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
+    for (uint32_t j = 0; j < w->columns; j++) {
+      w->sum[i][j] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
+      if (has_second(w)) w->second[i][j] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
+    }
   if (berth__tile_count(&w->tile->depth) != 0) {
     places p;
     lower_tile_registers_start(w, cells, &p);
     lower_tile_registers_descend(w, &p, 0);
   }
   for (uint32_t i = 0; i < w->rows; i++)
-    for (uint32_t j = 0; j < w->columns; j++) cells->sum[i][j] = berth__x_get(w->k, w->sum[i][j]);
+    for (uint32_t j = 0; j < w->columns; j++) {
+      cells->sum[i][j] = berth__x_get(w->k, w->sum[i][j]);
+      if (has_second(w)) cells->second[i][j] = berth__x_get(w->k, w->second[i][j]);
+    }
   for (uint32_t i = 0; i < w->rows && is_normed; i++) {
     const berth__x factor = berth__tile_norm_factor(w->tile, w->k, berth__x_get(w->k, w->squares[i]));
-    for (uint32_t j = 0; j < w->columns; j++) cells->sum[i][j] = berth__x_mul(w->k, cells->sum[i][j], factor);
+    for (uint32_t j = 0; j < w->columns; j++) {
+      cells->sum[i][j] = berth__x_mul(w->k, cells->sum[i][j], factor);
+      if (has_second(w)) cells->second[i][j] = berth__x_mul(w->k, cells->second[i][j], factor);
+    }
   }
 }
 

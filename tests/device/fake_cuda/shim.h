@@ -9,6 +9,9 @@ typedef _Bool bool;
 typedef struct float2 {
   float x, y;
 } float2;
+typedef struct float4 {
+  float x, y, z, w;
+} float4;
 typedef struct uint4 {
   unsigned x, y, z, w;
 } uint4;

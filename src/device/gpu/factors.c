@@ -1,0 +1,274 @@
+/* What matrix units multiply as 16 bits may lie in memory as such: half the bytes to write and to read, and in the
+ * form that the largest products take. A factor is a result that is read as an operand of such products alone, or shown
+ * to them; nothing is lost by keeping it so, since it would be rounded where it is multiplied. Sums over all rows (the
+ * gradient of a bias) take it as it is multiplied beside them. What others read too stays f32, and large products get
+ * a copy. */
+#include "device/gpu/recipe.h"
+#include "graph/rewrite.h"
+#include "ops/registry.h"
+
+#define MANY_RESULTS 4096               /* fewer, with long sums, are not worth a tile */
+#define LARGE_FLOPS ((double)(1 << 30)) /* of a product that pays for a copy */
+#define LARGE_LINES 256
+#define CHUNK 8 /* elements of 16 bytes */
+
+bool berth__gpu_has_factors(const berth__kernel_limits *limits, uint32_t flags) {
+  const uint32_t otherwise = BERTH_PLAN_F16_WEIGHTS | BERTH_PLAN_F32_UNIFORM | BERTH_PLAN_PARAMS_OUTSIDE;
+  return (flags & otherwise) == 0 && berth__gpu_multiplies_narrowly(limits) &&
+         berth__compute_storage(limits->compute) != BERTH_F32;
+}
+
+/* ---- Who multiplies what ---- */
+
+/* Rows, columns and depth of a product's result; false where it has no whole number of them. */
+typedef struct product_size {
+  int64_t results, rows, columns, depth;
+} product_size;
+
+static bool factors_size(const berth_graph *graph, const berth__node *node, product_size *out) {
+  const berth__shape *y = &graph->values[node->out[0]].shape, *w = &graph->values[node->in[1]].shape;
+  const berth__shape *x = &graph->values[node->in[0]].shape;
+  int64_t weights = 0;
+  if (!berth__shape_count(y, &out->results) || !berth__shape_count(w, &weights) || y->rank == 0 || out->results == 0)
+    return false;
+  out->columns = y->dim[y->rank - 1];
+  const bool is_batched = node->op->code == BERTH__OP_product && w->rank > 2 && y->rank >= 2;
+  out->rows = is_batched ? y->dim[y->rank - 2] : out->results / out->columns;
+  out->depth = is_batched ? x->dim[x->rank - 1] : weights / out->columns;
+  return true;
+}
+
+static bool factors_by_units(const product_size *s) {
+  return s->columns >= BERTH__MATRIX_LINES && s->rows >= BERTH__MATRIX_LINES && s->results >= MANY_RESULTS &&
+         s->depth >= BERTH__MATRIX_DEPTH;
+}
+
+bool berth__gpu_multiplies_weight(const berth_graph *graph, const berth__node *node, uint32_t i) {
+  const berth__op_code code = node->op->code;
+  product_size s;
+  if ((code != BERTH__OP_product && code != BERTH__OP_conv_last) || i != 1) return false;
+  return factors_size(graph, node, &s) && factors_by_units(&s);
+}
+
+static bool factors_is_f32(const berth_graph *graph, berth_value value) {
+  return value != BERTH_VALUE_NONE && graph->values[value].type == BERTH_F32;
+}
+
+static bool factors_of_product(const berth_graph *graph, const berth__node *node) {
+  product_size s;
+  return node->op->code == BERTH__OP_product && node->attrs[BERTH__PRODUCT_PANEL].i == 0 &&
+         factors_is_f32(graph, node->in[0]) && factors_is_f32(graph, node->in[1]) &&
+         !berth__node_is_bounded(graph, node) && factors_size(graph, node, &s) && factors_by_units(&s);
+}
+
+/* All axes but the last go away. */
+static bool factors_sums_rows(const berth_graph *graph, const berth__node *node) {
+  if (node->op->code != BERTH__OP_reduce_sum || node->n_in != 1) return false;
+  const uint32_t rank = graph->values[node->in[0]].shape.rank;
+  const berth_attr *axes = &node->attrs[BERTH__REDUCE_AXES];
+  if (rank < 2 || axes->count != rank - 1) return false;
+  for (size_t i = 0; i < axes->count; i++)
+    if (axes->ints[i] == -1 || axes->ints[i] == (int64_t)rank - 1) return false;
+  return true;
+}
+
+static bool factors_shows(const berth__node *node) {
+  switch (node->op->code) {
+    case BERTH__OP_reshape:
+    case BERTH__OP_transpose:
+    case BERTH__OP_flatten:
+    case BERTH__OP_squeeze:
+    case BERTH__OP_unsqueeze:
+    case BERTH__OP_split:
+    case BERTH__OP_narrow: return node->n_in == 1;
+    default: return false;
+  }
+}
+
+/* Whether its kernels store 16 bits as well as f32. */
+static bool factors_may_make(const berth_graph *graph, const berth__node *node) {
+  const berth__family *f = node->op->family;
+  if (berth__node_is_bounded(graph, node)) return false;
+  if (f == &berth__family_unary || f == &berth__family_binary || f == &berth__family_chain ||
+      f == &berth__family_cast || f == &berth__family_clamp || factors_shows(node))
+    return true;
+  switch (node->op->code) {
+    case BERTH__OP_product:
+    case BERTH__OP_layer_norm:
+    case BERTH__OP_rms_norm:
+    case BERTH__OP_softmax:
+    case BERTH__OP_attention:
+    case BERTH__OP_attention_grad:
+    case BERTH__OP_cross_entropy_grad:
+    case BERTH__OP_concat: return true;
+    default: return false;
+  }
+}
+
+/* ---- Finding them ---- */
+
+typedef struct search {
+  const berth_graph *graph;
+  bool *is_read, *is_lost; /* one per value: as a factor, somewhere; in another way */
+} search;
+
+static void factors_note(search *s, const berth__node *node, uint32_t i) {
+  const berth_value value = node->in[i];
+  if (i <= 1 && factors_of_product(s->graph, node)) {
+    s->is_read[value] = true;
+  } else if (factors_shows(node) || node->op->code == BERTH__OP_concat) {
+    for (uint32_t k = 0; k < node->n_out; k++) {
+      s->is_read[value] = s->is_read[value] || s->is_read[node->out[k]];
+      s->is_lost[value] = s->is_lost[value] || s->is_lost[node->out[k]];
+    }
+  } else if (!factors_sums_rows(s->graph, node)) {
+    s->is_lost[value] = true;
+  }
+}
+
+/* Readers come after what they read. */
+static void factors_look_back(search *s) {
+  const berth_graph *graph = s->graph;
+  for (size_t n = graph->n_nodes; n-- > 0;) {
+    const berth__node *node = &graph->nodes[n];
+    for (uint32_t i = 0; i < node->n_in; i++)
+      if (node->in[i] != BERTH_VALUE_NONE) factors_note(s, node, i);
+  }
+}
+
+/* What is shown lies as its source, and so do parts and what they make up: their bits are copied. Whether any value was
+ * lost by that. */
+static bool factors_look_ahead(search *s) {
+  const berth_graph *graph = s->graph;
+  bool is_any = false;
+  for (size_t n = 0; n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    bool is_lost = false;
+    if (!factors_shows(node) && node->op->code != BERTH__OP_concat) continue;
+    for (uint32_t i = 0; i < node->n_in; i++) is_lost = is_lost || s->is_lost[node->in[i]];
+    for (uint32_t k = 0; k < node->n_out && is_lost; k++) {
+      is_any = is_any || !s->is_lost[node->out[k]];
+      s->is_lost[node->out[k]] = true;
+    }
+  }
+  return is_any;
+}
+
+static void factors_search(search *s) {
+  const berth_graph *graph = s->graph;
+  for (berth_value v = 0; v < graph->n_values; v++)
+    s->is_lost[v] = graph->values[v].kind != BERTH_VALUE_NODE || graph->values[v].type != BERTH_F32;
+  for (size_t i = 0; i < berth__graph_n_kept(graph); i++) s->is_lost[berth__graph_kept(graph, i)] = true;
+  for (size_t n = 0; n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    for (uint32_t k = 0; k < node->n_out && !factors_may_make(graph, node); k++) s->is_lost[node->out[k]] = true;
+  }
+  do {
+    factors_look_back(s);
+  } while (factors_look_ahead(s));
+}
+
+berth_status berth__gpu_find_factors(const berth_graph *graph, bool *is_factor, berth_error *err) {
+  search s = {.graph = graph, .is_read = is_factor};
+  memset(is_factor, 0, graph->n_values * sizeof *is_factor);
+  s.is_lost = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *s.is_lost);
+  if (s.is_lost == NULL) return berth__fail_nomem(err, "a plan");
+  factors_search(&s);
+  for (berth_value v = 0; v < graph->n_values; v++) is_factor[v] = is_factor[v] && !s.is_lost[v];
+  berth__free(graph->ctx, s.is_lost);
+  return BERTH_OK;
+}
+
+/* ---- Copies ---- */
+
+typedef struct copier {
+  berth__rewrite r;
+  const bool *is_factor; /* one per value that was there before */
+  berth_value *copy;     /* likewise; NONE: there is none yet */
+  berth_error *err;
+} copier;
+
+static bool factors_is_large(const berth_graph *graph, const berth__node *node) {
+  product_size s;
+  if (!factors_of_product(graph, node) || !factors_size(graph, node, &s)) return false;
+  return 2 * (double)s.results * (double)s.depth >= LARGE_FLOPS && s.rows >= LARGE_LINES && s.columns >= LARGE_LINES;
+}
+
+static const berth__node *factors_view(const berth_graph *graph, berth_value value) {
+  if (graph->values[value].kind != BERTH_VALUE_NODE) return NULL;
+  const berth__node *node = &graph->nodes[graph->values[value].node];
+  return factors_shows(node) && node->n_out == 1 && node->op->code != BERTH__OP_narrow ? node : NULL;
+}
+
+/* Weights that no run changes have a rule of their own. Rows that do not begin at 16 bytes gain nothing. */
+static bool factors_wants_copy(const copier *c, berth_value root) {
+  const berth__value *v = &c->r.graph->values[root];
+  if (root >= c->r.n_old_values || c->is_factor[root] || v->type != BERTH_F32 || v->shape.rank == 0) return false;
+  return (v->kind == BERTH_VALUE_NODE || v->kind == BERTH_VALUE_STATE) && v->shape.dim[v->shape.rank - 1] % CHUNK == 0;
+}
+
+/* The value as one that is read by products alone. */
+static berth_status factors_copy(copier *c, berth_value value, berth_value *out) {
+  const berth__node *view = factors_view(c->r.graph, value);
+  *out = value;
+  if (view != NULL) {
+    const berth__node shown = *view; /* nodes move while others are added */
+    berth_value from = shown.in[0];
+    BERTH__TRY(factors_copy(c, shown.in[0], &from));
+    if (from == shown.in[0]) return BERTH_OK;
+    return berth__rewrite_add(&c->r, shown.op->code, &from, 1, shown.attrs, shown.op->family->n_attrs, value,
+                              "#rounded", out, c->err);
+  }
+  if (!factors_wants_copy(c, value)) return BERTH_OK;
+  if (c->copy[value] == BERTH_VALUE_NONE) {
+    /* without limits: what is the same is no view, and lies otherwise */
+    BERTH__TRY(
+        berth__rewrite_add(&c->r, BERTH__OP_clamp, &value, 1, NULL, 0, value, "#rounded", &c->copy[value], c->err));
+  }
+  *out = c->copy[value];
+  return BERTH_OK;
+}
+
+static berth_status factors_rewrite(copier *c) {
+  berth_graph *graph = c->r.graph;
+  for (size_t n = 0; n < c->r.n_old; n++) {
+    const berth__node *node = &c->r.old[n];
+    berth_value both[2] = {BERTH_VALUE_NONE, BERTH_VALUE_NONE};
+    if (factors_is_large(graph, node)) {
+      for (uint32_t i = 0; i < 2; i++) BERTH__TRY(factors_copy(c, node->in[i], &both[i]));
+      node = &c->r.old[n];
+      node->in[0] = both[0];
+      node->in[1] = both[1];
+    }
+    BERTH__TRY(berth__rewrite_keep(&c->r, n, c->err));
+  }
+  return BERTH_OK;
+}
+
+static bool factors_has_loop(const berth_graph *graph) {
+  for (size_t n = 0; n < graph->n_nodes; n++)
+    if (graph->nodes[n].op->family->is_loop) return true;
+  return false;
+}
+
+static berth_status factors_copy_all(berth_graph *graph, bool *is_factor, berth_value *copy, berth_error *err) {
+  copier c = {.is_factor = is_factor, .copy = copy, .err = err};
+  BERTH__TRY(berth__gpu_find_factors(graph, is_factor, err));
+  for (size_t v = 0; v < graph->n_values; v++) copy[v] = BERTH_VALUE_NONE;
+  berth_status status = berth__rewrite_start(&c.r, graph, err);
+  if (status == BERTH_OK) status = factors_rewrite(&c);
+  berth__rewrite_finish(&c.r);
+  return status;
+}
+
+/* A copy inside of a loop would not be there after it. */
+berth_status berth__gpu_copy_factors(berth_graph *graph, berth_error *err) {
+  if (factors_has_loop(graph)) return BERTH_OK;
+  bool *is_factor = berth__alloc_array(graph->ctx, graph->n_values, sizeof *is_factor);
+  berth_value *copy = berth__alloc_array(graph->ctx, graph->n_values, sizeof *copy);
+  const berth_status status = is_factor != NULL && copy != NULL ? factors_copy_all(graph, is_factor, copy, err)
+                                                                : berth__fail_nomem(err, "a graph");
+  berth__free(graph->ctx, is_factor);
+  berth__free(graph->ctx, copy);
+  return status;
+}
