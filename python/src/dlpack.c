@@ -201,7 +201,36 @@ static int dlpack_is_contiguous(const dl_tensor *t) {
 }
 
 /* Without a stream: the default one of CUDA, which copies wait for (berth_session_write_memory). */
-static PyObject *dlpack_ask(PyObject *object) { return PyObject_CallMethod(object, "__dlpack__", NULL); }
+static PyObject *dlpack_ask_plainly(PyObject *object) { return PyObject_CallMethod(object, "__dlpack__", NULL); }
+
+static int dlpack_is_readonly_array(PyObject *object) {
+  PyObject *flags = PyObject_GetAttrString(object, "flags");
+  PyObject *writeable = flags != NULL ? PyObject_GetAttrString(flags, "writeable") : NULL;
+  const int is_readonly = writeable == Py_False;
+  Py_XDECREF(flags);
+  Py_XDECREF(writeable);
+  PyErr_Clear();
+  return is_readonly;
+}
+
+/* numpy does not export an array that is read-only, and before 2.1 it cannot say that one is: a copy is given. */
+static PyObject *dlpack_ask(PyObject *object) {
+  PyObject *type, *value, *trace;
+  PyObject *capsule = dlpack_ask_plainly(object);
+  if (capsule != NULL || !PyErr_ExceptionMatches(PyExc_BufferError)) return capsule;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject *copy = dlpack_is_readonly_array(object) ? PyObject_CallMethod(object, "copy", NULL) : NULL;
+  if (copy == NULL) {
+    PyErr_Restore(type, value, trace);
+    return NULL;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  capsule = dlpack_ask_plainly(copy);
+  Py_DECREF(copy); /* the capsule keeps it */
+  return capsule;
+}
 
 PyObject *py_dlpack_open(PyObject *object, py_array *out) {
   PyObject *capsule = dlpack_ask(object);

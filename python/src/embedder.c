@@ -12,8 +12,8 @@ static PyObject *embedder_new(PyTypeObject *type, PyObject *args, PyObject *kwar
   berth_error err = {BERTH_OK, ""};
   berth_status status;
   PyObject *path;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zI", names, PyUnicode_FSConverter, &path, &desc.device,
-                                   &desc.n_threads))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$zO&", names, PyUnicode_FSConverter, &path, &desc.device,
+                                   py_count32, &desc.n_threads))
     return NULL;
   allocfunc alloc = __extension__(allocfunc) PyType_GetSlot(type, Py_tp_alloc);
   py_embedder *self = (py_embedder *)alloc(type, 0);

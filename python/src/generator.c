@@ -25,15 +25,14 @@ typedef struct generator_request {
 static int generator_parse(PyObject *args, PyObject *kwargs, generator_request *out) {
   PyObject *kv = Py_None;
   int slide = 0;
-  unsigned long long seed = 0;
   berth_sampling_desc *s = &out->sampling;
   *out = (generator_request){NULL, BERTH_GENERATOR_DESC_INIT, BERTH_SAMPLING_DESC_INIT};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$IIOzIpIffffIK", generator_names, PyUnicode_FSConverter,
-                                   &out->path, &out->desc.ctx, &out->desc.chunk, &kv, &out->desc.device,
-                                   &out->desc.n_threads, &slide, &s->top_k, &s->temperature, &s->top_p, &s->min_p,
-                                   &s->repeat_penalty, &s->repeat_last, &seed))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|$O&O&OzO&pO&ffffO&O&", generator_names, PyUnicode_FSConverter,
+                                   &out->path, py_count32, &out->desc.ctx, py_count32, &out->desc.chunk, &kv,
+                                   &out->desc.device, py_count32, &out->desc.n_threads, &slide, py_count32, &s->top_k,
+                                   &s->temperature, &s->top_p, &s->min_p, &s->repeat_penalty, py_count32,
+                                   &s->repeat_last, py_count64, &s->seed))
     return -1;
-  s->seed = seed;
   out->desc.flags = slide ? BERTH_GENERATOR_SLIDE : 0;
   out->desc.sampling = s;
   return kv == Py_None ? 0 : py_type_from(kv, &out->desc.kv);
@@ -276,11 +275,10 @@ static PyObject *generator_sample(PyObject *object, PyObject *args, PyObject *kw
   py_generator *self = (py_generator *)object;
   berth_sampling_desc s = BERTH_SAMPLING_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
-  unsigned long long seed = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$IffffIK", generator_names + 7, &s.top_k, &s.temperature, &s.top_p,
-                                   &s.min_p, &s.repeat_penalty, &s.repeat_last, &seed))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$O&ffffO&O&", generator_names + 7, py_count32, &s.top_k,
+                                   &s.temperature, &s.top_p, &s.min_p, &s.repeat_penalty, py_count32, &s.repeat_last,
+                                   py_count64, &s.seed))
     return NULL;
-  s.seed = seed;
   if (generator_enter(self) < 0) return NULL;
   return generator_leave(self, berth_generator_sample(self->generator, &s, &err), &err);
 }

@@ -63,12 +63,11 @@ static PyObject *pack_run(const berth_pack_buffer *buffers, size_t n, const bert
 PyObject *py_pack(PyObject *module, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"buffers", "capacity", "effort", "seed", NULL};
   PyObject *given, *capacity = Py_None;
-  unsigned long long effort = 0, seed = 0;
   berth_pack_desc desc = BERTH_PACK_DESC_INIT;
   (void)module;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OKK", names, &given, &capacity, &effort, &seed)) return NULL;
-  desc.effort = effort;
-  desc.seed = seed;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO&O&", names, &given, &capacity, py_count64, &desc.effort,
+                                   py_count64, &desc.seed))
+    return NULL;
   if (capacity != Py_None) desc.capacity = PyLong_AsUnsignedLongLong(capacity);
   if (PyErr_Occurred()) return NULL;
   PyObject *keep = PyList_New(0), *result = NULL;

@@ -23,12 +23,11 @@ int py_request_get(PyObject *args, PyObject *kwargs, int is_session, py_graph **
                           "gpu_profile", "max_bindings", "reference", "checked", "bf16_weights", "f16_weights",
                           "fallback",    "inputs_die",   "no_reuse",  NULL};
   PyObject *dims = NULL, *device = NULL, *profile = NULL;
-  unsigned long long budget = 0, effort = 0;
-  unsigned int threads = 0;
   int flag[N_FLAGS] = {0};
   *out = (py_request){.plan = BERTH_PLAN_DESC_INIT};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOKIKOIppppppp", names, py_graph_type, graph, &dims, &device,
-                                   &budget, &threads, &effort, &profile, &out->max_bindings, &flag[0], &flag[1],
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|OOO&O&O&OO&ppppppp", names, py_graph_type, graph, &dims, &device,
+                                   py_count64, &out->plan.budget, py_count32, &out->plan.n_threads, py_count64,
+                                   &out->plan.effort, &profile, py_count32, &out->max_bindings, &flag[0], &flag[1],
                                    &flag[2], &flag[3], &flag[4], &flag[5], &flag[6]))
     return -1;
   out->keep = PyList_New(0);
@@ -46,9 +45,6 @@ int py_request_get(PyObject *args, PyObject *kwargs, int is_session, py_graph **
     out->plan.flags |= request_flags[i].plan;
     if (is_session) out->session_flags |= request_flags[i].session;
   }
-  out->plan.budget = budget;
-  out->plan.effort = effort;
-  out->plan.n_threads = threads;
   return py_dims_from(dims, out->keep, &out->plan.dims, &out->plan.n_dims);
 }
 

@@ -67,6 +67,9 @@ typedef struct py_element {
 } py_element;
 const py_element *py_element_of(berth_type type); /* block types are bytes */
 berth_type py_type_of_format(const char *format, Py_ssize_t itemsize);
+/* Converters for "O&", since Python's own of unsigned numbers ("I", "K") take them modulo 2^32 and 2^64. */
+int py_count32(PyObject *given, void *out);        /* uint32_t */
+int py_count64(PyObject *given, void *out);        /* uint64_t */
 int py_type_from(PyObject *name, berth_type *out); /* "f32", "float32", numpy.float32, a dtype */
 PyObject *py_extents(uint32_t rank, const int64_t *dim);
 PyObject *py_shape(const berth_shape *shape);

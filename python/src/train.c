@@ -35,26 +35,12 @@ PyObject *py_graph_bind(PyObject *object, PyObject *given) {
   return failed ? NULL : (PyObject *)py_graph_wrap(bound);
 }
 
-/* A converter for PyArg_ParseTuple, whose own of unsigned numbers takes them modulo 2^32. */
-static int train_count(PyObject *given, void *out) {
-  PyObject *number = PyNumber_Index(given);
-  const long long count = number != NULL ? PyLong_AsLongLong(number) : -1;
-  Py_XDECREF(number);
-  if (count == -1 && PyErr_Occurred()) return 0;
-  if (count < 0 || count > UINT32_MAX) {
-    py_invalid("a count is from 0 to 4294967295, not %lld", count);
-    return 0;
-  }
-  *(uint32_t *)out = (uint32_t)count;
-  return 1;
-}
-
 PyObject *py_graph_lora(PyObject *object, PyObject *args) {
   berth_lora_desc desc = BERTH_LORA_DESC_INIT;
   berth_graph *adapted = NULL;
   berth_error err = {BERTH_OK, ""};
   PyObject *params;
-  if (!PyArg_ParseTuple(args, "O&dO", train_count, &desc.rank, &desc.alpha, &params)) return NULL;
+  if (!PyArg_ParseTuple(args, "O&dO", py_count32, &desc.rank, &desc.alpha, &params)) return NULL;
   PyObject *keep = PyList_New(0);
   if (keep != NULL && params != Py_None) desc.params = py_graph_operands(params, keep, &desc.n_params);
   int failed = keep == NULL || PyErr_Occurred() != NULL;
@@ -84,7 +70,7 @@ PyObject *py_graph_train(PyObject *object, PyObject *args, PyObject *kwargs) {
   PyObject *params = Py_None;
   unsigned int loss;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "I|sOddddddO&", names, &loss, &optimizer, &params, &desc.momentum,
-                                   &desc.beta1, &desc.beta2, &desc.epsilon, &desc.weight_decay, &desc.clip, train_count,
+                                   &desc.beta1, &desc.beta2, &desc.epsilon, &desc.weight_decay, &desc.clip, py_count32,
                                    &desc.accumulate))
     return NULL;
   if (strcmp(optimizer, "adamw") != 0 && strcmp(optimizer, "sgd") != 0)

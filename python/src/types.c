@@ -284,3 +284,41 @@ const char *py_shape_text(berth_type type, uint32_t rank, const int64_t *dim, ch
   snprintf(text + at, PY_SHAPE_TEXT - at, "]");
   return text;
 }
+
+/* ---- Counts ---- */
+
+static int types_count(PyObject *given, uint64_t most, uint64_t *out) {
+  PyObject *number = PyNumber_Index(given);
+  if (number == NULL) return 0;
+  *out = PyLong_AsUnsignedLongLong(number);
+  const int is_wrong = PyErr_Occurred() != NULL;
+  if (is_wrong && !PyErr_ExceptionMatches(PyExc_OverflowError)) {
+    Py_DECREF(number);
+    return 0;
+  }
+  if (is_wrong || *out > most) {
+    PyObject *text = PyObject_Str(number);
+    PyErr_Clear();
+    py_invalid("a count is from 0 to %llu, not %s", (unsigned long long)most,
+               text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : "what is given");
+    Py_XDECREF(text);
+    Py_DECREF(number);
+    return 0;
+  }
+  Py_DECREF(number);
+  return 1;
+}
+
+int py_count32(PyObject *given, void *out) {
+  uint64_t count;
+  if (!types_count(given, UINT32_MAX, &count)) return 0;
+  *(uint32_t *)out = (uint32_t)count;
+  return 1;
+}
+
+int py_count64(PyObject *given, void *out) {
+  uint64_t count;
+  if (!types_count(given, UINT64_MAX, &count)) return 0;
+  *(uint64_t *)out = count;
+  return 1;
+}

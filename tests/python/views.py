@@ -91,6 +91,11 @@ class Views(unittest.TestCase):
         with self.assertRaises(TypeError):
             berth.Tensor()
 
+    def test_dlpack_of_a_read_only_array(self):
+        given = numpy.arange(6, dtype="f4")
+        given.flags.writeable = False
+        numpy.testing.assert_array_equal(numpy.from_dlpack(berth.from_dlpack(given)), given)
+
     def test_dlpack_both_ways(self):
         session = doubled({"n": 3})
         session.run(None, {"x": [1, 2, 3]})
