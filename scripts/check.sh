@@ -207,8 +207,9 @@ fi
 export root limit tsan_runner webgpu_library webgpu_driver web_tests web_reason packages_reason
 echo "== testing"
 tests_began=$SECONDS
-# One more than there are cores: a test of a page or of a device waits for a good part of its time.
-echo "$tests" | xargs -r -P "$((jobs + 1))" -L 1 bash -c 'run_test "$@"' run_test
+# Two more than there are cores: tests of pages and devices spend much of their time waiting. With one more, two cores
+# were idle for a quarter of the time.
+echo "$tests" | xargs -r -P "$((jobs + 2))" -L 1 bash -c 'run_test "$@"' run_test
 
 while read -r b name _; do
   [ -n "$b" ] || continue

@@ -24,7 +24,7 @@ page() { # NAME: the help of a verb, or of the program, on stdin
       next
     }
     /^usage: / { section("SYNOPSIS"); print ".B " roff(substr($0, 8)); next }
-    /^options:$/ { section("OPTIONS"); next }
+    /^options \(/ { section("OPTIONS"); print "Defaults are in parentheses."; next }
     /^examples:$/ { section("EXAMPLES"); print ".nf"; next }
     /^$/ {
       if (part == "OPTIONS" || part == "SYNOPSIS") pending = 1

@@ -2,8 +2,10 @@
 // berth beside ONNX Runtime: the same models, inputs and threads, each engine in a process of its own, round by round
 // in turn. Prints a table in Markdown; progress goes to stderr.
 //   node bench.js --berth BERTH --ort-run PROGRAM --lib LIBONNXRUNTIME --generated FOLDER [--models FOLDER]
-//                 [--threads 1,2] [--rounds 5] [--dim NAME=N]... [--out FILE] [--small] [MODEL.onnx|FOLDER|NAME]...
+//                 [--threads 1,2] [--rounds 5] [--dim NAME=N]... [--out FILE] [--rows FILE] [--small]
+//                 [MODEL.onnx|FOLDER|NAME]...
 // A file given by --out that has marks for it keeps what is around the table, as docs/benchmarks.md does.
+// --rows keeps what was measured in FILE and prints the table of all that it holds: a table taken model by model.
 // --dim binds named dimensions of models that have no inputs beside them; those give the shapes otherwise.
 // --small takes the small models of small.js, runs them back to back and with pauses, and prints a table of its own.
 // Without a list: every model below --models, and those of models.js, which are written to --generated.
@@ -20,7 +22,7 @@ const MOST_RUNS = 500;
 function parse(argv) {
   const options = {threads: '1,2', rounds: '5', dims: [], list: []};
   for (let i = 0; i < argv.length; i++) {
-    const known = /^--(berth|ort-run|lib|generated|models|threads|rounds|out)$/.exec(argv[i]);
+    const known = /^--(berth|ort-run|lib|generated|models|threads|rounds|out|rows)$/.exec(argv[i]);
     if (known) options[known[1]] = argv[++i];
     else if (argv[i] === '--small') options.small = true;
     else if (argv[i] === '--dim') options.dims.push('--dim', argv[++i]);
@@ -190,10 +192,21 @@ function writeReport(file, text, name) {
   fs.writeFileSync(file, isMarked ? `${old.slice(0, from)}${text}${old.slice(end)}` : text);
 }
 
+// Rows of this call take the place of older ones of the same model and number of threads.
+function withOlderRows(file, result) {
+  const old = fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : [];
+  const same = (a) => (b) => a.name === b.name && a.threads === b.threads;
+  const rows = old.map((row) => result.rows.find(same(row)) ?? row);
+  rows.push(...result.rows.filter((row) => !old.some(same(row))));
+  fs.writeFileSync(file, JSON.stringify(rows));
+  return {...result, rows};
+}
+
 function main() {
   const options = parse(process.argv.slice(2));
   const cases = chooseCases(options), ways = {engines, nameOf, ortNeeds, berthNeeds};
-  const result = options.small ? measureSmall(options, cases, ways) : measureAll(options, cases);
+  const measured = options.small ? measureSmall(options, cases, ways) : measureAll(options, cases);
+  const result = options.rows ? withOlderRows(options.rows, measured) : measured;
   const text = options.small ? reportSmall(options, result) : report(options, result);
   process.stdout.write(text);
   if (options.out) writeReport(options.out, text, options.small ? 'bench-ort --small' : 'bench-ort');

@@ -89,12 +89,12 @@ refuses "perplexity and a prompt" 2 "there is nothing to continue" generate "$ta
 # ---- What is refused ----
 refuses "no model" 2 "needs MODEL" generate
 refuses "a model that is not there" 1 "nowhere.gguf" generate nowhere.gguf
-refuses "-p and -f" 2 "one will do" generate "$tale" -p a -f prompt.txt
+refuses "-p and -f" 2 "use one of them" generate "$tale" -p a -f prompt.txt
 refuses "a cache that is none" 3 "a cache may be f32, f16, bf16 or q8_0, not q4_0" generate "$tale" --kv q4_0
 refuses "a type that is none" 2 "--kv takes a type" generate "$tale" --kv f31
 refuses "a temperature that is none" 2 "--temp takes a number, not 'warm'" generate "$tale" --temp warm
 refuses "a temperature below 0" 1 "a temperature of -1 is not 0 or more" generate "$tale" --temp=-1
-refuses "--chat with --json" 2 "do not go together" generate "$tale" --chat --json
+refuses "--chat with --json" 2 "cannot be combined" generate "$tale" --chat --json
 refuses "a device that is not there" 3 "abacus" generate "$tale" --device abacus
 refuses "no text to embed" 2 "needs a text" embed "$tale"
 refuses "embed with a model that generates" 3 "makes no vectors" embed "$tale" -p a

@@ -172,7 +172,7 @@ exits "the adapters are there" 0 inspect small.safetensors
 check "by name" grep -q 'w1.lora_a' out
 exits "merged weights are those of a model" 0 $train --weights merged.safetensors --steps 1 --json
 check "and as good" below "$(field loss)" "$adapted" 0.1
-refuses "adapters without a rank" 2 "go with --lora" $train --adapters small.safetensors
+refuses "adapters without a rank" 2 "need --lora" $train --adapters small.safetensors
 refuses "adapters on what is no matrix" 1 "is in no product" $train --lora 2 --lora-on b1
 
 # A text, character by character.
@@ -193,11 +193,11 @@ check "and measured" below "$(held loss)" 1.5
 exits "a text is written" 0 train chars.berth --text text.txt --dim time=16 --rate 0.03 --steps 100 --sample 40 --prompt "the "
 check "from its prompt on" grep -q '^the ' out
 refuses "no length of rows" 2 "--dim time=N says how many characters" train chars.berth --text text.txt
-refuses "a character that is no class" 1 "character 195 at byte 19 of strange.txt is none of the model's 128 classes" train chars.berth --text strange.txt --dim time=16
+refuses "a character that is no class" 1 "character 195 at byte 19 of strange.txt is not one of the model's 128 classes" train chars.berth --text strange.txt --dim time=16
 refuses "a text and rows" 2 "takes the place of" train chars.berth --text text.txt --labels labels.npy --dim time=16
 refuses "a text that is not there" 1 "nothing.txt" train chars.berth --text nothing.txt --dim time=16
 refuses "a text for numbers" 1 "--text needs one input [batch, time]" train net.berth --text text.txt
-refuses "a sample of rows" 2 "--sample goes with --text" $train --sample 3
+refuses "a sample of rows" 2 "--sample needs --text" $train --sample 3
 exits "bytes of all kinds" 0 train bytes.berth --text text.txt --dim time=4 --batch 2 --steps 1 --rate 0 --sample 900 --seed 5
 check "are written as they are" /usr/bin/env python3 -c 'import sys; sys.exit(not (len(open("out", "rb").read()) > 900 and b"\0" in open("out", "rb").read()))'
 exits "a text from a pipe" 0 train chars.berth --text <(cat text.txt) --dim time=16 --steps 1
@@ -293,11 +293,11 @@ refuses "a class that is none" 1 "label 2 in row 199 of third.npy is no class: t
 refuses "several classes per row" 1 "squares.npy has 400 labels in 200 rows; there is 1 per row" train net.berth --input x=x.npy --labels squares.npy
 refuses "labels of another type" 1 "labels.npy holds i64" train net.berth --input x=x.npy --labels labels.npy --loss mse
 refuses "an unknown kind of product" 2 "--compute takes" $train --compute f8
-refuses "a loss that is not there" 2 "none of cross_entropy and mse" $train --loss hinge
-refuses "a rate that is too high" 1 "the loss is no number" train net.berth --input x=x.npy --labels squares.npy --loss mse --optimizer sgd --rate 1e30 --steps 50
-refuses "a schedule that is not there" 2 "none of constant, cosine and linear" $train --schedule steps
+refuses "a loss that is not there" 2 "takes cross_entropy or mse" $train --loss hinge
+refuses "a rate that is too high" 1 "the loss is not a number" train net.berth --input x=x.npy --labels squares.npy --loss mse --optimizer sgd --rate 1e30 --steps 50
+refuses "a schedule that is not there" 2 "takes constant, cosine or linear" $train --schedule steps
 refuses "too many rows held out" 2 "--hold-out is a percentage" $train --hold-out 100
-refuses "an ONNX file of something else" 2 "the model is no ONNX file" $train --save net.onnx
+refuses "an ONNX file of something else" 2 "the model is not an ONNX file" $train --save net.onnx
 refuses "files that are not there" 1 "nothing.npy" train net.berth --input x=nothing.npy --labels labels.npy
 refuses "a place for checkpoints that is not there" 1 "nowhere/c.state cannot be written" $train --checkpoint nowhere/c.state
 refuses "a folder in the place of a file" 1 ". cannot be written: Is a directory" $train --save .

@@ -250,7 +250,7 @@ void args_print_help(const arg_verb *verb, FILE *stream) {
   fprintf(stream, "berth %s - %s\n\n", verb->name, verb->purpose);
   fprintf(stream, "usage: berth %s", verb->name);
   if (verb->operand) fprintf(stream, verb->operand_required ? " %s" : " [%s]", verb->operand);
-  fprintf(stream, " [options]\n\noptions:\n");
+  fprintf(stream, " [options]\n\noptions (defaults in parentheses):\n");
   for (size_t i = 0; i < verb->n_options; i++) {
     int width = print_option_name(&verb->options[i], stream);
     if (width > help_column - 2) {

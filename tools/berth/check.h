@@ -10,12 +10,11 @@
 #include "json.h"
 #include "runner.h"
 
-#define CHECK_DETAILS                                                                                           \
-  "--check runs the reference kernels without any sharing of memory beside it and compares every output, and\n" \
-  "every node that is not fused with others (fused ones: where they end). An\n"                                 \
-  "element may differ by 1e-4 + 1e-3 * |reference| (f16: 1e-3 + 4e-3, bf16: 1e-2 + 2e-2, each of\n"             \
-  "the value's largest |reference|, also for f32 that was made of them; u8 and i8: 1); other integers\n"        \
-  "must be equal.\n"
+#define CHECK_DETAILS                                                                                          \
+  "--check also runs the reference kernels, with no memory shared, and compares every output and every node\n" \
+  "that is not fused (of fused nodes, the last). An element may differ by 1e-4 + 1e-3 * |reference| (f16:\n"   \
+  "1e-3 + 4e-3, bf16: 1e-2 + 2e-2, of |reference| or, where that is more, of the usual size of the value's\n"  \
+  "elements, also for f32 computed from them; u8 and i8: 1); other integers must be equal.\n"
 
 typedef struct check_node {
   const char *name, *op;

@@ -25,10 +25,13 @@ static const arg_option options[] = {
     RUNNER_OPTION_ROWS(bench_options),
     MODEL_OPTION_ROWS(bench_options),
     MODEL_THREADS_ROW(bench_options),
-    {"warmup", 0, ARG_COUNT, "N", "runs before the timed ones, after the first (3)", FIELD(warmup), 0, 1000000000},
+    {"warmup", 0, ARG_COUNT, "N", "warm-up runs between the first run and the timed ones (3)", FIELD(warmup), 0,
+     1000000000},
     {"runs", 0, ARG_COUNT, "N", "timed runs (20)", FIELD(runs), 1, 10000000},
-    {"pause", 0, ARG_COUNT, "MS", "milliseconds before every run, as where audio arrives (0)", FIELD(pause), 0, 60000},
-    {"profile", 0, ARG_FLAG, NULL, "show where the time goes, and how near the machine's best", FIELD(profile), 0, 0},
+    {"pause", 0, ARG_COUNT, "MS", "pause before every run but the first in milliseconds, like a stream of audio (0)",
+     FIELD(pause), 0, 60000},
+    {"profile", 0, ARG_FLAG, NULL, "show where the time goes, and how close that is to the machine's peak",
+     FIELD(profile), 0, 0},
     {"trace", 0, ARG_TEXT, "FILE", "write observed runs as a Chrome trace (JSON)", FIELD(trace), 0, 0},
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", FIELD(json), 0, 0},
 };
@@ -41,8 +44,8 @@ const arg_verb cmd_bench_verb = {
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .details =
-        "Without MODEL it measures the digit classifier inside this program. --profile and --trace observe up to\n"
-        "ten runs more, after the timed ones. --profile also measures how fast this machine multiplies and copies at\n"
+        "Without MODEL it measures the built-in digit classifier. --profile and --trace observe up to ten more\n"
+        "runs, after the timed ones. --profile also measures how fast this machine multiplies and copies at\n"
         "its best; 'of peak' is the least time which that allows, over the time taken.\n\n" RUNNER_DETAILS,
     .examples =
         "  berth bench --dim batch=10 --runs 100\n"

@@ -16,7 +16,7 @@ static const arg_option options[] = {
 
 const arg_verb cmd_devices_verb = {
     .name = "devices",
-    .purpose = "list what this machine can run on, and why not where it cannot",
+    .purpose = "list the devices of this machine, with the reason where one cannot be used",
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .examples =

@@ -17,27 +17,29 @@ typedef struct embed_options {
 } embed_options;
 
 static const arg_option options[] = {
-    {"prompt", 'p', ARG_LIST, "TEXT", "a text; may be repeated", offsetof(embed_options, texts), 0, 0},
-    {"file", 'f', ARG_TEXT, "FILE", "texts from a file, one a line (-: stdin)", offsetof(embed_options, file), 0, 0},
-    {"device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(embed_options, device), 0,
+    {"prompt", 'p', ARG_LIST, "TEXT", "text to embed; may be repeated", offsetof(embed_options, texts), 0, 0},
+    {"file", 'f', ARG_TEXT, "FILE", "read texts from a file, one per line (-: stdin)", offsetof(embed_options, file), 0,
      0},
-    {"threads", 0, ARG_COUNT, "N", "threads to run with (0: one a core)", offsetof(embed_options, threads), 0, 1024},
-    {"memory-limit", 0, ARG_BYTES, "N", "refuse an arena of more than N bytes in host memory (what the machine has)",
+    {"device", 0, ARG_TEXT, "D", "device to run on, as listed by `berth devices` (cpu)",
+     offsetof(embed_options, device), 0, 0},
+    {"threads", 0, ARG_COUNT, "N", "number of threads; 0: one per core (0)", offsetof(embed_options, threads), 0, 1024},
+    {"memory-limit", 0, ARG_BYTES, "N",
+     "refuse an arena of more than N bytes of host memory (memory of the machine or its control group)",
      offsetof(embed_options, memory_limit), 1, 0},
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", offsetof(embed_options, json), 0, 0},
 };
 
 const arg_verb cmd_embed_verb = {
     .name = "embed",
-    .purpose = "make vectors of texts with a model from a GGUF file",
+    .purpose = "compute text embeddings with a model from a GGUF file",
     .operand = "MODEL",
     .operand_required = true,
     .operand_offset = offsetof(embed_options, path),
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .details =
-        "Prints a line of numbers for each text, of length 1 as a vector. The product of two of them says how\n"
-        "similar the texts are; with several texts, --json has all these products.\n",
+        "Prints one vector per text: a line of numbers, normalised to length 1. The dot product of two vectors\n"
+        "says how similar the texts are; with several texts, --json has all of these products.\n",
     .examples =
         "  berth embed minilm.gguf -p 'a cat' -p 'a kitten' --json\n"
         "  berth embed minilm.gguf -f lines.txt\n",

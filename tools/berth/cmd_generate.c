@@ -13,38 +13,43 @@
 #include "pages.h"
 
 static const arg_option options[] = {
-    {"prompt", 'p', ARG_TEXT, "TEXT", "the text to continue; with --chat, the system's message",
+    {"prompt", 'p', ARG_TEXT, "TEXT", "the text to continue; with --chat, the system message",
      offsetof(generate_options, prompt), 0, 0},
     {"file", 'f', ARG_TEXT, "FILE", "the same from a file (-: stdin)", offsetof(generate_options, file), 0, 0},
     {"count", 'n', ARG_COUNT, "N", "generate at most N tokens (256)", offsetof(generate_options, count), 0, 0},
-    {"ctx", 0, ARG_COUNT, "N", "room for N tokens (what the model was made with, at most 4096)",
+    {"ctx", 0, ARG_COUNT, "N", "context length in tokens (that of the model, at most 4096)",
      offsetof(generate_options, ctx), 1, INT32_MAX},
-    {"chunk", 0, ARG_COUNT, "N", "read text in runs of N tokens (64)", offsetof(generate_options, chunk), 1, INT32_MAX},
-    {"kv", 0, ARG_TEXT, "TYPE", "type of the cache of keys and values: f32, f16, bf16, q8_0 (f16)",
-     offsetof(generate_options, kv), 0, 0},
-    {"slide", 0, ARG_FLAG, NULL, "where the context is full, forget its older half and go on",
+    {"chunk", 0, ARG_COUNT, "N", "read the prompt N tokens at a time (64)", offsetof(generate_options, chunk), 1,
+     INT32_MAX},
+    {"kv", 0, ARG_TEXT, "TYPE", "type of the KV cache: f32, f16, bf16 or q8_0 (f16)", offsetof(generate_options, kv), 0,
+     0},
+    {"slide", 0, ARG_FLAG, NULL, "when the context is full, forget its older half and go on",
      offsetof(generate_options, slide), 0, 0},
-    {"temp", 0, ARG_REAL, "T", "temperature; 0: always the best token (0.8)", offsetof(generate_options, temp), 0, 0},
-    {"top-k", 0, ARG_COUNT, "K", "choose among the K best; 0: all (40)", offsetof(generate_options, top_k), 0,
-     UINT32_MAX},
-    {"top-p", 0, ARG_REAL, "P", "and among the fewest whose probabilities add up to P (0.95)",
+    {"temp", 0, ARG_REAL, "T", "temperature; 0: always take the most probable token (0.8)",
+     offsetof(generate_options, temp), 0, 0},
+    {"top-k", 0, ARG_COUNT, "K", "sample from the K most probable tokens; 0: all (40)",
+     offsetof(generate_options, top_k), 0, UINT32_MAX},
+    {"top-p", 0, ARG_REAL, "P", "and from the fewest whose probabilities add up to P (0.95)",
      offsetof(generate_options, top_p), 0, 0},
-    {"min-p", 0, ARG_REAL, "P", "and among those at least P times as probable as the best (0.05)",
+    {"min-p", 0, ARG_REAL, "P", "and from those at least P times as probable as the best (0.05)",
      offsetof(generate_options, min_p), 0, 0},
-    {"repeat-penalty", 0, ARG_REAL, "R", "for tokens among the last 64; 1: none (1)",
+    {"repeat-penalty", 0, ARG_REAL, "R", "penalty for tokens among the last 64; 1: none (1)",
      offsetof(generate_options, repeat_penalty), 0, 0},
-    {"seed", 0, ARG_COUNT, "N", "of the random choices (0)", offsetof(generate_options, seed), 0, 0},
+    {"seed", 0, ARG_COUNT, "N", "seed of the sampler (0)", offsetof(generate_options, seed), 0, 0},
     {"stop", 0, ARG_LIST, "TEXT", "stop before this text; may be repeated", offsetof(generate_options, stop), 0, 0},
-    {"chat", 0, ARG_FLAG, NULL, "a conversation: messages from stdin, one a line, by the model's own template",
+    {"chat", 0, ARG_FLAG, NULL, "chat: messages from stdin, one per line, in the model's chat template",
      offsetof(generate_options, chat), 0, 0},
-    {"perplexity", 0, ARG_TEXT, "FILE", "score the text of a file instead (-: stdin), in windows of --ctx tokens (512)",
+    {"perplexity", 0, ARG_TEXT, "FILE",
+     "print the perplexity of a text instead (-: stdin), in windows of --ctx tokens (512)",
      offsetof(generate_options, perplexity), 0, 0},
-    {"device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(generate_options, device),
-     0, 0},
+    {"device", 0, ARG_TEXT, "D", "device to run on, as listed by `berth devices` (cpu)",
+     offsetof(generate_options, device), 0, 0},
     {"compute", 0, ARG_TEXT, "K", "on GPUs with matrix units, multiply as f32, tf32x3, tf32, bf16 or f16 (f32)",
      offsetof(generate_options, compute), 0, 0},
-    {"threads", 0, ARG_COUNT, "N", "threads to run with (0: one a core)", offsetof(generate_options, threads), 0, 1024},
-    {"memory-limit", 0, ARG_BYTES, "N", "refuse an arena of more than N bytes in host memory (what the machine has)",
+    {"threads", 0, ARG_COUNT, "N", "number of threads; 0: one per core (0)", offsetof(generate_options, threads), 0,
+     1024},
+    {"memory-limit", 0, ARG_BYTES, "N",
+     "refuse an arena of more than N bytes of host memory (memory of the machine or its control group)",
      offsetof(generate_options, memory_limit), 1, 0},
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", offsetof(generate_options, json), 0, 0},
 };
@@ -58,8 +63,8 @@ const arg_verb cmd_generate_verb = {
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .details =
-        "The text goes to stdout as it comes, and what it took to stderr. Ctrl-C stops generating; in a chat it\n"
-        "gives the word back to you. All memory is taken before the first token.\n",
+        "The text goes to stdout as it is generated, statistics go to stderr. Ctrl-C stops generating; in a chat it\n"
+        "returns to your prompt. All memory is allocated before the first token.\n",
     .examples =
         "  berth generate model.gguf -p 'Once upon a time' -n 100\n"
         "  berth generate model.gguf --chat --ctx 8192\n"
@@ -187,7 +192,7 @@ static void generate_print_note(const generate *g) {
 
 static int generate_read_prompt(const generate_options *wanted, char **text, size_t *size) {
   *text = NULL;
-  if (wanted->prompt && wanted->file) return cli_usage("-p and -f both give the prompt: one will do");
+  if (wanted->prompt && wanted->file) return cli_usage("-p and -f both give the prompt: use one of them");
   if (wanted->perplexity && (wanted->prompt || wanted->file || wanted->chat))
     return cli_usage("--perplexity scores a text: there is nothing to continue");
   if (wanted->perplexity && (wanted->slide || wanted->stop.n != 0))
@@ -234,7 +239,7 @@ int cmd_generate(int argc, char **argv) {
   size_t size = 0;
   int code;
   if (args_parse(&cmd_generate_verb, argc, argv, &wanted, &code)) {
-    code = wanted.chat && wanted.json ? cli_usage("--chat and --json do not go together")
+    code = wanted.chat && wanted.json ? cli_usage("--chat and --json cannot be combined")
                                       : generate_read_prompt(&wanted, &prompt, &size);
     if (code == CLI_OK) code = generate_open(&wanted, &g);
     if (code == CLI_OK)

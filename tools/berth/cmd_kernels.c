@@ -23,12 +23,12 @@ static const arg_option options[] = {
     MODEL_THREADS_ROW(kernels_options),
     {"output", 'o', ARG_TEXT, "FILE", "where to write the pack; - is stdout", FIELD(output), 0, 0},
     {"target", 0, ARG_TEXT, "LIST",
-     "sm_90: code for GPUs of that kind; compute_80: for it and newer ones (the GPU here)", FIELD(target), 0, 0},
-    {"ctx", 0, ARG_COUNT, "N", "tokens of context of a GGUF model (0: what it was made for, at most 4096)", FIELD(ctx),
-     0, INT32_MAX},
-    {"chunk", 0, ARG_COUNT, "N", "tokens of text that a GGUF model reads at a time (0: 64)", FIELD(chunk), 0,
+     "sm_90: code for that compute capability; compute_80: PTX for it and newer ones (this GPU)", FIELD(target), 0, 0},
+    {"ctx", 0, ARG_COUNT, "N", "context length of a GGUF model in tokens; 0: that of the model, at most 4096 (0)",
+     FIELD(ctx), 0, INT32_MAX},
+    {"chunk", 0, ARG_COUNT, "N", "tokens of the prompt that a GGUF model reads at a time; 0: 64 (0)", FIELD(chunk), 0,
      INT32_MAX},
-    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "how a GGUF model keeps keys and values (f16)", FIELD(model.kv), 0, 0},
+    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "type of the KV cache of a GGUF model (f16)", FIELD(model.kv), 0, 0},
 };
 
 const arg_verb cmd_kernels_verb = {
@@ -39,60 +39,85 @@ const arg_verb cmd_kernels_verb = {
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .details =
-        "For the device cuda. A machine with NVIDIA's driver and BERTH_KERNEL_PACK=FILE runs the model with the same\n"
-        "dimensions and options without a compiler. With --target no GPU is needed to make the file, but NVRTC is.\n",
+        "The device is cuda here, or another GPU that --device names (cuda:1). A machine with NVIDIA's driver and\n"
+        "BERTH_KERNEL_PACK=FILE runs the model with the same dimensions and options without a compiler. With\n"
+        "--target no GPU is needed to make the file, but NVRTC is.\n",
     .examples =
         "  berth kernels model.onnx --dim batch=1 -o model.pack --target sm_90,compute_80\n"
         "  BERTH_KERNEL_PACK=model.pack berth run model.onnx --dim batch=1 --device cuda\n",
 };
 
-/* What GPUs of the targets, here or not, are planned for as: all before sm_80, whose matrix units are not used; some of
- * sm_90, which ask for kernels that no other can have; or neither. Targets that are none are left to the library. */
-static const char *kernels_profile(const char *targets) {
+/* ---- Targets ---- */
+
+/* GPUs ask for kernels of their own kind: those before sm_80 for none with matrix units, those of 9.0 for some that no
+ * other can have. A pack has each target with the plan for its kind. */
+enum {
+  N_KINDS = 3,
+  MOST_PLANS = 2 * N_KINDS
+};
+static const char *const kernels_profiles[N_KINDS] = {"turing", "nvidia", "hopper"};
+
+/* Targets that are none are left to the library, with the most common kind. */
+static size_t kernels_kind(const char *target) {
   enum {
     FIRST_WITH_UNITS = 80,
     WITH_WARPGROUPS = 90
   };
-  const char *profile = "turing", *at = targets;
-  for (;;) {
-    const size_t word = strcspn(at, "_,"), end = strcspn(at, ",");
-    const long number = at[word] == '_' ? strtol(at + word + 1, NULL, 10) : FIRST_WITH_UNITS;
-    if (number == WITH_WARPGROUPS && strncmp(at, "sm_", 3) == 0) return "hopper";
-    if (number >= FIRST_WITH_UNITS) profile = "nvidia";
-    if (at[end] == '\0') return profile;
-    at += end + 1;
+  const size_t word = strcspn(target, "_,");
+  const long number = target[word] == '_' ? strtol(target + word + 1, NULL, 10) : FIRST_WITH_UNITS;
+  if (number == WITH_WARPGROUPS && strncmp(target, "sm_", 3) == 0) return 2;
+  return number >= FIRST_WITH_UNITS ? 1 : 0;
+}
+
+/* The targets of each kind, separated by commas; yours to free. NULL: there is no memory. */
+static char *kernels_sort(const char *targets, char *lists[N_KINDS]) {
+  const size_t room = strlen(targets) + 2;
+  char *all = calloc(N_KINDS, room);
+  if (all == NULL) return NULL;
+  for (size_t i = 0; i < N_KINDS; i++) lists[i] = all + i * room;
+  for (const char *at = targets;; at++) {
+    char *list = lists[kernels_kind(at)];
+    const size_t end = strcspn(at, ",");
+    snprintf(list + strlen(list), room - strlen(list), "%s%.*s", list[0] != '\0' ? "," : "", (int)end, at);
+    at += end;
+    if (*at == '\0') return all;
   }
 }
 
+/* ---- Plans ---- */
+
 typedef struct packing {
-  const berth_plan *plans[2];
+  berth_plan *plans[MOST_PLANS];
+  const char *targets[MOST_PLANS]; /* of each plan; NULL: the GPU here */
   uint32_t n;
-  const char *target;
 } packing;
 
 static berth_status kernels_make(const void *subject, berth_write_fn write, void *user, berth_error *err) {
   const packing *p = subject;
-  return berth_kernels_pack(p->plans, p->n, p->target, write, user, err);
+  if (p->targets[0] == p->targets[p->n - 1]) /* one list for all */
+    return berth_kernels_pack((const berth_plan *const *)p->plans, p->n, p->targets[0], write, user, err);
+  return berth_kernels_pack_each((const berth_plan *const *)p->plans, p->targets, p->n, write, user, err);
+}
+
+static void kernels_add(packing *p, berth_plan *plan, const char *targets) {
+  p->plans[p->n] = plan;
+  p->targets[p->n++] = targets;
 }
 
 /* The plan that `run` and `bench` make. */
-static int kernels_of_model(const kernels_options *wanted, model *m, berth_plan_desc *desc) {
+static int kernels_of_model(const model *m, berth_plan_desc *desc, const char *targets, packing *out) {
   berth_error err = {BERTH_OK, ""};
   berth_plan *plan = NULL;
-  if (wanted->ctx || wanted->chunk || wanted->model.kv)
-    return cli_usage("--ctx, --chunk and --kv are for GGUF models that generate text");
-  dims_default(&m->dims, m->graph);
   desc->flags |= BERTH_PLAN_INPUTS_DIE;
   desc->dims = m->dims.items;
   desc->n_dims = m->dims.n;
   if (berth_plan_create(m->graph, desc, &plan, &err) != BERTH_OK) return inputs_explain(m->graph, &err);
-  const packing p = {{plan}, 1, wanted->target};
-  const int code = out_make(wanted->output, kernels_make, &p);
-  berth_plan_destroy(plan);
-  return code;
+  kernels_add(out, plan, targets);
+  return CLI_OK;
 }
 
-static int kernels_of_generator(const kernels_options *wanted, const model *m, const berth_plan_desc *desc) {
+static int kernels_of_generator(const kernels_options *wanted, const model *m, const berth_plan_desc *desc,
+                                const char *targets, packing *out) {
   berth_error err = {BERTH_OK, ""};
   generation plans = {.reading = NULL};
   uint64_t made_with;
@@ -102,21 +127,48 @@ static int kernels_of_generator(const kernels_options *wanted, const model *m, c
   generation_sizes(made_with, generation_dim(m, "ctx", wanted->ctx), generation_dim(m, "rows", wanted->chunk), &ctx,
                    &chunk);
   if (generation_plan(m->graph, desc, ctx, chunk, &plans, &err) != BERTH_OK) return cli_report(&err);
-  const packing p = {{plans.reading, plans.writing}, 2, wanted->target};
-  code = out_make(wanted->output, kernels_make, &p);
-  generation_close(&plans);
-  return code;
+  kernels_add(out, plans.reading, targets);
+  kernels_add(out, plans.writing, targets);
+  return CLI_OK;
 }
 
-static int kernels_write(const kernels_options *wanted, model *m) {
+static int kernels_plan(const kernels_options *wanted, const model *m, const char *profile, const char *targets,
+                        packing *out) {
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   desc.flags |= model_plan_flags(&wanted->model);
   desc.device = wanted->model.device;
-  desc.gpu_profile = wanted->model.gpu_profile;
+  desc.gpu_profile = profile;
   desc.compute = model_compute(&wanted->model);
-  const int code = generation_is(m->graph) && wanted->model.path ? kernels_of_generator(wanted, m, &desc)
-                                                                 : kernels_of_model(wanted, m, &desc);
+  return generation_is(m->graph) && wanted->model.path ? kernels_of_generator(wanted, m, &desc, targets, out)
+                                                       : kernels_of_model(m, &desc, targets, out);
+}
+
+static int kernels_plan_each(const kernels_options *wanted, const model *m, char *const lists[N_KINDS], packing *out) {
+  int code = CLI_OK;
+  for (size_t i = 0; i < N_KINDS && code == CLI_OK; i++)
+    if (lists[i][0] != '\0') code = kernels_plan(wanted, m, kernels_profiles[i], lists[i], out);
+  return code == CLI_OK && out->n == 0 ? cli_usage("--target takes a list such as sm_90,compute_80") : code;
+}
+
+static int kernels_write(const kernels_options *wanted, model *m) {
+  packing p = {.n = 0};
+  char *lists[N_KINDS], *sorted = NULL;
+  int code;
+  if (!(generation_is(m->graph) && wanted->model.path)) {
+    if (wanted->ctx || wanted->chunk || wanted->model.kv)
+      return cli_usage("--ctx, --chunk and --kv are for GGUF models that generate text");
+    dims_default(&m->dims, m->graph);
+  }
+  if (!wanted->target || wanted->model.gpu_profile)
+    code = kernels_plan(wanted, m, wanted->model.gpu_profile, wanted->target, &p);
+  else if ((sorted = kernels_sort(wanted->target, lists)) == NULL)
+    code = cli_failed("out of host memory");
+  else
+    code = kernels_plan_each(wanted, m, lists, &p);
+  if (code == CLI_OK) code = out_make(wanted->output, kernels_make, &p);
   if (code == CLI_OK && strcmp(wanted->output, "-") != 0) printf("wrote %s\n", wanted->output);
+  for (uint32_t i = 0; i < p.n; i++) berth_plan_destroy(p.plans[i]);
+  free(sorted);
   return code;
 }
 
@@ -125,7 +177,6 @@ int cmd_kernels(int argc, char **argv) {
   int code;
   if (args_parse(&cmd_kernels_verb, argc, argv, &wanted, &code)) {
     if (!wanted.model.device) wanted.model.device = "cuda";
-    if (wanted.target && !wanted.model.gpu_profile) wanted.model.gpu_profile = kernels_profile(wanted.target);
     model_options opened = wanted.model;
     if (wanted.target) opened.device = NULL; /* which need not be here */
     model m;

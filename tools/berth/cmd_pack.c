@@ -20,11 +20,11 @@ typedef struct pack_options {
 
 #define FIELD(name) offsetof(pack_options, name)
 static const arg_option options[] = {
-    {"capacity", 0, ARG_BYTES, "N", "fit into this many bytes, and stop when it does", FIELD(capacity), 0, 0},
-    {"align", 0, ARG_BYTES, "N", "alignment of every offset, on top of the file's own", FIELD(align), 1, 0},
-    {"effort", 0, ARG_COUNT, "N", "search steps (0: the default, 1: construct only)", FIELD(effort), 0, 0},
-    {"seed", 0, ARG_COUNT, "N", "breaks ties; the same seed gives the same result", FIELD(seed), 0, 0},
-    {"repack", 0, ARG_FLAG, NULL, "ignore the offsets in the file: every buffer is free", FIELD(repack), 0, 0},
+    {"capacity", 0, ARG_BYTES, "N", "stop as soon as the buffers fit in N bytes", FIELD(capacity), 0, 0},
+    {"align", 0, ARG_BYTES, "N", "alignment of every offset, in addition to that in the file", FIELD(align), 1, 0},
+    {"effort", 0, ARG_COUNT, "N", "search steps; 0: the default, 1: construction only (0)", FIELD(effort), 0, 0},
+    {"seed", 0, ARG_COUNT, "N", "seed for breaking ties; the same seed gives the same result (0)", FIELD(seed), 0, 0},
+    {"repack", 0, ARG_FLAG, NULL, "ignore the offsets in the file: all buffers may move", FIELD(repack), 0, 0},
     {"output", 'o', ARG_TEXT, "OUT.csv", "write the buffers with their offsets; - is stdout", FIELD(output), 0, 0},
     {"picture", 0, ARG_TEXT, "FILE", "draw the packing into a .svg or .html file", FIELD(picture), 0, 0},
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", FIELD(json), 0, 0},

@@ -27,28 +27,31 @@ static const arg_option options[] = {
     INPUT_OPTION_ROW(FIELD(inputs)),
     MODEL_OPTION_ROWS(plan_options),
     MODEL_THREADS_ROW(plan_options),
-    {"align", 0, ARG_BYTES, "N", "alignment of every slot, a power of two (64)", FIELD(align), 1, 0},
-    {"order", 0, ARG_TEXT, "source|memory", "node order: as given, or where it is smaller another (memory)",
-     FIELD(order), 0, 0},
-    {"effort", 0, ARG_COUNT, "N", "search steps for the packer (0: its default)", FIELD(effort), 0, 0},
-    {"budget", 0, ARG_BYTES, "BYTES", "an arena of at most this, also by recomputing and splitting; 64K, 2M",
+    {"align", 0, ARG_BYTES, "N",
+     "alignment of every slot in bytes, a power of two (64; less for small activations on the CPU)", FIELD(align), 1,
+     0},
+    {"order", 0, ARG_TEXT, "source|memory",
+     "node order: as in the file, or another where one is found that needs less memory (memory)", FIELD(order), 0, 0},
+    {"effort", 0, ARG_COUNT, "N", "search steps of the packer; 0: its default (0)", FIELD(effort), 0, 0},
+    {"budget", 0, ARG_BYTES, "BYTES", "largest arena to use, for example 64K or 2M; recomputes and splits where needed",
      FIELD(budget), 1, 0},
-    {"ctx", 0, ARG_COUNT, "N", "tokens of context of a GGUF model (0: what it was made for, at most 4096)", FIELD(ctx),
-     0, INT32_MAX},
-    {"chunk", 0, ARG_COUNT, "N", "tokens of text that a GGUF model reads at a time (0: 64)", FIELD(chunk), 0,
+    {"ctx", 0, ARG_COUNT, "N", "context length of a GGUF model in tokens; 0: that of the model, at most 4096 (0)",
+     FIELD(ctx), 0, INT32_MAX},
+    {"chunk", 0, ARG_COUNT, "N", "tokens of the prompt that a GGUF model reads at a time; 0: 64 (0)", FIELD(chunk), 0,
      INT32_MAX},
-    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "how a GGUF model keeps keys and values (f16)", FIELD(model.kv), 0, 0},
-    {"fit", 0, ARG_BYTES, "BYTES", "the largest context, type of --kv and --chunk of a GGUF model that fit in this",
+    {"kv", 0, ARG_TEXT, "f32|f16|bf16|q8_0", "type of the KV cache of a GGUF model (f16)", FIELD(model.kv), 0, 0},
+    {"fit", 0, ARG_BYTES, "BYTES", "find the largest --ctx, --kv and --chunk of a GGUF model that fit in BYTES",
      FIELD(fit), 1, 0},
-    {"no-reuse", 0, ARG_FLAG, NULL, "give every value bytes of its own", FIELD(no_reuse), 0, 0},
-    {"no-inplace", 0, ARG_FLAG, NULL, "let no output take the place of a dying operand", FIELD(no_inplace), 0, 0},
-    {"keep-inputs", 0, ARG_FLAG, NULL, "keep inputs throughout, for runs that do not write them anew",
+    {"no-reuse", 0, ARG_FLAG, NULL, "share no memory: give every value its own bytes", FIELD(no_reuse), 0, 0},
+    {"no-inplace", 0, ARG_FLAG, NULL, "compute nothing in place", FIELD(no_inplace), 0, 0},
+    {"keep-inputs", 0, ARG_FLAG, NULL, "keep inputs for the whole run, so that the next run need not write them again",
      FIELD(keep_inputs), 0, 0},
-    {"f32-uniform", 0, ARG_FLAG, NULL, "four bytes an element, whatever the type", FIELD(f32_uniform), 0, 0},
-    {"report", 0, ARG_TEXT, "FILE", "write the slots as text: offset, size, node", FIELD(report), 0, 0},
+    {"f32-uniform", 0, ARG_FLAG, NULL, "store every element in four bytes, whatever its type", FIELD(f32_uniform), 0,
+     0},
+    {"report", 0, ARG_TEXT, "FILE", "write the slots as text: offset, size and node", FIELD(report), 0, 0},
     {"picture", 0, ARG_TEXT, "FILE", "draw the plan into a .svg or .html file", FIELD(picture), 0, 0},
     {"csv", 0, ARG_TEXT, "FILE", "write the buffers as CSV for `berth pack` and MiniMalloc", FIELD(csv), 0, 0},
-    {"kernels", 0, ARG_TEXT, "FILE", "write the kernels that a GPU gets, in the kernel language", FIELD(kernels), 0, 0},
+    {"kernels", 0, ARG_TEXT, "FILE", "write the GPU kernels of the plan, in the kernel language", FIELD(kernels), 0, 0},
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", FIELD(json), 0, 0},
 };
 
@@ -60,8 +63,8 @@ const arg_verb cmd_plan_verb = {
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .details =
-        "Without MODEL it plans the digit classifier inside this program. Nothing runs and no weights are needed. Of\n"
-        "inputs that are given only the shapes count, and the values of those that shapes depend on.\n",
+        "Without MODEL it plans the built-in digit classifier. Nothing runs and no weights are needed. Of the inputs\n"
+        "given, only the shapes are used, and the values of those that shapes depend on.\n",
     .examples =
         "  berth plan --dim batch=10 --picture plan.html\n"
         "  berth plan model.berth --order memory --budget 2M --json\n"
@@ -81,7 +84,7 @@ static int plan_check_options(const plan_options *wanted) {
   }
   if (wanted->picture && !out_picture_kind(wanted->picture, &kind)) return CLI_USAGE;
   bool stdout_taken = is_stdout(wanted->report) || is_stdout(wanted->csv) || is_stdout(wanted->kernels);
-  if (wanted->json && stdout_taken) return cli_usage("--json and a file on standard output do not go together");
+  if (wanted->json && stdout_taken) return cli_usage("--json and a file on standard output cannot be combined");
   return CLI_OK;
 }
 

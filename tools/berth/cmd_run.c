@@ -24,7 +24,7 @@ static const arg_option options[] = {
     MODEL_OPTION_ROWS(run_options),
     MODEL_THREADS_ROW(run_options),
     {"output-dir", 0, ARG_TEXT, "DIR", "write every output to DIR/<name>.npy", offsetof(run_options, output_dir), 0, 0},
-    {"runs", 0, ARG_COUNT, "N", "run N times, one after the other; states go on from run to run",
+    {"runs", 0, ARG_COUNT, "N", "run N times in a row; states carry over from run to run (1)",
      offsetof(run_options, runs), 1, 0},
     {"check", 0, ARG_FLAG, NULL, "compare every node with the reference kernels", offsetof(run_options, check), 0, 0},
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", offsetof(run_options, json), 0, 0},
@@ -32,14 +32,14 @@ static const arg_option options[] = {
 
 const arg_verb cmd_run_verb = {
     .name = "run",
-    .purpose = "run a model and show what it gives and the memory it took",
+    .purpose = "run a model and show its outputs and the memory it took",
     .operand = "MODEL",
     .operand_offset = offsetof(run_options, model.path),
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .details =
-        "Without MODEL it runs the digit classifier inside this program on sample digits; --dim batch=10 shows\n"
-        "all ten of them.\n\n" RUNNER_DETAILS "\n" CHECK_DETAILS,
+        "Without MODEL it runs the built-in digit classifier on sample digits; --dim batch=10 shows all ten.\n"
+        "\n" RUNNER_DETAILS "\n" CHECK_DETAILS,
     .examples =
         "  berth run --dim batch=10\n"
         "  berth run model.berth --weights model.safetensors --input image=cat.npy --output-dir out\n",
@@ -114,7 +114,7 @@ int cmd_run(int argc, char **argv) {
     memset(&result, 0, sizeof(result));
     code = runner_open(&wanted.model, &wanted.runner, &r);
     if (code == CLI_OK && generation_is(r.model.graph) && wanted.runner.inputs.n == 0)
-      cli_note("this is one step over made-up tokens; `berth generate %s -p TEXT` continues a text", wanted.model.path);
+      cli_note("this is one step on made-up tokens; `berth generate %s -p TEXT` continues a text", wanted.model.path);
     if (code == CLI_OK) code = run_model(&r, &wanted, &result);
     check_close(&result.check);
     outputs_close(&result.outputs);

@@ -15,44 +15,42 @@
 #define AT(field) offsetof(train_options, field), 0, 0
 #define AT_LEAST_1(field) offsetof(train_options, field), 1, 0
 static const arg_option options[] = {
-    {"input", 0, ARG_LIST, "NAME=FILE", "rows of an input, one for every input: .npy, or a tensor (x.safetensors:NAME)",
-     AT(inputs)},
-    {"labels", 0, ARG_TEXT, "FILE", "what the output should be, a row for each: numbers of classes, or values",
-     AT(labels)},
-    {"text", 0, ARG_TEXT, "FILE",
-     "learn to go on with a text, character by character, in place of --input and --labels", AT(text)},
-    {"scale", 0, ARG_LIST, "NAME=F", "multiply what an input gets, of any type, by F", AT(scales)},
-    {"hold-out", 0, ARG_REAL, "P", "percent of the rows that are not trained on but measured with (0)", AT(hold_out)},
+    {"input", 0, ARG_LIST, "NAME=FILE",
+     "rows of an input, once per input: a .npy file, or a tensor (x.safetensors:NAME)", AT(inputs)},
+    {"labels", 0, ARG_TEXT, "FILE", "the wanted output of each row: class indices, or values", AT(labels)},
+    {"text", 0, ARG_TEXT, "FILE", "learn to continue a text, character by character, instead of --input and --labels",
+     AT(text)},
+    {"scale", 0, ARG_LIST, "NAME=F", "multiply an input, of any type, by F", AT(scales)},
+    {"hold-out", 0, ARG_REAL, "P", "percentage of the rows to hold out for evaluation (0)", AT(hold_out)},
     {"loss", 0, ARG_TEXT, "L", "cross_entropy or mse (cross_entropy)", AT(loss)},
     {"optimizer", 0, ARG_TEXT, "O", "adamw or sgd (adamw)", AT(optimizer)},
     {"rate", 0, ARG_REAL, "R", "the learning rate (0.001)", AT(rate)},
-    {"warmup", 0, ARG_COUNT, "N", "steps in which the rate rises from 0 (0)", AT(warmup)},
-    {"schedule", 0, ARG_TEXT, "S", "what the rate does then until the last step: constant, cosine or linear (constant)",
-     AT(schedule)},
-    {"momentum", 0, ARG_REAL, "M", "of sgd (0.9)", AT(momentum)},
-    {"weight-decay", 0, ARG_REAL, "D", "how fast weights go to 0 by themselves (0.01)", AT(weight_decay)},
-    {"clip", 0, ARG_REAL, "N", "the largest norm of all gradients together (0: any)", AT(clip)},
-    {"steps", 0, ARG_COUNT, "N", "steps in all (1000)", AT_LEAST_1(steps)},
-    {"batch", 0, ARG_COUNT, "N", "rows of a run (32)", offsetof(train_options, batch), 1, 1u << 30},
-    {"accumulate", 0, ARG_COUNT, "N", "runs of a step, whose gradients are averaged (1)",
+    {"warmup", 0, ARG_COUNT, "N", "steps over which the rate rises from 0 (0)", AT(warmup)},
+    {"schedule", 0, ARG_TEXT, "S", "the rate after the warm-up: constant, cosine or linear (constant)", AT(schedule)},
+    {"momentum", 0, ARG_REAL, "M", "momentum of sgd (0.9)", AT(momentum)},
+    {"weight-decay", 0, ARG_REAL, "D", "weight decay (0.01)", AT(weight_decay)},
+    {"clip", 0, ARG_REAL, "N", "clip gradients to this global norm; 0: no clipping (0)", AT(clip)},
+    {"steps", 0, ARG_COUNT, "N", "number of training steps (1000)", AT_LEAST_1(steps)},
+    {"batch", 0, ARG_COUNT, "N", "rows per run (32)", offsetof(train_options, batch), 1, 1u << 30},
+    {"accumulate", 0, ARG_COUNT, "N", "runs per step, whose gradients are averaged (1)",
      offsetof(train_options, accumulate), 1, 1u << 20},
-    {"budget", 0, ARG_BYTES, "BYTES", "a block of at most this, by running a batch in slices and values again; 64K, 2M",
-     AT(budget)},
-    {"seed", 0, ARG_COUNT, "N", "of the order of rows, and of weights that start at random (1)", AT(seed)},
-    {"train", 0, ARG_LIST, "NAME", "train params with this name alone; * stands for anything", AT(trained)},
-    {"freeze", 0, ARG_LIST, "NAME", "do not train params with this name; * stands for anything", AT(frozen)},
-    {"lora", 0, ARG_COUNT, "RANK", "train low-rank adapters beside the products of the model, and not the model (0)",
+    {"budget", 0, ARG_BYTES, "BYTES",
+     "largest block to use, for example 64K or 2M; runs a batch in slices and recomputes values", AT(budget)},
+    {"seed", 0, ARG_COUNT, "N", "seed for the order of rows and for random initial weights (1)", AT(seed)},
+    {"train", 0, ARG_LIST, "NAME", "train only params with this name; * matches anything", AT(trained)},
+    {"freeze", 0, ARG_LIST, "NAME", "do not train params with this name; * matches anything", AT(frozen)},
+    {"lora", 0, ARG_COUNT, "RANK", "train low-rank adapters (LoRA) of this rank instead of the model; 0: none (0)",
      offsetof(train_options, lora), 1, 1u << 16},
-    {"lora-on", 0, ARG_LIST, "NAME", "matrices that get adapters; * stands for anything (all)", AT(lora_on)},
-    {"lora-alpha", 0, ARG_REAL, "A", "adapters are multiplied by A / RANK (RANK)", AT(lora_alpha)},
-    {"save", 0, ARG_TEXT, "FILE", "write the weights to FILE: safetensors, or the model itself with FILE.onnx",
+    {"lora-on", 0, ARG_LIST, "NAME", "matrices that get adapters; * matches anything (all)", AT(lora_on)},
+    {"lora-alpha", 0, ARG_REAL, "A", "scale adapters by A / RANK (RANK)", AT(lora_alpha)},
+    {"save", 0, ARG_TEXT, "FILE", "write the weights to FILE as safetensors, or the whole model to FILE.onnx",
      AT(save)},
-    {"adapters", 0, ARG_TEXT, "FILE", "write the adapters alone to FILE, as safetensors", AT(adapters)},
-    {"checkpoint", 0, ARG_TEXT, "FILE", "go on from FILE where it is there, and write it as often as --every says",
+    {"adapters", 0, ARG_TEXT, "FILE", "write only the adapters to FILE, as safetensors", AT(adapters)},
+    {"checkpoint", 0, ARG_TEXT, "FILE", "resume from FILE if it exists, and write it every --every steps",
      AT(checkpoint)},
-    {"every", 0, ARG_COUNT, "N", "steps between two checkpoints (500)", AT_LEAST_1(every)},
-    {"sample", 0, ARG_COUNT, "N", "with --text: print N characters that the model writes at the end (0)", AT(sample)},
-    {"prompt", 0, ARG_TEXT, "T", "what the sample begins with", AT(prompt)},
+    {"every", 0, ARG_COUNT, "N", "steps between checkpoints (500)", AT_LEAST_1(every)},
+    {"sample", 0, ARG_COUNT, "N", "with --text: print N characters written by the trained model (0)", AT(sample)},
+    {"prompt", 0, ARG_TEXT, "T", "beginning of that sample", AT(prompt)},
     MODEL_OPTION_ROWS(train_options),
     MODEL_THREADS_ROW(train_options),
     {"json", 0, ARG_FLAG, NULL, "print one JSON object", AT(json)},
@@ -67,10 +65,10 @@ const arg_verb cmd_train_verb = {
     .options = options,
     .n_options = sizeof(options) / sizeof(options[0]),
     .details =
-        "Every run takes --batch rows, in an order that follows from --seed. The loss is taken of the first output\n"
-        "of a float type; a softmax there is left out for cross_entropy. All params of a float type are trained. A\n"
-        "training that goes on from a checkpoint does what it would have done without a break, and Ctrl-C leaves a\n"
-        "checkpoint. Files are whole at every moment.\n",
+        "Every run takes --batch rows, shuffled by --seed. The loss is computed from the first output of a float\n"
+        "type; a softmax there is skipped for cross_entropy. All params of a float type are trained. Training that\n"
+        "resumes from a checkpoint gives the same results as without a break, and Ctrl-C leaves a checkpoint. Files\n"
+        "are replaced as a whole, never left half written.\n",
     .examples =
         "  berth train model.onnx --input x=images.npy --labels digits.npy --hold-out 10 --save trained.onnx\n"
         "  berth train model.berth --weights start.safetensors --input x=x.npy --labels y.npy --loss mse\n"
@@ -86,7 +84,7 @@ static int train_check_data(const train_options *wanted) {
   if (wanted->text == NULL && wanted->labels == NULL) return cli_usage("--labels is missing");
   if (wanted->text != NULL && strcmp(wanted->loss, "cross_entropy") != 0)
     return cli_usage("--text needs --loss cross_entropy");
-  if (wanted->text == NULL && wanted->sample != 0) return cli_usage("--sample goes with --text");
+  if (wanted->text == NULL && wanted->sample != 0) return cli_usage("--sample needs --text");
   if (!(wanted->hold_out >= 0 && wanted->hold_out < 100))
     return cli_usage("--hold-out is a percentage from 0 to less than 100");
   return CLI_OK;
@@ -96,13 +94,13 @@ static int train_check_names(const train_options *wanted) {
   static const char *const schedules[] = {"constant", "cosine", "linear"};
   bool is_known = false;
   if (strcmp(wanted->loss, "cross_entropy") != 0 && strcmp(wanted->loss, "mse") != 0)
-    return cli_usage("--loss %s is none of cross_entropy and mse", wanted->loss);
+    return cli_usage("--loss takes cross_entropy or mse, not '%s'", wanted->loss);
   if (strcmp(wanted->optimizer, "adamw") != 0 && strcmp(wanted->optimizer, "sgd") != 0)
-    return cli_usage("--optimizer %s is none of adamw and sgd", wanted->optimizer);
+    return cli_usage("--optimizer takes adamw or sgd, not '%s'", wanted->optimizer);
   for (size_t i = 0; i < 3; i++) is_known = is_known || strcmp(wanted->schedule, schedules[i]) == 0;
-  if (!is_known) return cli_usage("--schedule %s is none of constant, cosine and linear", wanted->schedule);
+  if (!is_known) return cli_usage("--schedule takes constant, cosine or linear, not '%s'", wanted->schedule);
   if (wanted->lora == 0 && (wanted->lora_on.n != 0 || wanted->lora_alpha != 0 || wanted->adapters != NULL))
-    return cli_usage("--lora-on, --lora-alpha and --adapters go with --lora");
+    return cli_usage("--lora-on, --lora-alpha and --adapters need --lora");
   if (!(wanted->lora_alpha >= 0)) return cli_usage("--lora-alpha is a number above 0");
   return train_check_data(wanted);
 }
@@ -143,7 +141,7 @@ static int train_check_places(const train_options *wanted) {
   if (code != CLI_OK || length < 5 || strcmp(wanted->save + length - 5, ".onnx") != 0) return code;
   if (berth_file_format(wanted->model.path, &format, NULL) == BERTH_OK && strcmp(format.name, "onnx") == 0)
     return CLI_OK;
-  return cli_usage("--save %s: the model is no ONNX file, so its weights can only be written as safetensors",
+  return cli_usage("--save %s: the model is not an ONNX file, so its weights can only be written as safetensors",
                    wanted->save);
 }
 
@@ -224,7 +222,7 @@ static int train_step(training *t) {
   t->step++;
   t->loss = sum / (double)t->wanted->accumulate;
   if (isfinite(t->loss)) return CLI_OK;
-  return cli_failed("the loss is no number after step %" PRIu64 "; a lower --rate or --clip may help", t->step);
+  return cli_failed("the loss is not a number after step %" PRIu64 "; a lower --rate or --clip may help", t->step);
 }
 
 static void train_show(const training *t, double start, uint64_t first) {

@@ -1,4 +1,4 @@
-/* berth: plan one block of memory for a neural network, and run it there. One verb a call. */
+/* berth: plan one block of memory for a neural network, and run it there. One verb per call. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,11 +31,12 @@ static void print_help(FILE *stream) {
     fprintf(stream, "  %-9s %s\n", commands[i].verb->name, commands[i].verb->purpose);
   }
   fprintf(stream, "  %-9s show this text, or the options and examples of a verb\n", "help");
-  fprintf(stream,
-          "\n`berth help VERB` or `berth VERB --help` says more; `berth --version` prints the version.\n"
-          "Without a model, run, plan and bench use the digit classifier inside this program. Try:\n"
-          "  berth run\n"
-          "  berth plan --dim batch=10\n");
+  fprintf(
+      stream,
+      "\n`berth help VERB` or `berth VERB --help` shows the options of a verb; `berth --version` prints the version.\n"
+      "Without a model, run, plan and bench use the built-in digit classifier. Try:\n"
+      "  berth run\n"
+      "  berth plan --dim batch=10\n");
 }
 
 static const command *find_command(const char *name) {
@@ -60,7 +61,8 @@ static int unknown_verb(const char *name) {
 
 static int help(int argc, char **argv) {
   if (argc > 1) return cli_usage("`berth help` takes one verb");
-  if (argc == 0 || strcmp(argv[0], "help") == 0) {
+  bool is_of_help = argc == 1 && (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0);
+  if (argc == 0 || is_of_help) {
     print_help(stdout);
     return CLI_OK;
   }

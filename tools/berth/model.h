@@ -23,64 +23,64 @@ typedef struct model_options {
 } model_options;
 
 /* Rows of a verb's table for options that every verb with a model takes; `type` has a model_options named model. */
-#define MODEL_OPTION_ROWS(type)                                                                                        \
-  {"dim", 0, ARG_LIST, "NAME=N", "bind a named dimension; may be repeated", offsetof(type, model.dims), 0, 0},         \
-      {"weights", 0, ARG_TEXT, "FILE", "safetensors file with the model's weights", offsetof(type, model.weights),     \
-       0,         0},                                                                                                  \
-      {"bf16",                                                                                                         \
-       0,                                                                                                              \
-       ARG_FLAG,                                                                                                       \
-       NULL,                                                                                                           \
-       "keep weights of products as bf16: half the bytes, less exact",                                                 \
-       offsetof(type, model.bf16),                                                                                     \
-       0,                                                                                                              \
-       0},                                                                                                             \
-      {"f16-weights",                                                                                                  \
-       0,                                                                                                              \
-       ARG_FLAG,                                                                                                       \
-       NULL,                                                                                                           \
-       "on GPUs, keep weights of products as f16: half the bytes, less exact",                                         \
-       offsetof(type, model.f16_weights),                                                                              \
-       0,                                                                                                              \
-       0},                                                                                                             \
-      {"compute",                                                                                                      \
-       0,                                                                                                              \
-       ARG_TEXT,                                                                                                       \
-       "K",                                                                                                            \
-       "on GPUs with matrix units, multiply as f32, tf32x3, tf32, bf16 or f16: faster, less exact (f32)",              \
-       offsetof(type, model.compute),                                                                                  \
-       0,                                                                                                              \
-       0},                                                                                                             \
-      {"fallback",                                                                                                     \
-       0,                                                                                                              \
-       ARG_TEXT,                                                                                                       \
-       "cpu",                                                                                                          \
-       "run nodes there that the device has no kernels for (without it they are an error)",                            \
-       offsetof(type, model.fallback),                                                                                 \
-       0,                                                                                                              \
-       0},                                                                                                             \
-      {"gpu-profile",                                                                                                  \
-       0,                                                                                                              \
-       ARG_TEXT,                                                                                                       \
-       "P",                                                                                                            \
-       "plan for a kind of GPU: generic, nvidia, hopper, turing, cpu or minimal (the device's own, where it is "       \
-       "there)",                                                                                                       \
-       offsetof(type, model.gpu_profile),                                                                              \
-       0,                                                                                                              \
-       0},                                                                                                             \
-      {"memory-limit",                                                                                                 \
-       0,                                                                                                              \
-       ARG_BYTES,                                                                                                      \
-       "N",                                                                                                            \
-       "refuse an arena of more than N bytes in host memory (what the machine has)",                                   \
-       offsetof(type, model.memory_limit),                                                                             \
-       1,                                                                                                              \
-       0},                                                                                                             \
-  {                                                                                                                    \
-    "device", 0, ARG_TEXT, "D", "where to run, as listed by `berth devices` (cpu)", offsetof(type, model.device), 0, 0 \
+#define MODEL_OPTION_ROWS(type)                                                                                       \
+  {"dim", 0, ARG_LIST, "NAME=N", "bind a named dimension; may be repeated", offsetof(type, model.dims), 0, 0},        \
+      {"weights", 0, ARG_TEXT, "FILE", "safetensors file with the model's weights", offsetof(type, model.weights),    \
+       0,         0},                                                                                                 \
+      {"bf16",                                                                                                        \
+       0,                                                                                                             \
+       ARG_FLAG,                                                                                                      \
+       NULL,                                                                                                          \
+       "keep weights of matrix products as bf16: half the bytes, less accurate",                                      \
+       offsetof(type, model.bf16),                                                                                    \
+       0,                                                                                                             \
+       0},                                                                                                            \
+      {"f16-weights",                                                                                                 \
+       0,                                                                                                             \
+       ARG_FLAG,                                                                                                      \
+       NULL,                                                                                                          \
+       "on GPUs, keep weights of matrix products as f16: half the bytes, less accurate",                              \
+       offsetof(type, model.f16_weights),                                                                             \
+       0,                                                                                                             \
+       0},                                                                                                            \
+      {"compute",                                                                                                     \
+       0,                                                                                                             \
+       ARG_TEXT,                                                                                                      \
+       "K",                                                                                                           \
+       "on GPUs with matrix units, multiply as f32, tf32x3, tf32, bf16 or f16: faster, less accurate (f32)",          \
+       offsetof(type, model.compute),                                                                                 \
+       0,                                                                                                             \
+       0},                                                                                                            \
+      {"fallback",                                                                                                    \
+       0,                                                                                                             \
+       ARG_TEXT,                                                                                                      \
+       "cpu",                                                                                                         \
+       "run nodes that the device has no kernels for on the CPU; without it they are an error",                       \
+       offsetof(type, model.fallback),                                                                                \
+       0,                                                                                                             \
+       0},                                                                                                            \
+      {"gpu-profile",                                                                                                 \
+       0,                                                                                                             \
+       ARG_TEXT,                                                                                                      \
+       "P",                                                                                                           \
+       "plan for a kind of GPU: generic, nvidia, hopper, turing, cpu or minimal (that of the device)",                \
+       offsetof(type, model.gpu_profile),                                                                             \
+       0,                                                                                                             \
+       0},                                                                                                            \
+      {"memory-limit",                                                                                                \
+       0,                                                                                                             \
+       ARG_BYTES,                                                                                                     \
+       "N",                                                                                                           \
+       "refuse an arena of more than N bytes of host memory (memory of the machine or its control group)",            \
+       offsetof(type, model.memory_limit),                                                                            \
+       1,                                                                                                             \
+       0},                                                                                                            \
+  {                                                                                                                   \
+    "device", 0, ARG_TEXT, "D", "device to run on, as listed by `berth devices` (cpu)", offsetof(type, model.device), \
+        0, 0                                                                                                          \
   }
 #define MODEL_THREADS_ROW(type) \
-  { "threads", 0, ARG_COUNT, "N", "threads to run with (0: one a core)", offsetof(type, model.threads), 0, 1024 }
+  { "threads", 0, ARG_COUNT, "N", "number of threads; 0: one per core (0)", offsetof(type, model.threads), 0, 1024 }
 
 typedef struct model {
   berth_context *ctx;

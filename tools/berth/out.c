@@ -76,7 +76,7 @@ enum {
 };
 
 static int too_long(const char *path) {
-  return cli_failed("cannot read %s: it has more than the %d bytes that are read at most", path, (int)most_bytes);
+  return cli_failed("cannot read %s: it is larger than %d bytes, the most that is read", path, (int)most_bytes);
 }
 
 static int read_stream(FILE *stream, const char *path, char **data, size_t *size) {

@@ -11,25 +11,25 @@ typedef struct runner_options {
   uint64_t budget;
 } runner_options;
 
-#define RUNNER_OPTION_ROWS(type)                                                                    \
-  INPUT_OPTION_ROW(offsetof(type, runner.inputs)),                                                  \
-      {"budget",                                                                                    \
-       0,                                                                                           \
-       ARG_BYTES,                                                                                   \
-       "BYTES",                                                                                     \
-       "an arena of at most this, also by recomputing and splitting; 64K, 2M",                      \
-       offsetof(type, runner.budget),                                                               \
-       1,                                                                                           \
-       0},                                                                                          \
-  {                                                                                                 \
-    "random-weights", 0, ARG_FLAG, NULL, "fill weights that are missing with pseudo-random values", \
-        offsetof(type, runner.random_weights), 0, 0                                                 \
+#define RUNNER_OPTION_ROWS(type)                                                           \
+  INPUT_OPTION_ROW(offsetof(type, runner.inputs)),                                         \
+      {"budget",                                                                           \
+       0,                                                                                  \
+       ARG_BYTES,                                                                          \
+       "BYTES",                                                                            \
+       "largest arena to use, for example 64K or 2M; recomputes and splits where needed",  \
+       offsetof(type, runner.budget),                                                      \
+       1,                                                                                  \
+       0},                                                                                 \
+  {                                                                                        \
+    "random-weights", 0, ARG_FLAG, NULL, "fill missing weights with pseudo-random values", \
+        offsetof(type, runner.random_weights), 0, 0                                        \
   }
 #define RUNNER_DETAILS                                                                                           \
   "Inputs that are not given get a fixed pseudo-random sequence, the same on every machine: splitmix64 seeded\n" \
   "with the FNV-1a hash of the input's name; floats in [-1, 1), integers in [0, 10), bool 0 or 1. Named\n"       \
   "dimensions follow from the given inputs' shapes where --dim does not set them; the rest become 1. An input\n" \
-  "that shapes depend on (where to reshape to, say) must be given; its values become part of the plan.\n"
+  "that shapes depend on (the target of a reshape, say) must be given; its values become part of the plan.\n"
 
 typedef struct runner {
   model model;

@@ -79,7 +79,7 @@ static int train_find_scale(const training *t, const char *name, double *factor)
     if (strlen(name) != length || memcmp(name, t->wanted->scales.items[i], length) != 0) continue;
     *factor = strtod(value, &end);
     if (end == value || *end != '\0' || !(*factor > 0 && *factor <= 1e30))
-      return cli_usage("--scale %s: the factor is no number above 0", t->wanted->scales.items[i]);
+      return cli_usage("--scale %s: the factor must be a number above 0", t->wanted->scales.items[i]);
   }
   return CLI_OK;
 }
@@ -116,7 +116,7 @@ static int train_fit_type(training *t, train_rows *rows, berth_type wanted) {
   const int code = train_find_scale(t, rows->input, &factor);
   if (code != CLI_OK) return code;
   if (factor != 0 && !element_is_float(wanted))
-    return cli_failed("--scale %s=...: the input is %s, which is not scaled", rows->input, berth_type_name(wanted));
+    return cli_failed("--scale %s=...: inputs of type %s cannot be scaled", rows->input, berth_type_name(wanted));
   if (factor != 0) return train_convert(t, rows, wanted, factor);
   if (rows->array.type == BERTH_F32 && (wanted == BERTH_BF16 || wanted == BERTH_F16))
     return train_convert(t, rows, wanted, 1);

@@ -82,7 +82,7 @@ static uint64_t train_count(const berth_value_info *info) { return info->size / 
 static int train_check_label(const training *t, double label, size_t row, int64_t classes, const char *path) {
   if (label >= 0 && label < (double)classes && label == floor(label)) return CLI_OK;
   if (t->text != NULL)
-    return cli_failed("character %g at byte %zu of %s is none of the model's %" PRId64 " classes", label, row, path,
+    return cli_failed("character %g at byte %zu of %s is not one of the model's %" PRId64 " classes", label, row, path,
                       classes);
   return cli_failed("label %g in row %zu of %s is no class: there are %" PRId64 ", and the first is 0", label, row,
                     path, classes);
