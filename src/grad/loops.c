@@ -274,6 +274,10 @@ void berth__grad_of_loop_end(berth__grad *d) {
                  .n_carried = berth__loop_end_carried(d->node.n_in, d->node.n_out),
                  .n_values = graph->n_values};
   s.n_scanned = d->node.n_out - BERTH__LOOP_LAST - s.n_carried;
+  if (s.begin.attrs[BERTH__LOOP_GROWS].count != 0) { /* rows of what it was in each round would differ */
+    berth__grad_fail(d, BERTH_UNSUPPORTED, "it makes a carried value longer in every round, which has no gradient");
+    return;
+  }
   grad_loop_all(&s);
 }
 

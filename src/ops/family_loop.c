@@ -126,8 +126,14 @@ static berth_status infer_last(berth__infer *infer, const parts *p, uint32_t ind
   infer->out_type[out] = infer->in_type[before];
   infer->out_shape[out] = *a;
   for (uint32_t i = 0; agrees && i < a->rank; i++) { /* of extents that are open, the largest ones may differ */
-    if (infer->wants_bounds || grows_at(infer, index, i)) continue;
-    agrees = berth__same_dim(a->dim[i], b->dim[i], "", &infer->out_shape[out].dim[i], NULL) == BERTH_OK;
+    if (infer->wants_bounds) continue;
+    if (grows_at(infer, index, i) && berth__dim_is_fixed(a->dim[i]))
+      return berth__fail(err, BERTH_INVALID,
+                         "carried value %" PRIu32 " grows on axis %" PRIu32
+                         " here, but not at the loop_begin: 'grows' must be the same at both",
+                         index, i);
+    if (!grows_at(infer, index, i))
+      agrees = berth__same_dim(a->dim[i], b->dim[i], "", &infer->out_shape[out].dim[i], NULL) == BERTH_OK;
   }
   char x[BERTH__SHAPE_TEXT], y[BERTH__SHAPE_TEXT];
   if (!agrees)

@@ -50,6 +50,29 @@ static void an_op_without_a_rule_is_named_with_its_node(void **state) {
       "y", "x", BERTH_UNSUPPORTED, "node 'bits' (bitcast): there is no rule");
 }
 
+/* Bound, its extents have bounds, and every rule but its own goes on with them. */
+static void a_loop_that_makes_a_value_longer_is_refused(void **state) {
+  (void)state;
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth_graph *graph =
+      parse(ctx,
+            "graph \"g\" { input %x : f32[1] const %t : i64[] = [3] const %yes : bool[] = [1]\n"
+            "%round, %starts, %v = loop_begin(%t, %yes, %x) {grows = [0, 0, 1]} %w = concat(%v, %x) {axis = 0}\n"
+            "%rounds, %again, %last = loop_end(%round, %starts, %t, %yes, %v, %w) {grows = [0, 0, 1]}\n"
+            "const %i : i64[] = [0] %y = gather(%last, %i) {axis = 0} output \"y\" = %y }");
+  berth_graph *bound;
+  berth_value gradient;
+  berth_error err;
+  OK(berth_graph_bind(graph, NULL, 0, &bound, &err));
+  const berth_value x = berth_graph_find(bound, "x");
+  test_expect_error(berth_graph_grad(bound, berth_graph_find(bound, "y"), &x, 1, &gradient, &err), BERTH_UNSUPPORTED,
+                    &err, "makes a carried value longer");
+  berth_graph_destroy(bound);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
 static void what_is_no_loss_is_refused(void **state) {
   (void)state;
   refuse("graph \"g\" { input %x : f32[3] %y = exp(%x) output \"y\" = %y }", "y", "x", BERTH_INVALID,
@@ -368,6 +391,7 @@ static void params_that_are_not_named_stay_as_they_are(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_op_without_a_rule_is_named_with_its_node),
+      cmocka_unit_test(a_loop_that_makes_a_value_longer_is_refused),
       cmocka_unit_test(what_is_no_loss_is_refused),
       cmocka_unit_test(an_extent_that_a_rule_needs_is_asked_for),
       cmocka_unit_test(what_the_loss_does_not_depend_on_has_no_gradient),

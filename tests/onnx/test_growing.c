@@ -62,7 +62,7 @@ static pb growing_body(const growing *m) {
   return body;
 }
 
-static pb make_growing(const growing *m) {
+static pb growing_graph(const growing *m, const char *results) {
   char inputs[32];
   pb graph = {0}, body = growing_body(m), shape1 = onnx_tensor("shape1", ONNX_I64, 1, one_);
   pb_text(&graph, 2, "growing");
@@ -78,10 +78,16 @@ static pb make_growing(const growing *m) {
   onnx_add_node(&graph, "Shape", "places", "extents");
   onnx_add_node(&graph, "Gather", "extents,one", "count");
   snprintf(inputs, sizeof inputs, "%s,,v0", m->trips);
-  pb node = onnx_node("Loop", inputs, "y");
+  if (strchr(results, ',') != NULL) onnx_add_output(&body, "w");
+  pb node = onnx_node("Loop", inputs, results);
   onnx_attr_graph(&node, "body", &body);
   pb_put(&graph, GRAPH_NODE, &node);
   onnx_add_output(&graph, "y");
+  return graph;
+}
+
+static pb make_growing(const growing *m) {
+  pb graph = growing_graph(m, "y");
   return onnx_model(&graph);
 }
 
@@ -201,9 +207,72 @@ static void growth_without_a_bound_is_refused(void **state) {
          "how much longer a round makes a carried value depends on the rounds");
 }
 
+/* A round that also gives what it has made so far as a row: rows of one length are there after one round alone. */
+static void what_is_scanned_too_is_not_stacked_by_itself(void **state) {
+  const growing m = {"count", 0, "twice", "v,", false};
+  const float one_of_them[4] = {0, 3, 0, 0}, two_of_them[4] = {1, 3, 0, 0}, v0 = 1, expected[] = {1, 0};
+  float y[2];
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  pb graph = growing_graph(&m, "y,rows"), model;
+  berth_graph *loaded = NULL;
+  berth_session *session = NULL;
+  berth_error err;
+  (void)state;
+  onnx_add_output(&graph, "rows");
+  model = onnx_model(&graph);
+  TEST_OK(load(ctx, &model, &loaded, &err));
+  TEST_OK(berth_session_create(loaded, NULL, &session, &err));
+  expect(session, one_of_them, expected, 2);
+  TEST_OK(berth_session_read(session, "rows", y, sizeof y, &err));
+  assert_memory_equal(y, expected, sizeof y);
+  TEST_OK(berth_session_write(session, "x", two_of_them, sizeof two_of_them, &err));
+  TEST_OK(berth_session_write(session, "v0", &v0, sizeof v0, &err));
+  test_expect_error(berth_session_run(session, &err), BERTH_INVALID, &err, "all rounds must add the same shape");
+  berth_session_destroy(session);
+  berth_graph_destroy(loaded);
+  test_context_done(ctx, &alloc);
+}
+
+/* Eight nodes that join what is before them a hundred times have 10^16 ways back. */
+static void joined_again_and_again(void **state) {
+  char inputs[1024] = "", from[] = "v0", to[] = "w0";
+  pb graph = {0}, body = {0};
+  berth_context *ctx = test_context();
+  berth_graph *loaded = NULL;
+  berth_error err;
+  const int64_t none[] = {0};
+  (void)state;
+  pb_text(&graph, 2, "again");
+  add_value(&graph, GRAPH_INPUT, "n", ONNX_I64, 0, NULL);
+  onnx_add_input(&graph, "v0", 1, none);
+  pb_text(&body, 2, "body");
+  add_value(&body, GRAPH_INPUT, "i", ONNX_I64, 0, NULL);
+  add_value(&body, GRAPH_INPUT, "c", ONNX_BOOL, 0, NULL);
+  add_value(&body, GRAPH_INPUT, "v", ONNX_F32, 1, none);
+  for (int i = 0; i < 8; i++) {
+    size_t at = 0;
+    for (int k = 0; k < 100; k++) at += (size_t)snprintf(inputs + at, sizeof inputs - at, k == 0 ? "%s" : ",%s", from);
+    to[1] = (char)('0' + i);
+    add_concat(&body, inputs, to);
+    strcpy(from, to);
+  }
+  onnx_add_node(&body, "Identity", "c", "same");
+  onnx_add_output(&body, "same");
+  onnx_add_output(&body, from);
+  pb node = onnx_node("Loop", "n,,v0", "y");
+  onnx_attr_graph(&node, "body", &body);
+  pb_put(&graph, GRAPH_NODE, &node);
+  onnx_add_output(&graph, "y");
+  pb model = onnx_model(&graph);
+  TEST_OK(load(ctx, &model, &loaded, &err)); /* of nothing, so that shapes agree */
+  berth_graph_destroy(loaded);
+  berth_context_destroy(ctx);
+}
+
 /* ---- Sequences ---- */
 
-static pb sequence_loop(int64_t trips) {
+static pb sequence_loop(int64_t trips, const char *results) {
   pb graph = {0}, body = {0}, shape1 = onnx_tensor("shape1", ONNX_I64, 1, one_);
   pb_text(&graph, 2, "sequence");
   onnx_add_input(&graph, "x", 1, four);
@@ -221,8 +290,9 @@ static pb sequence_loop(int64_t trips) {
   onnx_add_node(&body, "Identity", "c", "same");
   onnx_add_output(&body, "same");
   onnx_add_output(&body, "t");
+  if (strchr(results, ',') != NULL) onnx_add_output(&body, "row");
   onnx_add_node(&graph, "SequenceConstruct", "v0", "begin");
-  pb node = onnx_node("Loop", "k,,begin", "all");
+  pb node = onnx_node("Loop", "k,,begin", results);
   onnx_attr_graph(&node, "body", &body);
   pb_put(&graph, GRAPH_NODE, &node);
   pb join = onnx_node("ConcatFromSequence", "all", "y");
@@ -238,7 +308,7 @@ static void a_loop_of_known_rounds_carries_a_sequence(void **state) {
   berth_context *ctx = test_context_counting(&alloc);
   (void)state;
   for (int64_t trips = 0; trips <= 3; trips += 3) {
-    pb model = sequence_loop(trips);
+    pb model = sequence_loop(trips, "all");
     berth_graph *graph = NULL;
     berth_session *session = NULL;
     berth_error err;
@@ -251,13 +321,30 @@ static void a_loop_of_known_rounds_carries_a_sequence(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+/* Nobody knows what rows would look like that no round makes. */
+static void a_sequence_without_a_round_beside_rows_is_refused(void **state) {
+  berth_context *ctx = test_context();
+  pb model = sequence_loop(0, "all,rows");
+  berth_graph *graph = NULL;
+  berth_error err;
+  (void)state;
+  test_expect_error(load(ctx, &model, &graph, &err), BERTH_UNSUPPORTED, &err, "nothing says what its scan outputs");
+  model = sequence_loop(3, "all,rows");
+  TEST_OK(load(ctx, &model, &graph, &err));
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_only_appended_is_stacked),
       cmocka_unit_test(what_rounds_read_is_carried_and_grows),
       cmocka_unit_test(what_is_put_in_front_is_carried),
       cmocka_unit_test(growth_without_a_bound_is_refused),
+      cmocka_unit_test(what_is_scanned_too_is_not_stacked_by_itself),
+      cmocka_unit_test(joined_again_and_again),
       cmocka_unit_test(a_loop_of_known_rounds_carries_a_sequence),
+      cmocka_unit_test(a_sequence_without_a_round_beside_rows_is_refused),
   };
   return cmocka_run_group_tests_name("onnx/growing", tests, NULL, NULL);
 }

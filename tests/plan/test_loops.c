@@ -273,6 +273,66 @@ static void loops_of_constants_run(void **state) {
 
 /* ---- The checker ---- */
 
+/* ---- Values that grow ---- */
+
+/* v = v with `added` behind it, five times at most and while the sum stays below a limit. */
+#define LONGER(added, begin, end)                                                                    \
+  "input %limit : f32[]\ninput %x : f32[1]\nconst %trips : i64[] = [5]\nconst %yes : bool[] = [1]\n" \
+  "%first = lt(%x, %limit)\n%round, %starts, %v = loop_begin(%trips, %first, %x)" begin              \
+  "\n%s = reduce_sum(%v) {axes = [0], keepdims = 1}\n%w = concat(%v, " added                         \
+  ") {axis = 0}\n%sum = reduce_sum(%w) {axes = [0], keepdims = 0}\n%go = lt(%sum, %limit)\n"         \
+  "%rounds, %again, %last = loop_end(%round, %starts, %trips, %go, %v, %w)" end "\noutput \"last\" = %last"
+#define BY_ONE " {grows = [0, 0, 1]}"
+
+static void run_longer(const run *r, float limit, const float *want, int64_t n) {
+  const float x = 1;
+  float last[8];
+  int64_t dims[BERTH_MAX_RANK];
+  uint32_t rank;
+  berth_error err;
+  give(r, "limit", &limit, sizeof limit);
+  give(r, "x", &x, sizeof x);
+  TEST_OK(berth_session_run(r->session, &err));
+  TEST_OK(berth_session_output_shape(r->session, 0, &rank, dims, &err));
+  assert_int_equal(dims[0], n);
+  TEST_OK(berth_session_read(r->session, "last", last, (size_t)n * sizeof *last, &err));
+  assert_memory_equal(last, want, (size_t)n * sizeof *last);
+}
+
+static void what_grows_is_as_long_as_the_rounds_have_made_it(void **state) {
+  static const float all[] = {1, 1, 2, 4, 8, 16};
+  for (uint32_t flags = 0; flags <= BERTH_SESSION_CHECKED; flags += BERTH_SESSION_CHECKED) {
+    run r = start_run(*state, LONGER("%s", BY_ONE, BY_ONE), 0, flags);
+    run_longer(&r, 1000, all, 6);
+    run_longer(&r, 0, all, 1); /* no round, after a run with some */
+    run_longer(&r, 3, all, 3);
+    run_longer(&r, 1000, all, 6);
+    end_run(&r);
+  }
+}
+
+static void more_growth_than_is_stated_is_an_error_of_the_run(void **state) {
+  const float limit = 1000, x = 1;
+  berth_error err;
+  run r = start_run(*state, LONGER("%s, %s", BY_ONE, BY_ONE), 0, 0);
+  give(&r, "limit", &limit, sizeof limit);
+  give(&r, "x", &x, sizeof x);
+  test_expect_error(berth_session_run(r.session, &err), BERTH_INFEASIBLE, &err, "at most 6 was planned");
+  run_longer(&r, 0, &x, 1);
+  end_run(&r);
+}
+
+/* Where only the end says that a value grows, its bytes are those of the first value. */
+static void both_ends_must_say_what_grows(void **state) {
+  fixture *f = *state;
+  char text[1024];
+  berth_graph *graph = NULL;
+  berth_error err;
+  snprintf(text, sizeof text, "graph \"g\" {\n%s\n}", LONGER("%s", "", BY_ONE));
+  test_expect_error(berth_graph_parse(f->ctx, text, strlen(text), &graph, &err), BERTH_INVALID, &err,
+                    "'grows' must be the same at both");
+}
+
 static void expect_rejected(const berth_plan *plan, const char *part) {
   berth_error err;
   test_expect_error(berth_plan_check(plan, &err), BERTH_INTERNAL, &err, part);
@@ -341,6 +401,9 @@ int main(void) {
       PLAN_TEST(equal_nodes_inside_and_outside),
       PLAN_TEST(loops_that_nobody_needs_go_away),
       PLAN_TEST(loops_of_constants_run),
+      PLAN_TEST(what_grows_is_as_long_as_the_rounds_have_made_it),
+      PLAN_TEST(more_growth_than_is_stated_is_an_error_of_the_run),
+      PLAN_TEST(both_ends_must_say_what_grows),
       PLAN_TEST(the_checker_finds_what_is_wrong),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,49 +2,58 @@
  * open. */
 #include "import/onnx/growing.h"
 
-#define MAX_STEPS 64 /* nodes from a next value back to what it was */
+#define MAX_DEPTH 64   /* nodes from a next value back to what it was */
+#define MAX_STEPS 4096 /* on all ways back: nodes that join the same value again and again have very many */
 
 static const berth__node *growing_maker(const berth_graph *graph, berth_value value) {
   const berth__value *v = &graph->values[value];
   return v->kind == BERTH_VALUE_NODE ? &graph->nodes[v->node] : NULL;
 }
 
-static int64_t growth_within(const berth_graph *graph, berth_value value, berth_value carried, uint32_t axis, int left);
+/* What is looked for, and how much of the graph may still be looked at. */
+typedef struct growth_search {
+  const berth_graph *graph;
+  berth_value carried;
+  uint32_t axis;
+  int steps_left;
+} growth_search;
+
+static int64_t growth_within(growth_search *s, berth_value value, int depth);
 
 /* Along the axis what is beside the carried value counts; along another one all operands are as long. */
-static int64_t growth_of_concat(const berth_graph *graph, const berth__node *node, berth_value carried, uint32_t axis,
-                                int left) {
+static int64_t growth_of_concat(growth_search *s, const berth__node *node, int depth) {
+  const berth_graph *graph = s->graph;
   const uint32_t rank = graph->values[node->out[0]].shape.rank;
   const int64_t given = node->attrs[BERTH__CONCAT_AXIS].i, along = given < 0 ? given + rank : given;
   int64_t total = 0, found = -1;
   for (uint32_t i = 0; i < node->n_in; i++) {
-    const int64_t extent = graph->values[node->in[i]].shape.dim[axis];
-    const int64_t by = found < 0 ? growth_within(graph, node->in[i], carried, axis, left) : -1;
+    const int64_t extent = graph->values[node->in[i]].shape.dim[s->axis];
+    const int64_t by = found < 0 ? growth_within(s, node->in[i], depth) : -1;
     if (by >= 0) {
       found = by;
-      if (along != (int64_t)axis) return found;
-    } else if (along == (int64_t)axis && (!berth__dim_is_fixed(extent) || extent > INT32_MAX)) {
+      if (along != (int64_t)s->axis) return found;
+    } else if (along == (int64_t)s->axis && (!berth__dim_is_fixed(extent) || extent > INT32_MAX)) {
       return -1;
-    } else if (along == (int64_t)axis) {
+    } else if (along == (int64_t)s->axis) {
       total += extent;
     }
   }
   return found < 0 ? -1 : found + total;
 }
 
-static int64_t growth_within(const berth_graph *graph, berth_value value, berth_value carried, uint32_t axis,
-                             int left) {
-  if (value == carried) return 0;
-  const berth__node *node = value != BERTH_VALUE_NONE && left > 0 ? growing_maker(graph, value) : NULL;
+static int64_t growth_within(growth_search *s, berth_value value, int depth) {
+  if (value == s->carried) return 0;
+  const bool goes_on = value != BERTH_VALUE_NONE && depth < MAX_DEPTH && s->steps_left-- > 0;
+  const berth__node *node = goes_on ? growing_maker(s->graph, value) : NULL;
   if (node == NULL) return -1;
   switch (node->op->code) {
     case BERTH__OP_identity:
-    case BERTH__OP_cast: return growth_within(graph, node->in[0], carried, axis, left - 1);
-    case BERTH__OP_concat: return growth_of_concat(graph, node, carried, axis, left / 2);
+    case BERTH__OP_cast: return growth_within(s, node->in[0], depth + 1);
+    case BERTH__OP_concat: return growth_of_concat(s, node, depth + 1);
     case BERTH__OP_choose: {
       if (node->n_in <= BERTH__CHOOSE_ELSE) return -1;
-      const int64_t a = growth_within(graph, node->in[BERTH__CHOOSE_THEN], carried, axis, left / 2);
-      const int64_t b = growth_within(graph, node->in[BERTH__CHOOSE_ELSE], carried, axis, left / 2);
+      const int64_t a = growth_within(s, node->in[BERTH__CHOOSE_THEN], depth + 1);
+      const int64_t b = growth_within(s, node->in[BERTH__CHOOSE_ELSE], depth + 1);
       return a < 0 || b < 0 ? -1 : a > b ? a : b;
     }
     default: return -1;
@@ -52,7 +61,8 @@ static int64_t growth_within(const berth_graph *graph, berth_value value, berth_
 }
 
 int64_t berth__onnx_growth_of(const berth_graph *graph, berth_value next, berth_value carried, uint32_t axis) {
-  return growth_within(graph, next, carried, axis, MAX_STEPS);
+  growth_search s = {.graph = graph, .carried = carried, .axis = axis, .steps_left = MAX_STEPS};
+  return growth_within(&s, next, 0);
 }
 
 static uint32_t growing_count_readers(const berth_graph *graph, berth_value value, size_t since) {
@@ -64,7 +74,7 @@ static uint32_t growing_count_readers(const berth_graph *graph, berth_value valu
 
 /* Back through nodes that only show their operand, as long as nothing else reads it. */
 static berth_value growing_shown_by(const berth_graph *graph, berth_value value, berth_value stop, size_t since) {
-  for (int steps = 0; value != stop && steps < MAX_STEPS; steps++) {
+  for (int steps = 0; value != stop && steps < MAX_DEPTH; steps++) {
     const berth__node *node = growing_maker(graph, value);
     if (node == NULL || (node->op->code != BERTH__OP_identity && node->op->code != BERTH__OP_cast)) break;
     if (graph->values[node->in[0]].type != graph->values[value].type) break;

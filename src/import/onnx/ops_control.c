@@ -334,7 +334,11 @@ static bool carries_sequence(const berth__onnx_loop *loop) {
 /* What is stacked has no rows, but the body says what they would look like. */
 static berth_status convert_no_rounds(berth__onnx_call *call, berth__onnx_loop *loop, berth_error *err) {
   const int64_t none = 0;
-  if (call->n_out > loop->n_carried && !carries_sequence(loop)) {
+  if (call->n_out > loop->n_carried && carries_sequence(loop))
+    return berth__onnx_unsupported(call, err,
+                                   "it carries a sequence and has no round, so that nothing says what its scan "
+                                   "outputs look like");
+  if (call->n_out > loop->n_carried) {
     BERTH__TRY(berth__onnx_list(call, &none, 1, &loop->trips, err));
     return berth__onnx_roll_loop(call, loop, err);
   }

@@ -170,15 +170,23 @@ static berth_status find_growth(rolling *r, berth_error *err) {
   return BERTH_OK;
 }
 
+/* Whether the body gives the value as another result too: of a round before, or among what is scanned. */
+static bool is_given_elsewhere(const rolling *r, berth_value value, size_t i) {
+  for (size_t k = 0; k < r->loop->body->n_outputs; k++)
+    if (k != r->n_leading + i && r->out[k] == value) return true;
+  return false;
+}
+
 /* Which of the values that grow can be stacked; `since`: the first node of the body. */
 static void find_appended(rolling *r, size_t since) {
   for (uint32_t g = 0; g < r->n_grows; g++) {
     const size_t i = (size_t)r->grows[g].value;
+    const berth_value before = r->in[2 + i], next = r->out[r->n_leading + i];
     berth_value part;
-    bool is_only = true;
+    bool is_only = !is_given_elsewhere(r, before, i) && !is_given_elsewhere(r, next, i);
     for (uint32_t k = 0; k < r->n_grows; k++) is_only = is_only && (k == g || r->grows[k].value != r->grows[g].value);
-    r->is_stacked[i] = is_only && berth__onnx_is_appended(r->call->graph, r->out[r->n_leading + i], r->in[2 + i],
-                                                          (uint32_t)r->grows[g].axis, since, &part);
+    r->is_stacked[i] =
+        is_only && berth__onnx_is_appended(r->call->graph, next, before, (uint32_t)r->grows[g].axis, since, &part);
     r->n_kept -= r->is_stacked[i];
   }
 }
