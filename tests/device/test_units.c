@@ -11,6 +11,7 @@
 typedef struct unit_case {
   const char *text;
   const char *profile; /* NULL: the device's own */
+  uint32_t flags;      /* of the plan */
   size_t in[3], out;   /* elements of the inputs a, b and c, and of the result */
 } unit_case;
 
@@ -54,6 +55,12 @@ static const unit_case wide_cases[] = {
              "output \"o\" = %o }",
      .in = {72 * 64, 64 * 72},
      .out = 72 * 72},
+    /* a part that nobody reads, beside one that is multiplied, where parts are copied */
+    {.text = "graph \"g\" { input %a : f32[72, 64] input %b : f32[64, 144] input %c : f32[72, 72] "
+             "%h = matmul(%a, %b) %r = relu(%h) %p, %q = split(%r) {axis = 1} %o = matmul(%q, %c) output \"o\" = %o }",
+     .flags = BERTH_PLAN_NO_STRIDED,
+     .in = {72 * 64, 64 * 144, 72 * 72},
+     .out = 72 * 72},
     {.text = "graph \"g\" { input %a : f32[1, 20, 1, 32] input %b : f32[1, 2, 300, 32] input %c : f32[1, 2, 300, 31] "
              "%o = attention(%a, %b, %c) output \"o\" = %o }",
      .in = {20 * 32, 2 * 300 * 32, 2 * 300 * 31},
@@ -94,6 +101,7 @@ static void unit_run(const unit_case *c, const char *device, berth_compute compu
   berth_error err;
   uint64_t seed = 7;
   plan.compute = compute;
+  plan.flags = c->flags;
   plan.gpu_profile = strcmp(device, "cpu") != 0 ? c->profile : NULL;
   desc.device = device;
   desc.plan = &plan;

@@ -168,6 +168,15 @@ static void factors_search(search *s) {
   } while (factors_look_ahead(s));
 }
 
+/* Parts that nobody multiplies, or reads at all, lie as the others of what is shown: they may be copied together. */
+static void factors_give_on(const berth_graph *graph, bool *is_factor) {
+  for (size_t n = 0; n < graph->n_nodes; n++) {
+    const berth__node *node = &graph->nodes[n];
+    const bool is_shown = factors_shows(node) && is_factor[node->in[0]];
+    for (uint32_t k = 0; k < node->n_out && is_shown; k++) is_factor[node->out[k]] = true;
+  }
+}
+
 berth_status berth__gpu_find_factors(const berth_graph *graph, bool *is_factor, berth_error *err) {
   search s = {.graph = graph, .is_read = is_factor};
   memset(is_factor, 0, graph->n_values * sizeof *is_factor);
@@ -175,6 +184,7 @@ berth_status berth__gpu_find_factors(const berth_graph *graph, bool *is_factor, 
   if (s.is_lost == NULL) return berth__fail_nomem(err, "a plan");
   factors_search(&s);
   for (berth_value v = 0; v < graph->n_values; v++) is_factor[v] = is_factor[v] && !s.is_lost[v];
+  factors_give_on(graph, is_factor);
   berth__free(graph->ctx, s.is_lost);
   return BERTH_OK;
 }
