@@ -80,6 +80,24 @@ static void a_link_stays_one_and_its_file_is_written(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+static void who_may_read_a_file_stays(void **state) {
+  static const mode_t modes[] = {0600, 0640, 0444};
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  struct stat about;
+  berth_error err;
+  (void)state;
+  snprintf(path, sizeof path, "%s", test_path("private"));
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    TEST_OK(write_text(ctx, "first", BERTH_OK, &err));
+    assert_int_equal(chmod(path, modes[i]), 0);
+    TEST_OK(write_text(ctx, "second", BERTH_OK, &err));
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, modes[i]);
+  }
+  test_context_done(ctx, &alloc);
+}
+
 static void a_pipe_stays_one_and_gets_the_bytes(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
@@ -116,9 +134,8 @@ static void a_folder_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_file_has_all_or_what_it_had),
-      cmocka_unit_test(a_link_stays_one_and_its_file_is_written),
-      cmocka_unit_test(a_pipe_stays_one_and_gets_the_bytes),
+      cmocka_unit_test(a_file_has_all_or_what_it_had), cmocka_unit_test(a_link_stays_one_and_its_file_is_written),
+      cmocka_unit_test(who_may_read_a_file_stays),     cmocka_unit_test(a_pipe_stays_one_and_gets_the_bytes),
       cmocka_unit_test(a_folder_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
