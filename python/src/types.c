@@ -297,8 +297,9 @@ static int types_count(PyObject *given, uint64_t most, uint64_t *out) {
     return 0;
   }
   if (is_wrong || *out > most) {
+    PyErr_Clear(); /* nothing may be called while an exception is set */
     PyObject *text = PyObject_Str(number);
-    PyErr_Clear();
+    PyErr_Clear(); /* a number of thousands of digits has no text */
     py_invalid("a count is from 0 to %llu, not %s", (unsigned long long)most,
                text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : "what is given");
     Py_XDECREF(text);

@@ -140,7 +140,7 @@ class Graphs(unittest.TestCase):
             graph.plan({"batch": 64}, threads=1, budget=1000)
         for wrong in ({"dims": {}}, {"dims": {"batch": -1}}, {"dims": {"batch": 1, "x": 1}}, {"device": "abacus"},
                       {"budget": "much"}, {"budget": -1}, {"budget": 2**64 + 800000}, {"threads": -1},
-                      {"threads": 2**32 + 1}, {"effort": 2**64}, {"no_such_option": 1}, {"dims": [1]}, {"dims": {"batch": "1"}}):
+                      {"threads": 2**32 + 1}, {"effort": 2**64}, {"effort": 10**5000}, {"no_such_option": 1}, {"dims": [1]}, {"dims": {"batch": "1"}}):
             with self.assertRaises((berth.Error, TypeError)):
                 graph.plan(**{"dims": {"batch": 1}, **wrong})
 
