@@ -896,11 +896,21 @@ json_holds "plan gguf --fit: all of it, with larger chunks" out \
 most=$(python3 -c "import json; print(json.load(open('whole.json'))['arena_size'])" 2>/dev/null || echo 0)
 exits "plan gguf --fit: exactly what the default takes" 0 plan "$tale" --kv f16 --fit "$most" --json
 json_holds "plan gguf --fit: which is its context" out "o['ctx'] == 256 and o['chunk'] == 64 and o['arena_size'] == $most"
-exits "plan gguf --fit: some bytes less" 0 plan "$tale" --kv f16 --fit "$((most - 20000))" --json
+exits "plan gguf --fit: some bytes less" 0 plan "$tale" --kv f16 --chunk 64 --fit "$((most - 20000))" --json
 json_holds "plan gguf --fit: is a smaller context" out "100 < o['ctx'] < 256 and o['arena_size'] <= $most - 20000"
 fitted=$(field ctx)
 exits "plan gguf --fit: a token more" 0 plan "$tale" --ctx "$((fitted + 1))" --json
 json_holds "plan gguf --fit: a token more does not fit" out "o['arena_size'] > $most - 20000"
+exits "plan gguf --fit: or a smaller chunk" 0 plan "$tale" --kv f16 --fit "$((most - 20000))" --json
+json_holds "plan gguf --fit: which leaves room for the whole context" out "o['ctx'] == 256 and 1 < o['chunk'] < 64"
+exits "plan gguf: the least for all tokens" 0 plan "$tale" --ctx 256 --kv q8_0 --chunk 1 --json
+least=$(python3 -c "import json; print(json.load(open('out'))['arena_size'])" 2>/dev/null || echo 0)
+exits "plan gguf --fit --ctx: exactly what is needed" 0 plan "$tale" --ctx 256 --fit "$least" --json
+json_holds "plan gguf --fit --ctx: with the chunk that leaves room" out "o['ctx'] == 256 and o['chunk'] == 1 and o['arena_size'] == $least"
+exits "plan gguf --fit --ctx: a byte less" 1 plan "$tale" --ctx 256 --fit "$((least - 1))" --json
+json_holds "plan gguf --fit --ctx: says what is needed" out "o['fit']['ctx'] == 256 and o['fit']['arena_size'] == $least"
+exits "plan gguf --fit: token by token" 0 plan "$tale" --fit 120000 --json
+json_holds "plan gguf --fit: where that leaves room for far more tokens" out "o['chunk'] == 1 and o['ctx'] > 30"
 exits "plan gguf --fit: what cannot be had" 1 plan "$tale" --fit 50000
 has "plan gguf --fit: what would be needed" out "does not fit in 50,000 bytes"
 has "plan gguf --fit: with which sizes" out "would need"

@@ -9,9 +9,15 @@
 enum {
   unknown_ctx = 4096, /* where the file does not say what it was made with */
   default_chunk = 64,
-  least_chunk = 8,
   most_chunk = 512,
   most_straight = 12 /* probes on a straight line, before the interval is halved */
+};
+
+/* Chunks that are tried where none is asked for. Smaller ones leave more room for the context, but a prompt is read
+ * more slowly; token by token it is read at a fraction of the speed. */
+static const uint64_t chunks[] = {default_chunk, 32, 16, 8, 1};
+enum {
+  n_chunks = sizeof(chunks) / sizeof(chunks[0])
 };
 
 /* The types of a cache that are tried where none is asked for, the most exact first. */
@@ -82,24 +88,26 @@ static void fit_take(const search *s, uint64_t ctx, uint64_t chunk, uint64_t siz
                        .arena_size = size};
 }
 
-/* The default chunk; smaller ones where nothing fits with it; larger ones where they cost no token. */
-static berth_status fit_cache(search *s, fit_answer *best) {
-  uint64_t ctx = 0, size = 0, chunk = s->wanted->want_chunk != 0 ? s->wanted->want_chunk : default_chunk;
-  berth_status status = fit_context(s, chunk, &ctx, &size);
-  while (status == BERTH_OK && ctx == 0 && s->wanted->want_chunk == 0 && chunk > 1) {
-    chunk = chunk > least_chunk ? chunk / 2 : 1;
-    status = fit_context(s, chunk, &ctx, &size);
-  }
-  if (status != BERTH_OK) return status;
-  fit_take(s, ctx, chunk, size, best);
-  if (s->wanted->want_chunk != 0 || ctx < s->most || chunk < default_chunk) return BERTH_OK;
-  for (chunk *= 2; chunk <= most_chunk && chunk <= ctx; chunk *= 2) {
-    status = fit_probe(s, ctx, chunk, &size);
+/* Larger chunks, where they cost no token. */
+static berth_status fit_grow(search *s, fit_answer *best) {
+  uint64_t size;
+  for (uint64_t chunk = 2 * default_chunk; chunk <= most_chunk && chunk <= s->most; chunk *= 2) {
+    const berth_status status = fit_probe(s, s->most, chunk, &size);
     if (status != BERTH_OK) return status;
     if (size > s->wanted->bytes) break;
-    if (best->ctx == (int64_t)ctx && best->kv == s->kv) best->chunk = (int64_t)chunk, best->arena_size = size;
+    best->chunk = (int64_t)chunk, best->arena_size = size;
   }
   return BERTH_OK;
+}
+
+/* With a chunk: the whole context, or where `is_part`, as much of it as there is room for. */
+static berth_status fit_cache(search *s, uint64_t chunk, bool is_part, fit_answer *best) {
+  uint64_t ctx = s->most, size = 0;
+  berth_status status = is_part ? fit_context(s, chunk, &ctx, &size) : fit_probe(s, ctx, chunk, &size);
+  if (status != BERTH_OK || size > s->wanted->bytes) return status;
+  fit_take(s, ctx, chunk, size, best);
+  const bool may_grow = s->wanted->want_chunk == 0 && chunk == default_chunk && ctx == s->most;
+  return may_grow ? fit_grow(s, best) : BERTH_OK;
 }
 
 /* ---- All of them ---- */
@@ -111,20 +119,27 @@ static berth_status fit_load(search *s, const char *kv) {
   return berth_graph_load_with(s->wanted->ctx, s->wanted->model->path, &desc, &s->graph, &s->err);
 }
 
-/* With one cache: a better answer, or the least that is needed at all. A cache that berth or the device does not have
- * is none to be tried. */
-static berth_status fit_try(search *s, const char *kv, bool is_least, fit_answer *best, bool *has_any) {
+/* The least that is needed at all. */
+static berth_status fit_least(search *s, fit_answer *best) {
   uint64_t size;
   const uint64_t chunk = s->wanted->want_chunk != 0 ? s->wanted->want_chunk : 1;
+  const uint64_t ctx = s->wanted->want_ctx != 0 ? s->wanted->want_ctx : 1;
+  const berth_status status = fit_probe(s, ctx, chunk, &size);
+  if (status == BERTH_OK && (best->arena_size == 0 || size < best->arena_size))
+    *best = (fit_answer){
+        .ctx = (int64_t)ctx, .chunk = (int64_t)(chunk < ctx ? chunk : ctx), .kv = s->kv, .arena_size = size};
+  return status;
+}
+
+typedef struct way { /* to search, with one cache after the other */
+  bool is_least, is_part;
+  uint64_t chunk;
+} way;
+
+/* A cache that berth or the device does not have is none to be tried. */
+static berth_status fit_try(search *s, const char *kv, way w, fit_answer *best, bool *has_any) {
   berth_status status = fit_load(s, kv);
-  if (status == BERTH_OK && !is_least) status = fit_cache(s, best);
-  if (status == BERTH_OK && is_least) {
-    const uint64_t ctx = s->wanted->want_ctx != 0 ? s->wanted->want_ctx : 1;
-    status = fit_probe(s, ctx, chunk, &size);
-    if (status == BERTH_OK && (best->arena_size == 0 || size < best->arena_size))
-      *best = (fit_answer){
-          .ctx = (int64_t)ctx, .chunk = (int64_t)(chunk < ctx ? chunk : ctx), .kv = kv, .arena_size = size};
-  }
+  if (status == BERTH_OK) status = w.is_least ? fit_least(s, best) : fit_cache(s, w.chunk, w.is_part, best);
   berth_graph_destroy(s->graph);
   s->graph = NULL;
   if (status == BERTH_OK) *has_any = true;
@@ -132,15 +147,31 @@ static berth_status fit_try(search *s, const char *kv, bool is_least, fit_answer
 }
 
 /* The most exact cache that has room for all tokens; otherwise the one that has room for most. */
-static berth_status fit_all(search *s, bool is_least, fit_answer *best) {
+static berth_status fit_all(search *s, way w, fit_answer *best) {
   bool has_any = false;
   berth_status status = BERTH_OK;
-  if (s->wanted->want_kv) return fit_try(s, s->wanted->want_kv, is_least, best, &has_any);
+  if (s->wanted->want_kv) return fit_try(s, s->wanted->want_kv, w, best, &has_any);
   for (size_t i = 0; i < n_kinds && status == BERTH_OK; i++) {
     if (best->fits && (uint64_t)best->ctx == s->most) break;
-    status = fit_try(s, kinds[i], is_least, best, &has_any);
+    status = fit_try(s, kinds[i], w, best, &has_any);
   }
   return status == BERTH_OK && !has_any ? s->err.status : status;
+}
+
+/* The whole context, with the largest chunk that leaves room for it. Otherwise most of it: a smaller chunk never leaves
+ * less room, so that is with the second smallest, or with the smallest where that leaves room for twice as many. */
+static berth_status fit_best(search *s, fit_answer *best) {
+  const uint64_t want_chunk = s->wanted->want_chunk;
+  const bool is_part = s->wanted->want_ctx == 0; /* or as many as were asked for */
+  if (want_chunk != 0) return fit_all(s, (way){.is_part = is_part, .chunk = want_chunk}, best);
+  berth_status status = BERTH_OK;
+  for (size_t i = 0; i < n_chunks - 1 && status == BERTH_OK && !best->fits; i++)
+    status = fit_all(s, (way){.is_part = is_part && i == n_chunks - 2, .chunk = chunks[i]}, best);
+  if (status != BERTH_OK || (best->fits && (uint64_t)best->ctx > s->most / 2)) return status;
+  fit_answer slow = {.fits = false};
+  status = fit_all(s, (way){.is_part = is_part, .chunk = chunks[n_chunks - 1]}, &slow);
+  if (status == BERTH_OK && slow.fits && slow.ctx >= 2 * best->ctx) *best = slow;
+  return status;
 }
 
 int fit_search(const fit_request *wanted, fit_answer *out) {
@@ -148,10 +179,8 @@ int fit_search(const fit_request *wanted, fit_answer *out) {
   s.most = wanted->want_ctx != 0 ? wanted->want_ctx : wanted->made_with != 0 ? wanted->made_with : unknown_ctx;
   if (s.most > INT32_MAX) s.most = INT32_MAX;
   *out = (fit_answer){.fits = false};
-  berth_status status = fit_all(&s, false, out);
-  if (status == BERTH_OK && wanted->want_ctx != 0 && out->fits && (uint64_t)out->ctx < s.most)
-    *out = (fit_answer){.fits = false}; /* so many were asked for */
-  if (status == BERTH_OK && !out->fits) status = fit_all(&s, true, out);
+  berth_status status = fit_best(&s, out);
+  if (status == BERTH_OK && !out->fits) status = fit_all(&s, (way){.is_least = true}, out);
   return status == BERTH_OK ? CLI_OK : cli_report(&s.err);
 }
 
