@@ -118,7 +118,8 @@ const op_row rows_products[] = {
     {"conv_transpose",
      NULL,
      true,
-     "one channel a group: each tap is a short line of its own; still to be mended",
+     "three axes: lines of ten elements fill no vector; one channel a group: as many bytes for a thirty-second of the "
+     "work",
      {TCONV("f32", "[1, 64, 28, 28]", "[64, 32, 4, 4]", "{pads = [1, 1, 1, 1], strides = [2, 2]}"),
       TCONV("f32", "[1, 64, 28, 28]", "[64, 8, 4, 4]", "{group = 4, pads = [1, 1, 1, 1], strides = [2, 2]}"),
       TCONV("f32", "[1, 64, 28, 28]", "[64, 1, 4, 4]", "{group = 64, pads = [1, 1, 1, 1], strides = [2, 2]}"),
@@ -143,7 +144,7 @@ const op_row rows_products[] = {
     {"depthwise",
      "conv",
      true,
-     "two outputs for each channel: groups of one channel, which fill no vector",
+     "three channels fill no vector",
      {CONV("f32", "[1, 256, 28, 28]", "[256, 1, 3, 3]", "{group = 256, pads = [1, 1, 1, 1]}"),
       CONV("f32", "[1, 253, 27, 29]", "[253, 1, 5, 5]", "{group = 253, strides = [2, 2]}"),
       CONV("f32", "[1, 3, 112, 112]", "[3, 1, 3, 3]", "{group = 3, pads = [1, 1, 1, 1]}"),

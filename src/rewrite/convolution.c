@@ -292,6 +292,12 @@ berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewri
                             f.base, "#last", out_last, err);
 }
 
+/* Several outputs of a channel are for kernels whose vectors run over channels. */
+static bool is_depthwise(const form *f, const berth__shape *weight) {
+  return weight->dim[1] == 1 && f->group > 1 &&
+         (weight->dim[0] == f->group || (f->target->lanes > 1 && f->w.spatial <= 2));
+}
+
 berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
                                  const berth__node *norm, berth_value x_last, bool is_static, berth_value *out_last,
                                  berth_error *err) {
@@ -301,7 +307,7 @@ berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target 
   f.x = x_last;
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
   BERTH__TRY(rewrite_convolution_widen(r, &f.bias, err));
-  if (weight.dim[1] == 1 && weight.dim[0] == f.group && f.group > 1) return emit_depthwise(r, &f, out_last, err);
+  if (is_depthwise(&f, &weight)) return emit_depthwise(r, &f, out_last, err);
   const int64_t beside = is_static ? count_beside(r, &f, &out) : 1;
   if (beside > 1) return emit_beside(r, &f, beside, &out, out_last, err);
   f.tile = is_static ? winograd_tile(r, &f, &out) : 0;

@@ -153,25 +153,40 @@ static void conv_last_tails(void **state) {
 }
 
 static fast_case depthwise_case(const shape *s, const lists *l) {
+  const int64_t outputs = s->outputs ? s->outputs : s->channels;
   fast_case c = {.op = "depthwise",
-                 .in = {F32(s->images, s->height, s->width, s->channels), F32(s->kernel, s->kernel, s->channels)},
+                 .in = {F32(s->images, s->height, s->width, s->channels), F32(s->kernel, s->kernel, outputs)},
                  .attrs = {ints("kernel", l->kernel, 2), ints("strides", l->strides, 2), ints("pads", l->pads, 4),
                            ints("dilations", l->dilations, 2)},
                  .absolute = tolerance(s->kernel * s->kernel)};
-  if (s->has_bias) c.in[2] = (fast_operand)F32(s->channels);
+  if (s->has_bias) c.in[2] = (fast_operand)F32(outputs);
   c.in[0].layout = s->layout;
   return c;
 }
 
 static void depthwise_shapes(void **state) {
   static const shape shapes[] = {
-      {1, 14, 15, 20, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},  {2, 13, 12, 33, 0, 3, 2, 1, 1, 1, false, FAST_PLAIN},
-      {1, 15, 16, 17, 0, 5, 1, 1, 2, 1, true, FAST_PADDED}, {1, 17, 18, 16, 0, 5, 2, 1, 2, 1, true, FAST_PLAIN},
-      {1, 9, 9, 3, 0, 7, 1, 1, 3, 1, true, FAST_PLAIN},     {1, 8, 9, 40, 0, 3, 1, 2, 2, 1, true, FAST_PLAIN},
-      {1, 2, 2, 5, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},     {1, 3, 130, 18, 0, 3, 1, 1, 1, 1, false, FAST_PLAIN},
-      {1, 12, 11, 8, 0, 3, 1, 1, 0, 1, true, FAST_PLAIN},   {1, 1, 1, 9, 0, 1, 1, 1, 0, 1, true, FAST_PLAIN},
-      {1, 9, 31, 6, 0, 3, 3, 1, 4, 1, true, FAST_PLAIN},    {2, 6, 1, 21, 0, 3, 1, 2, 2, 1, true, FAST_PLAIN},
-      {1, 25, 5, 24, 0, 3, 1, 1, 1, 1, true, FAST_PADDED},  {1, 4, 1, 10, 0, 1, 1, 1, 1, 1, true, FAST_PLAIN},
+      {1, 14, 15, 20, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+      {2, 13, 12, 33, 0, 3, 2, 1, 1, 1, false, FAST_PLAIN},
+      {1, 15, 16, 17, 0, 5, 1, 1, 2, 1, true, FAST_PADDED},
+      {1, 17, 18, 16, 0, 5, 2, 1, 2, 1, true, FAST_PLAIN},
+      {1, 9, 9, 3, 0, 7, 1, 1, 3, 1, true, FAST_PLAIN},
+      {1, 8, 9, 40, 0, 3, 1, 2, 2, 1, true, FAST_PLAIN},
+      {1, 2, 2, 5, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+      {1, 3, 130, 18, 0, 3, 1, 1, 1, 1, false, FAST_PLAIN},
+      {1, 12, 11, 8, 0, 3, 1, 1, 0, 1, true, FAST_PLAIN},
+      {1, 1, 1, 9, 0, 1, 1, 1, 0, 1, true, FAST_PLAIN},
+      {1, 9, 31, 6, 0, 3, 3, 1, 4, 1, true, FAST_PLAIN},
+      {2, 6, 1, 21, 0, 3, 1, 2, 2, 1, true, FAST_PLAIN},
+      {1, 25, 5, 24, 0, 3, 1, 1, 1, 1, true, FAST_PADDED},
+      {1, 4, 1, 10, 0, 1, 1, 1, 1, 1, true, FAST_PLAIN},
+      /* several outputs for each channel */
+      {2, 9, 13, 20, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+      {1, 11, 8, 24, 96, 3, 2, 1, 1, 1, false, FAST_PADDED},
+      {1, 7, 9, 3, 51, 5, 1, 1, 2, 1, true, FAST_PLAIN},
+      {1, 10, 31, 17, 51, 3, 3, 1, 0, 1, true, FAST_PLAIN},
+      {1, 1, 70, 12, 36, 1, 1, 1, 0, 1, true, FAST_PLAIN},
+      {1, 8, 9, 2, 16, 3, 1, 2, 2, 1, true, FAST_PLAIN},
   };
   (void)state;
   for (size_t i = 0; i < COUNT(shapes); i++) {
@@ -613,6 +628,9 @@ static void transposed_channels_first(void **state) {
       {4, {1, 6, 9, 11}, {6, 4, 3, 4}, {2, 3}, {1, 0, 2, 1}, {1, 2}, {0, 1}, 3},
       {4, {2, 3, 5, 7}, {3, 2, 1, 1}, {2, 2}, {0, 0, 0, 0}, {1, 1}, {0, 0}, 1},
       {5, {1, 4, 3, 4, 5}, {4, 2, 2, 3, 4}, {2, 1, 2}, {0, 1, 1, 1, 0, 2}, {1, 1, 1}, {1, 0, 0}, 2},
+      {4, {1, 5, 6, 39}, {5, 1, 4, 4}, {2, 2}, {1, 1, 1, 1}, {1, 1}, {0, 1}, 5},
+      {4, {1, 4, 20, 6}, {4, 3, 11, 5}, {1, 2}, {3, 7, 1, 2}, {1, 3}, {0, 0}, 2}, /* more lines than are added at once
+                                                                                   */
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -198,9 +198,10 @@ def depthwise_cases():
            code=step('add', 0, 1) + step('mul', 3, 2), **given)
     x, w = eighths(1, 5, 4), eighths(3, 4)
     f.error('depthwise_channels', 'depthwise', [x, eighths(3, 5)],
-            'channels of x and of the weight: extents 4 and 5 differ', kernel=[3])
+            "the weight's 5 outputs are no multiple of the input's 4 channels", kernel=[3])
     f.error('depthwise_over_strides', 'depthwise', [x, w],
-            '`over` is 1; it is 0, or 1 with one or two spatial axes and strides of 1', kernel=[3], strides=[2], over=1)
+            '`over` is 1; it is 0, or 1 with one or two spatial axes, strides of 1 and one output for each channel',
+            kernel=[3], strides=[2], over=1)
     f.error('depthwise_over_value', 'depthwise', [x, w], '`over` is 2', kernel=[3], over=2)
     f.error('depthwise_kernel', 'depthwise', [x, w], '`kernel` and weight: extents 2 and 3 differ', kernel=[2])
     f.error('depthwise_kernels', 'depthwise', [x, w], '`kernel` has 2 entries, expected 1', kernel=[3, 3])
@@ -415,6 +416,20 @@ def conv_tail_cases():
     f.save()
 
 
+def depthwise_multiple_cases():
+    f = Cases('depthwise_multiple', 'make_cases_last.py')
+    cases = {
+        '1d': ((2, 3, 7), 2, (3,), dict(pads=[1, 1])),
+        '2d': ((1, 5, 6, 5), 3, (3, 3), dict(pads=[1, 1, 1, 1], strides=[2, 1])),
+        '2d_many': ((1, 2, 4, 4), 20, (2, 2), dict(dilations=[2, 1])),
+    }
+    for name, (x, times, kernel, attrs) in cases.items():
+        x, w, b = eighths(*x), eighths(x[1] * times, 1, *kernel), eighths(x[1] * times)
+        f.case('depthwise_multiple_' + name, 'depthwise', [last(x), last(w[:, 0][None])[0], b],
+               f4(last(conv(x, w, b, group=x.shape[1], **attrs))), kernel=list(kernel), **attrs)
+    f.save()
+
+
 if __name__ == '__main__':
     conv_last_cases()
     depthwise_cases()
@@ -423,3 +438,4 @@ if __name__ == '__main__':
     conv_transpose_last_cases()
     adds_cases()
     conv_tail_cases()
+    depthwise_multiple_cases()

@@ -18,6 +18,9 @@ static void convolutions(void **state) {
        "conv_last", 1, "relu", 1e-4},
       {IMAGE("8") "param %w : f32[8, 1, 3, 3] %c = conv(%x, %w) {pads = [1, 1, 1, 1], group = 8} output \"c\" = %c }",
        "depthwise", 1, "conv", 1e-4},
+      {IMAGE("8") "param %w : f32[24, 1, 3, 3] param %b : f32[24] %c = conv(%x, %w, %b) {pads = [1, 1, 1, 1],\n"
+                  "group = 8} %r = relu(%c) output \"r\" = %r }",
+       "depthwise", 1, "relu", 1e-4},
       {IMAGE("8") "param %w : f32[12, 4, 3, 3] %c = conv(%x, %w) {group = 2} output \"c\" = %c }", "conv_last", 1,
        "conv", 1e-4},
       {IMAGE("64") "param %w : f32[64, 64, 3, 3] %c = conv(%x, %w) {pads = [1, 1, 1, 1]} output \"c\" = %c }",

@@ -4,7 +4,8 @@
  *
  * With `over` the result may lie over x. Channels know nothing of each other, so an item is then some channels of a
  * whole image: it goes down the lines band by band, and each band is a small image of its own in scratch, padding
- * included, whose last lines are the first of the next one. */
+ * included, whose last lines are the first of the next one. Where a channel of x has several outputs it is done in the
+ * same way: a channel is in the band once for each of them. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/taps.h"
 
@@ -29,6 +30,7 @@ typedef struct depthwise {
   int64_t bands, blocks;           /* of an image's plane; of a line */
   int64_t top, bottom, begin, end; /* the lines and columns whose windows are inside x */
   int64_t width;                   /* channels that are done, of last.channels */
+  int64_t multiplier;              /* outputs of each channel of x; last.channels are those of the result */
   const float *x, *weight, *bias;
   float *out;
   float low, high;               /* of the epilogue */
@@ -40,12 +42,15 @@ static bool depthwise_kernel_takes(const berth_op_call *call) {
   berth__last last;
   if (!conv_takes(call)) return false;
   berth__last_read(call, &last);
+  if (last.outputs != last.channels && call->in[0].rank > 4) return false; /* bands are flat */
   return berth__window_taps(&last.window) <= MOST_TAPS;
 }
 
 /* Two lines together, more where lines are short; long lines in pieces. */
 static void depthwise_kernel_read_shape(const berth_op_call *call, depthwise *d) {
   berth__last_read(call, &d->last);
+  d->multiplier = d->last.outputs / d->last.channels;
+  d->last.channels = d->last.outputs;
   const berth__window_axis *w = d->last.window.axis;
   const int64_t most = 64;
   d->taps = berth__window_taps(&d->last.window);
@@ -58,11 +63,17 @@ static void depthwise_kernel_read_shape(const berth_op_call *call, depthwise *d)
   d->width = d->last.channels;
 }
 
-static bool depthwise_kernel_in_place_over(const berth_op_call *call) {
-  return call->attrs[BERTH__DEPTHWISE_OVER].i != 0;
+static bool goes_by_channels(const berth_op_call *call, const depthwise *d) {
+  return call->attrs[BERTH__DEPTHWISE_OVER].i != 0 || d->multiplier != 1;
 }
 
-static int64_t channel_blocks(const depthwise *d) { return (d->last.channels + OVER_CHANNELS - 1) / OVER_CHANNELS; }
+/* All outputs of a channel are in one block, where they fit. */
+static int64_t channel_block(const depthwise *d) {
+  return d->multiplier <= OVER_CHANNELS ? OVER_CHANNELS / d->multiplier * d->multiplier : OVER_CHANNELS;
+}
+static int64_t channel_blocks(const depthwise *d) {
+  return (d->last.channels + channel_block(d) - 1) / channel_block(d);
+}
 
 /* Lines and columns of x, and of the padding around it, that so many lines of the result see. */
 static int64_t band_lines(const depthwise *d, int64_t lines) {
@@ -80,7 +91,7 @@ static int64_t band_of(const depthwise *d) {
 static int64_t depthwise_kernel_items(const berth_op_call *call) {
   depthwise d;
   depthwise_kernel_read_shape(call, &d);
-  if (depthwise_kernel_in_place_over(call)) return d.last.images * channel_blocks(&d);
+  if (goes_by_channels(call, &d)) return d.last.images * channel_blocks(&d);
   return d.last.images * d.last.window.axis[0].out * d.bands * d.blocks;
 }
 
@@ -88,7 +99,7 @@ static int64_t depthwise_kernel_items(const berth_op_call *call) {
 static int64_t depthwise_kernel_grain(const berth_op_call *call) {
   depthwise d;
   depthwise_kernel_read_shape(call, &d);
-  if (depthwise_kernel_in_place_over(call))
+  if (goes_by_channels(call, &d))
     return 1 + 250000 / (d.last.window.axis[1].out * d.last.window.axis[2].out * OVER_CHANNELS * d.taps + 1);
   return 1 + 250000 / (d.band * d.block * d.last.channels * d.taps + 1);
 }
@@ -106,7 +117,7 @@ static uint64_t depthwise_kernel_scratch(const berth_op_call *call) {
   depthwise d;
   depthwise_kernel_read_shape(call, &d);
   const uint64_t table = (uint64_t)d.taps * TILE * sizeof(float *);
-  return depthwise_kernel_zeros_size(&d.last) + table + (depthwise_kernel_in_place_over(call) ? band_size(&d) : 0);
+  return depthwise_kernel_zeros_size(&d.last) + table + (goes_by_channels(call, &d) ? band_size(&d) : 0);
 }
 
 /* `whole` is a constant where these are inlined; without it, `left` channels are left. */
@@ -349,14 +360,37 @@ static void depthwise_kernel_run_item(const depthwise *d, const worker *w, int64
     epilogue_finish(d->epilogue, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
 }
 
-/* ---- Over x ---- */
+/* ---- Band by band ---- */
 
-/* Line `line` of an image, some of its channels, padding included. */
-static void keep_line(const depthwise *d, const float *image, int64_t line, float *to) {
+/* Whole channels `each` times; a constant where this is inlined. */
+INLINED void repeat_channels(float *restrict to, const float *restrict from, const int64_t each, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < each; k++) to[i * each + k] = from[i];
+}
+
+/* The channels of one pixel from `first` of the result on, where one of x has several. */
+static void keep_repeated(const depthwise *d, const float *pixel, int64_t first, float *to) {
+  const int64_t each = d->multiplier, n = d->width;
+  pixel += first / each;
+  if (first % each != 0 || n % each != 0)
+    for (int64_t i = 0; i < n; i++) to[i] = pixel[(first % each + i) / each];
+  else if (each == 2)
+    repeat_channels(to, pixel, 2, n / 2);
+  else if (each == 3)
+    repeat_channels(to, pixel, 3, n / 3);
+  else if (each == 4)
+    repeat_channels(to, pixel, 4, n / 4);
+  else
+    repeat_channels(to, pixel, each, n / each);
+}
+
+/* Line `line` of an image, its channels from `first` on, padding included. */
+static void keep_line(const depthwise *d, const float *image, int64_t first, int64_t line, float *to) {
   const berth__window_axis *w = &d->last.window.axis[2];
   const int64_t columns = band_columns(d), begin = w->begin < columns ? w->begin : columns;
   const int64_t n = columns - begin < w->in ? columns - begin : w->in, pixel = d->last.axis_stride[2];
   const size_t size = (size_t)d->width * sizeof *to;
+  const bool is_whole = d->multiplier == 1 && d->width == OVER_CHANNELS;
   if (line < 0 || line >= d->last.window.axis[1].in) {
     memset(to, 0, (size_t)(columns * OVER_CHANNELS) * sizeof *to);
     return;
@@ -365,23 +399,26 @@ static void keep_line(const depthwise *d, const float *image, int64_t line, floa
   memset(to, 0, (size_t)(begin * OVER_CHANNELS) * sizeof *to);
   to += begin * OVER_CHANNELS;
   for (int64_t k = 0; k < n; k++, to += OVER_CHANNELS, from += pixel) {
-    if (d->width == OVER_CHANNELS)
-      memcpy(to, from, OVER_CHANNELS * sizeof *to);
+    if (is_whole)
+      memcpy(to, from + first, OVER_CHANNELS * sizeof *to);
+    else if (d->multiplier == 1)
+      memcpy(to, from + first, size);
     else
-      memcpy(to, from, size);
+      keep_repeated(d, from, first, to);
   }
   memset(to, 0, (size_t)((columns - begin - n) * OVER_CHANNELS) * sizeof *to);
 }
 
 /* The lines of the band [row, row + lines) that the one before it has not left at its beginning. */
-static void keep_band(const depthwise *d, const float *image, int64_t row, int64_t lines, float *band) {
+static void keep_band(const depthwise *d, const float *image, int64_t channel, int64_t row, int64_t lines,
+                      float *band) {
   const int64_t line_size = band_columns(d) * OVER_CHANNELS, wanted = band_lines(d, lines);
   const int64_t shift = band_of(d) * d->last.window.axis[1].stride, before = band_lines(d, band_of(d));
   const int64_t first = berth__window_input(&d->last.window.axis[1], row, 0);
   int64_t have = row > 0 && before > shift ? before - shift : 0;
   if (have > wanted) have = wanted;
   memmove(band, band + shift * line_size, (size_t)(have * line_size) * sizeof *band);
-  for (; have < wanted; have++) keep_line(d, image, first + have, band + have * line_size);
+  for (; have < wanted; have++) keep_line(d, image, channel, first + have, band + have * line_size);
 }
 
 /* The band as a call of its own: an image without padding. */
@@ -404,16 +441,16 @@ static depthwise call_of_band(const depthwise *d, const float *band, int64_t lin
 
 static void run_channels(const depthwise *d, const worker *w, int64_t item, float *band) {
   const berth__window_axis *axis = d->last.window.axis;
-  const int64_t image = item / channel_blocks(d), first = item % channel_blocks(d) * OVER_CHANNELS;
+  const int64_t image = item / channel_blocks(d), first = item % channel_blocks(d) * channel_block(d);
   const int64_t left = d->last.channels - first, pixels = axis[1].out * axis[2].out;
   depthwise part = *d;
-  part.width = left < OVER_CHANNELS ? left : OVER_CHANNELS;
+  part.width = left < channel_block(d) ? left : channel_block(d);
   part.weight += first;
   if (part.bias != NULL) part.bias += first;
   for (int64_t row = 0, lines; row < axis[1].out; row += lines) {
     const int64_t pixel = image * pixels + row * axis[2].out;
     lines = axis[1].out - row < band_of(d) ? axis[1].out - row : band_of(d);
-    keep_band(&part, d->x + image * d->last.image_stride + first, row, lines, band);
+    keep_band(&part, d->x + image * d->last.image_stride, first, row, lines, band);
     depthwise inner = call_of_band(&part, band, lines);
     inner.out = d->out + pixel * d->last.channels + first;
     depthwise_kernel_run_item(&inner, w, 0);
@@ -442,7 +479,7 @@ static berth_status depthwise_kernel_run(const berth_op_call *call, berth_error 
   float *band = (float *)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last) +
                                   (uint64_t)d.taps * TILE * sizeof(float *));
   for (int64_t item = call->begin; item < call->end; item++) {
-    if (depthwise_kernel_in_place_over(call))
+    if (goes_by_channels(call, &d))
       run_channels(&d, &w, item, band);
     else
       depthwise_kernel_run_item(&d, &w, item);

@@ -1,16 +1,60 @@
 /* conv_transpose with channels first, f32: grouped ones, those with three spatial axes, and all others that are not
  * channels last. A line of the result is made phase by phase: elements that lie one stride apart meet the same taps, so
- * that a tap is a sum of neighbouring elements of x; in the end the phases lie between each other. */
+ * that a tap is a sum of neighbouring elements of x; in the end the phases lie between each other. Lines of x are
+ * copied between zeros first, so that sums stay in registers for all taps and no tap has ends of its own. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/conv.h"
 #include "ops/operand.h"
 
-/* Scratch is a line that is filled up to whole strides; a stride that is longer than that is no model's. */
-static bool transposed_lines_takes(const berth_op_call *call) {
+#define MOST_LINES 8 /* of x, which are added at once */
+
+/* A tap of the last axis: element i of its phase sees element i - shift of x. */
+typedef struct across {
+  int64_t tap, phase, shift;
+} across;
+
+typedef struct transposing {
   berth__conv c;
+  int64_t length, room;   /* of a phase: elements; with whole vectors */
+  int64_t left, line;     /* of a line between zeros: those before it; all of it */
+  int64_t each, channels; /* of a group: outputs and inputs */
+  float *sums, *lines;    /* a line of the result, phase by phase; MOST_LINES of x */
+  across *taps;           /* phase by phase */
+} transposing;
+
+/* Lines of x that fall on a line of the result, and their weights. */
+typedef struct falling {
+  const float *from[MOST_LINES], *weight[MOST_LINES];
+  int64_t n;
+} falling;
+
+static int64_t phase_length(const berth__window_axis *w) { return (w->out + w->stride - 1) / w->stride; }
+
+static across across_of(const berth__window_axis *w, int64_t tap) {
+  const int64_t place = tap * w->dilation - w->begin, phase = (place % w->stride + w->stride) % w->stride;
+  return (across){tap, phase, (place - phase) / w->stride};
+}
+
+static void transposed_lines_read(const berth_op_call *call, transposing *t) {
+  berth__conv_read_transposed(call, &t->c);
+  const berth__window_axis *w = &t->c.window.axis[2];
+  const int64_t first = across_of(w, 0).shift, last = across_of(w, w->kernel - 1).shift;
+  t->length = phase_length(w);
+  t->room = (t->length + 2 * VF_LANES - 1) / (2 * VF_LANES) * (2 * VF_LANES);
+  t->left = last > 0 ? last : 0;
+  t->line = t->left + (w->in > t->room - first ? w->in : t->room - first);
+  t->each = call->in[1].dim[1];
+  t->channels = call->in[0].dim[1] / call->attrs[BERTH__CONV_GROUP].i;
+}
+
+/* Scratch is a line that is filled up to whole strides, and those of x between zeros; strides and windows that are
+ * longer than that are no model's. */
+static bool transposed_lines_takes(const berth_op_call *call) {
+  transposing t;
   if (call->in[0].type != BERTH_F32 || berth__count(&call->in[0]) == 0 || berth__count(&call->in[1]) == 0) return false;
-  berth__conv_read_transposed(call, &c);
-  return c.window.axis[2].stride <= 2 * c.window.axis[2].out + 64;
+  transposed_lines_read(call, &t);
+  const berth__window_axis *w = &t.c.window.axis[2];
+  return w->stride <= 2 * w->out + 64 && t.line <= 4 * (w->in + w->out) + 256;
 }
 
 /* Lines along the last axis. */
@@ -19,12 +63,26 @@ static int64_t transposed_lines_items(const berth_op_call *call) {
   return berth__count(out) / out->dim[out->rank - 1];
 }
 
-static int64_t phase_length(const berth__window_axis *w) { return (w->out + w->stride - 1) / w->stride; }
-
 static uint64_t transposed_lines_scratch(const berth_op_call *call) {
-  berth__conv c;
-  berth__conv_read_transposed(call, &c);
-  return (uint64_t)(phase_length(&c.window.axis[2]) * c.window.axis[2].stride) * sizeof(float);
+  transposing t;
+  transposed_lines_read(call, &t);
+  const berth__window_axis *w = &t.c.window.axis[2];
+  return (uint64_t)w->kernel * sizeof(across) + (uint64_t)(w->stride * t.room + MOST_LINES * t.line) * sizeof(float);
+}
+
+/* Tables and zeros, once for all lines of a worker. */
+static void transposed_lines_prepare(const berth_op_call *call, transposing *t) {
+  const berth__window_axis *w = &t->c.window.axis[2];
+  int64_t n = 0;
+  t->taps = call->scratch;
+  t->sums = (float *)(void *)(t->taps + w->kernel);
+  t->lines = t->sums + w->stride * t->room;
+  for (int64_t phase = 0; phase < w->stride; phase++)
+    for (int64_t tap = 0; tap < w->kernel; tap++) {
+      const across a = across_of(w, tap);
+      if (a.phase == phase) t->taps[n++] = a;
+    }
+  memset(t->lines, 0, (size_t)(MOST_LINES * t->line) * sizeof(float));
 }
 
 /* The input whose window puts tap `tap` on the element `at`; -1: none does. */
@@ -33,64 +91,96 @@ static int64_t transposed_lines_input(const berth__window_axis *w, int64_t at, i
   return shifted < 0 || shifted % w->stride != 0 || shifted / w->stride >= w->in ? -1 : shifted / w->stride;
 }
 
-static inline void add_scaled(float *restrict sum, const float *restrict x, float factor, int64_t n) {
-  const vf by = vf_set1(factor);
+/* n taps of one phase on all lines, for one or two vectors of it: a constant where this is inlined. */
+static inline __attribute__((always_inline)) void add_vectors(const transposing *t, const falling *f,
+                                                              const across *taps, int64_t n, int64_t i,
+                                                              const bool both) {
+  float *sums = t->sums + taps->phase * t->room + i;
+  vf low = vf_load(sums), high = both ? vf_load(sums + VF_LANES) : low;
+  for (int64_t k = 0; k < f->n; k++)
+    for (int64_t tap = 0; tap < n; tap++) {
+      const float *x = t->lines + k * t->line + t->left + i - taps[tap].shift;
+      const vf by = vf_set1(f->weight[k][taps[tap].tap]);
+      low = vf_fma(by, vf_load(x), low);
+      if (both) high = vf_fma(by, vf_load(x + VF_LANES), high);
+    }
+  vf_store(sums, low);
+  if (both) vf_store(sums + VF_LANES, high);
+}
+
+static void add_phase(const transposing *t, const falling *f, const across *taps, int64_t n) {
   int64_t i = 0;
-  for (; i + VF_LANES <= n; i += VF_LANES) vf_store(sum + i, vf_fma(by, vf_load(x + i), vf_load(sum + i)));
-  if (i < n) vf_store_n(sum + i, vf_fma(by, vf_load_n(x + i, n - i), vf_load_n(sum + i, n - i)), n - i);
+  for (; i + VF_LANES < t->length; i += 2 * VF_LANES) add_vectors(t, f, taps, n, i, true);
+  if (i < t->length) add_vectors(t, f, taps, n, i, false);
 }
 
-/* One tap of all channels of a group into its phase. */
-static void add_tap(const berth_op_call *call, const berth__conv *c, const float *x, const float *weight, int64_t each,
-                    int64_t channels, int64_t tap, int64_t tap_x) {
-  const berth__window_axis *w = &c->window.axis[2];
-  const int64_t length = phase_length(w), place = tap_x * w->dilation - w->begin;
-  const int64_t phase = (place % w->stride + w->stride) % w->stride, shift = (place - phase) / w->stride;
-  const int64_t in_phase = (w->out - phase + w->stride - 1) / w->stride; /* elements of the result */
-  const int64_t first = shift < 0 ? -shift : 0, end = w->in < in_phase - shift ? w->in : in_phase - shift;
-  float *sum = (float *)call->scratch + phase * length + shift;
-  if (end <= first) return;
-  for (int64_t channel = 0; channel < channels; channel++)
-    add_scaled(sum + first, x + channel * c->area + first, weight[channel * each * c->taps + tap], end - first);
+/* What falls on a line from one channel of x after the other. */
+static void add_lines(const transposing *t, const falling *f) {
+  const berth__window_axis *w = &t->c.window.axis[2];
+  falling at = *f;
+  for (int64_t channel = 0; channel < t->channels && f->n > 0; channel++) {
+    for (int64_t k = 0; k < f->n; k++)
+      memcpy(t->lines + k * t->line + t->left, f->from[k] + channel * t->c.area, (size_t)w->in * sizeof(float));
+    for (int64_t first = 0, end; first < w->kernel; first = end) {
+      for (end = first + 1; end < w->kernel && t->taps[end].phase == t->taps[first].phase;) end++;
+      add_phase(t, &at, t->taps + first, end - first);
+    }
+    for (int64_t k = 0; k < f->n; k++) at.weight[k] += t->each * t->c.taps;
+  }
 }
 
-static void interleave(const float *sums, int64_t length, int64_t stride, float *out, int64_t n) {
+static void interleave(const transposing *t, float *out) {
+  const int64_t stride = t->c.window.axis[2].stride, n = t->c.window.axis[2].out;
+  const float *sums = t->sums, *odd = t->sums + t->room;
   if (stride == 1) {
     memcpy(out, sums, (size_t)n * sizeof *out);
     return;
   }
+  if (stride == 2) {
+    for (int64_t i = 0; i < n / 2; i++) {
+      out[2 * i] = sums[i];
+      out[2 * i + 1] = odd[i];
+    }
+    if (n % 2 != 0) out[n - 1] = sums[n / 2];
+    return;
+  }
   for (int64_t phase = 0; phase < stride; phase++)
-    for (int64_t i = 0; i * stride + phase < n; i++) out[i * stride + phase] = sums[phase * length + i];
+    for (int64_t i = 0; i * stride + phase < n; i++) out[i * stride + phase] = sums[phase * t->room + i];
 }
 
-static void make_line(const berth_op_call *call, const berth__conv *c, int64_t item) {
-  const berth_tensor *x = &call->in[0], *weight = &call->in[1];
-  const berth__window_axis *w = c->window.axis;
-  const int64_t each = weight->dim[1], channels = x->dim[1] / call->attrs[BERTH__CONV_GROUP].i;
-  const berth__window_line at = berth__window_line_of(&c->window, call->out[0].dim[1], item);
-  const int64_t group = at.channel / each, length = phase_length(&w[2]);
+static void make_line(const berth_op_call *call, const transposing *t, int64_t item) {
+  const berth__window_axis *w = t->c.window.axis;
+  const berth__window_line at = berth__window_line_of(&t->c.window, call->out[0].dim[1], item);
+  const int64_t group = at.channel / t->each;
+  const float *x = (const float *)call->in[0].data + (at.image * call->in[0].dim[1] + group * t->channels) * t->c.area;
+  const float *weight =
+      (const float *)call->in[1].data + (group * t->channels * t->each + at.channel % t->each) * t->c.taps;
   const float bias =
       berth__call_has(call, BERTH__CONV_BIAS) ? ((const float *)call->in[BERTH__CONV_BIAS].data)[at.channel] : 0;
-  float *sums = call->scratch;
-  for (int64_t i = 0; i < length * w[2].stride; i++) sums[i] = bias;
-  for (int64_t tap = 0; tap < c->taps; tap++) {
-    int64_t t[BERTH__WINDOW_AXES];
-    berth__window_tap(&c->window, tap, t);
-    const int64_t i0 = transposed_lines_input(&w[0], at.plane, t[0]), i1 = transposed_lines_input(&w[1], at.row, t[1]);
-    if (i0 < 0 || i1 < 0) continue;
-    const float *from =
-        (const float *)x->data + (at.image * x->dim[1] + group * channels) * c->area + (i0 * w[1].in + i1) * w[2].in;
-    add_tap(call, c, from, (const float *)weight->data + (group * channels * each + at.channel % each) * c->taps, each,
-            channels, tap, t[2]);
+  falling f = {.n = 0};
+  for (int64_t i = 0; i < t->room * w[2].stride; i++) t->sums[i] = bias;
+  for (int64_t t0 = 0; t0 < w[0].kernel; t0++) {
+    const int64_t i0 = transposed_lines_input(&w[0], at.plane, t0);
+    for (int64_t t1 = 0; i0 >= 0 && t1 < w[1].kernel; t1++) {
+      const int64_t i1 = transposed_lines_input(&w[1], at.row, t1);
+      if (i1 < 0) continue;
+      f.from[f.n] = x + (i0 * w[1].in + i1) * w[2].in;
+      f.weight[f.n++] = weight + (t0 * w[1].kernel + t1) * w[2].kernel;
+      if (f.n < MOST_LINES) continue;
+      add_lines(t, &f);
+      f.n = 0;
+    }
   }
-  interleave(sums, length, w[2].stride, (float *)call->out[0].data + item * w[2].out, w[2].out);
+  add_lines(t, &f);
+  interleave(t, (float *)call->out[0].data + item * w[2].out);
 }
 
 static berth_status transposed_lines_run(const berth_op_call *call, berth_error *err) {
-  berth__conv c;
+  transposing t;
   (void)err;
-  berth__conv_read_transposed(call, &c);
-  for (int64_t item = call->begin; item < call->end; item++) make_line(call, &c, item);
+  transposed_lines_read(call, &t);
+  transposed_lines_prepare(call, &t);
+  for (int64_t item = call->begin; item < call->end; item++) make_line(call, &t, item);
   return BERTH_OK;
 }
 
