@@ -1,5 +1,6 @@
 /* com.microsoft, quantised: what the cases of cases/microsoft.pack leave out. Expected values are worked out by hand.
  */
+#include <math.h>
 #include <stdbool.h>
 
 #include "onnx_writer.h"
@@ -126,8 +127,25 @@ static void a_product_without_one_gives_floats(void **state) {
   assert_memory_equal(y, without_c, sizeof y);
 }
 
+/* 1 and 3 become -1 and 1 but for epsilon. */
+static void a_norm_has_the_type_of_its_scale(void **state) {
+  const uint16_t x[2] = {0x3c00, 0x4200};
+  const float scale[2] = {2, 0.5f}, bias[2] = {0.25f, 0};
+  float y[2];
+  (void)state;
+  for (int has_bias = 0; has_bias < 2; has_bias++) {
+    pb graph = {0}, node = onnx_node("LayerNormalization", has_bias ? "x,scale,bias" : "x,scale", "y");
+    add_input(&graph, ONNX_F16, 2, (const int64_t[]){1, 2});
+    add_constant(&graph, "scale", ONNX_F32, 1, (const int64_t[]){2}, scale, sizeof scale);
+    if (has_bias) add_constant(&graph, "bias", ONNX_F32, 1, (const int64_t[]){2}, bias, sizeof bias);
+    run(&graph, &node, x, sizeof x, y, sizeof y);
+    assert_true(fabsf(y[0] - (has_bias ? -1.75f : -2)) < 1e-4f && fabsf(y[1] - 0.5f) < 1e-4f);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_norm_has_the_type_of_its_scale),
       cmocka_unit_test(softmax_is_that_of_the_opset_that_it_names),
       cmocka_unit_test(a_product_with_a_scale_gives_bytes),
       cmocka_unit_test(a_product_without_one_gives_floats),

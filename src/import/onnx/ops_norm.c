@@ -51,15 +51,17 @@ static bool fits_row(const berth__onnx_call *call, berth_value value, uint32_t a
          berth__onnx_shape(call, value)->rank <= berth__onnx_shape(call, call->in[0])->rank - axis;
 }
 
-/* layer_norm and rms_norm: x, scale, bias?; a scale or bias that varies over other axes is applied afterwards. */
+/* layer_norm and rms_norm: x, scale, bias?; a scale or bias that varies over other axes is applied afterwards.
+ * The result has the scale's type; where that is not the operand's, f32 at least serves both. */
 static berth_status convert_last_axes(berth__onnx_call *call, berth_error *err) {
   uint32_t axis;
   BERTH__TRY(berth__onnx_begin(call, 2, err));
   berth_value in[3] = {call->in[0], call->in[1], berth__onnx_in(call, 2)};
-  berth_type type = berth__onnx_value_type(call, in[0]);
+  const berth_type given = berth__onnx_value_type(call, in[0]), wanted = berth__onnx_value_type(call, in[1]);
+  const berth_type type = given == wanted ? given : given == BERTH_F64 || wanted == BERTH_F64 ? BERTH_F64 : BERTH_F32;
   BERTH__TRY(
       berth__onnx_axis(call, berth__onnx_int(call, "axis", -1), berth__onnx_shape(call, in[0])->rank, &axis, err));
-  for (size_t k = 1; k < 3; k++)
+  for (size_t k = 0; k < 3; k++)
     if (in[k] != BERTH_VALUE_NONE) BERTH__TRY(berth__onnx_cast(call, in[k], type, &in[k], err));
   berth_attr attrs[] = {berth_attr_int("axis", axis), berth_attr_float("epsilon", epsilon_of(call))};
   bool inside = fits_row(call, in[1], axis) && fits_row(call, in[2], axis);
@@ -68,7 +70,7 @@ static berth_status convert_last_axes(berth__onnx_call *call, berth_error *err) 
   BERTH__TRY(berth__onnx_emit(call, call->handler->berth_op, in, inside ? n_in : 1, attrs, 2, &y, 1, err));
   if (!inside) BERTH__TRY(berth__onnx_binary(call, "mul", y, in[1], &y, err));
   if (!inside && n_in == 3) BERTH__TRY(berth__onnx_binary(call, "add", y, in[2], &y, err));
-  call->out[0] = y;
+  BERTH__TRY(berth__onnx_cast(call, y, wanted, &call->out[0], err));
   return layer_statistics(call, axis, err);
 }
 

@@ -162,7 +162,9 @@ async function compareCase(ort, item, options, folder) {
   if (run.status === 3) return {skip: run.error};
   if (run.status !== 0) return {wrong: run.error};
   const total = {worst: 0, cosine: 1}, isQuantised = file.includes('Quantize') || file.includes('Integer');
-  const wrong = expected.map((e, i) => judge(e, run.outputs[i], isQuantised, total)).find((w) => w !== undefined);
+  // By name: an output that a file lists twice is one output of berth's.
+  const outputOf = ({name}) => run.outputs.find((output) => output.name === name);
+  const wrong = expected.map((e) => judge(e, outputOf(e), isQuantised, total)).find((w) => w !== undefined);
   return {wrong, note: `largest difference ${total.worst.toPrecision(3)}, cosine ${total.cosine.toFixed(7)}`};
 }
 
