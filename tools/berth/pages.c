@@ -5,29 +5,46 @@
 #ifdef __GLIBC__
 #include <link.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Segments that nobody writes to: they are as they are in their files. */
-static int pages_of_object(struct dl_phdr_info *info, size_t size, void *user) {
-  const uintptr_t page = *(const uintptr_t *)user;
+/* Segments that nobody writes to: they are as they are in their files. They are looked up once, since that reads the
+ * first pages of every library; libraries that are opened later keep their pages. */
+typedef struct segments {
+  uintptr_t page;
+  size_t count;
+  struct {
+    uintptr_t begin, size;
+  } items[64];
+} segments;
+
+static int segments_of_object(struct dl_phdr_info *info, size_t size, void *user) {
+  segments *s = user;
   (void)size;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
+  for (int i = 0; i < info->dlpi_phnum && s->count < sizeof(s->items) / sizeof(s->items[0]); i++) {
     const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
     if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W)) continue;
     const uintptr_t begin = info->dlpi_addr + segment->p_vaddr, end = begin + segment->p_memsz;
-    const uintptr_t first = begin / page * page;
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers */
-    (void)madvise((void *)first, (end / page * page) - first, MADV_DONTNEED);
+    s->items[s->count].begin = begin / s->page * s->page;
+    s->items[s->count].size = (end / s->page * s->page) - s->items[s->count].begin;
+    s->count++;
   }
   return 0;
 }
 
 void pages_let_go(void) {
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  static segments found;
   malloc_trim(0);
-  dl_iterate_phdr(pages_of_object, &page);
+  if (found.page == 0) {
+    found.page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    dl_iterate_phdr(segments_of_object, &found);
+  }
+  for (size_t i = 0; i < found.count; i++) {
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers */
+    (void)madvise((void *)found.items[i].begin, found.items[i].size, MADV_DONTNEED);
+  }
 }
 #else
 void pages_let_go(void) {}

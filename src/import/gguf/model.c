@@ -66,9 +66,9 @@ void berth__gguf_destroy(berth__gguf *g) {
   berth__free(ctx, g);
 }
 
-/* Systems map pages around the one that is touched: those go too, though a neighbour's bytes may lie there. It is read
- * again from the file if need be. */
-#define PAGES_AROUND 65536u
+/* Systems map pages around the one that is touched, newer ones whole large pages of their cache: those go too, though a
+ * neighbour's bytes may lie there. It is read again from the file if need be. */
+#define PAGES_AROUND ((size_t)2 << 20)
 
 void berth__gguf_rest(const berth__gguf *g, const void *data, size_t size) {
   for (uint32_t i = 0; i < g->n_files; i++) {
