@@ -96,7 +96,8 @@ refuses "one of another model" 1 "it is a checkpoint of another model" train wid
 check "the checkpoint is as it was" sh -c '"$0" train net.berth --input x=x.npy --labels labels.npy --rate 0.02 --batch 50 --steps 60 --checkpoint half.state --save once_more.safetensors >/dev/null && cmp whole.safetensors once_more.safetensors' "$BERTH_BIN"
 
 # Ctrl-C: what there is by then is in the checkpoint, and the rest comes as if nothing had been.
-"$BERTH_BIN" $train --steps 40000 --every 40000 --checkpoint stopped.state >out 2>err &
+# The first line comes after a tenth of the steps or less, so that there is time for a signal that comes late.
+"$BERTH_BIN" $train --steps 200000 --every 200000 --checkpoint stopped.state >out 2>err &
 pid=$!
 while ! grep -q 'step' out && kill -0 $pid 2>/dev/null; do sleep 0.1; done
 kill -TERM $pid # a shell has its jobs ignore Ctrl-C; the program takes both alike
