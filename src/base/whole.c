@@ -58,6 +58,15 @@ static berth_status whole_place(berth__whole *file, berth_error *err) {
   return BERTH_OK;
 }
 
+/* What is private stays so. Where a file system has no such modes, it has nothing to lose. */
+static void whole_keep_mode(int fd, const struct stat *there) {
+#ifdef __wasi__
+  (void)fd, (void)there;
+#else
+  (void)fchmod(fd, there->st_mode & 0777);
+#endif
+}
+
 berth_status berth__whole_open(berth_context *ctx, const char *path, berth__whole *out, berth_error *err) {
   struct stat there;
   const bool is_there = stat(path, &there) == 0;
@@ -70,8 +79,7 @@ berth_status berth__whole_open(berth_context *ctx, const char *path, berth__whol
     out->fd = open(path, O_WRONLY | O_CLOEXEC);
   else
     out->fd = open(out->beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  /* What is private stays so. Where a file system has no such modes, it has nothing to lose. */
-  if (out->fd >= 0 && is_there && !out->is_stream) (void)fchmod(out->fd, there.st_mode & 0777);
+  if (out->fd >= 0 && is_there && !out->is_stream) whole_keep_mode(out->fd, &there);
   if (out->fd >= 0) return BERTH_OK;
   const berth_status status = berth__fail(err, BERTH_IO, "cannot open %s for writing: %s", path, strerror(errno));
   berth__free(ctx, out->beside);
