@@ -13,12 +13,24 @@ const flags = [
 ];
 export const withGpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
 
-export function launch(more = withGpu) {
-  const { VK_ICD_FILENAMES: _, ...env } = process.env; // the browser has a driver of its own
-  return chromium.launch({ executablePath: process.env.BERTH_CHROMIUM, args: [...flags, ...more], env });
+/** Milliseconds: what has not come by then never comes, however busy the machine is. */
+const WAIT = Number(process.env.BERTH_TEST_WAIT ?? 300000);
+
+/** A browser that is waited for so long, and whose pages are: playwright gives up after 30 seconds. */
+export async function patiently(kind, options) {
+  const browser = await kind.launch({ ...options, timeout: WAIT }), newContext = browser.newContext.bind(browser);
+  browser.newContext = async (...given) => {
+    const context = await newContext(...given);
+    context.setDefaultTimeout(WAIT);
+    return context;
+  };
+  return browser;
 }
 
-const WAIT = Number(process.env.BERTH_TEST_WAIT ?? 300000); // milliseconds: what has not come by then never comes, however busy the machine is
+export function launch(more = withGpu) {
+  const { VK_ICD_FILENAMES: _, ...env } = process.env; // the browser has a driver of its own
+  return patiently(chromium, { executablePath: process.env.BERTH_CHROMIUM, args: [...flags, ...more], env });
+}
 
 /** What the browser complains about, of a page and its workers. */
 function watchErrors(page) {
@@ -35,11 +47,12 @@ export class BerthPage {
   /** A new page in a profile of its own; `options` are those of a browser context. */
   static async open(browser, url, options = {}) {
     const context = await browser.newContext(options);
-    context.setDefaultTimeout(WAIT);
     const own = new BerthPage();
     own.context = context;
     own.page = await context.newPage();
     own.errors = watchErrors(own.page);
+    own.asked = []; // paths, in the order in which the page asks for them: they may arrive in another one
+    own.page.on('request', (request) => own.asked.push(new URL(request.url()).pathname));
     own.url = url;
     await own.load();
     return own;

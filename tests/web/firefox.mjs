@@ -2,7 +2,7 @@
  * plans, runs and writes; once as plain hosting serves it, and once with threads. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BerthPage, require, strokes } from './browser.mjs';
+import { BerthPage, patiently, require, strokes } from './browser.mjs';
 import { expectOutputs, generateNative, runNative } from './native.mjs';
 import { serve } from './server.mjs';
 import { check, diagnostic, done, expect, expectEqual } from './tap.mjs';
@@ -197,7 +197,7 @@ async function checkPage(own) {
 
 const server = await serve(site);
 const firefoxUserPrefs = { 'media.navigator.streams.fake': true, 'media.navigator.permission.disabled': true };
-const browser = await firefox.launch({ channel: 'moz-firefox', executablePath, firefoxUserPrefs });
+const browser = await patiently(firefox, { channel: 'moz-firefox', executablePath, firefoxUserPrefs });
 diagnostic(`Firefox ${browser.version()}`);
 try {
   const own = await BerthPage.open(browser, server.url, { viewport: { width: 1280, height: 800 } });
