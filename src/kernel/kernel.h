@@ -119,7 +119,7 @@ typedef struct berth__kernel_sums {
 
 static inline uint32_t berth__sums_parts(const berth__kernel_sums *sums) { return sums->parts > 1 ? sums->parts : 1; }
 
-#define BERTH__KERNEL_SUMS 2u
+#define BERTH__KERNEL_SUMS 4u
 #define BERTH__THREAD_SUMS 128u /* that a thread has at most */
 #define BERTH__ROW_THREADS 4u
 
@@ -278,6 +278,9 @@ berth__x berth__x_each(berth__kernel *k, uint32_t sums); /* a block */
 berth__x berth__x_sum_row(berth__kernel *k, berth__x each);
 berth__x berth__x_sum_column(berth__kernel *k, berth__x each);
 berth__x berth__x_sum(berth__kernel *k, berth__x each, uint32_t which);
+/* The same place of other sums, which lie as those of the `each` do. */
+berth__x berth__x_sum_beside(berth__kernel *k, berth__x each, uint32_t sums, uint32_t which);
+void berth__x_sum_set_beside(berth__kernel *k, berth__x each, uint32_t sums, uint32_t which, berth__x value);
 void berth__x_sum_set(berth__kernel *k, berth__x each, uint32_t which, berth__x value);
 void berth__x_join(berth__kernel *k, uint32_t sums);
 berth__x berth__x_sum_line(berth__kernel *k, berth__x each);

@@ -190,23 +190,44 @@ berth__x berth__x_sum_row(berth__kernel *k, berth__x each) { return put_place(k,
 
 berth__x berth__x_sum_column(berth__kernel *k, berth__x each) { return put_place(k, BERTH__INST_sum_column, each); }
 
-berth__x berth__x_sum(berth__kernel *k, berth__x each, uint32_t which) {
+/* Whether sums `n` are those of an `each`, or spread over the threads as they are. */
+static bool lies_as(const berth__kernel *k, berth__x each, uint32_t n) {
+  if (k->insts[each].code != BERTH__INST_each || n >= k->n_sums) return false;
+  const berth__kernel_sums *a = &k->sums[k->insts[each].bits], *b = &k->sums[n];
+  return a->left.lines == b->left.lines && a->right.lines == b->right.lines && a->together == b->together &&
+         a->group_rows == b->group_rows && a->has_rows == b->has_rows && a->is_late == b->is_late &&
+         a->by_fours == b->by_fours && berth__sums_parts(a) == berth__sums_parts(b);
+}
+
+berth__x berth__x_sum_beside(berth__kernel *k, berth__x each, uint32_t sums, uint32_t which) {
   const berth__x in[2] = {each, berth__x_i32(k, which)};
   if (!berth__maker_accepts(k, BERTH__INST_sum, 2, in)) return BERTH__X_NONE;
-  if (k->insts[each].code != BERTH__INST_each || which >= k->sums[k->insts[each].bits].together)
+  if (!lies_as(k, each, sums) || which >= k->sums[sums].together)
     return berth__maker_mistake(k, BERTH__INST_sum, "it is one of those of an `each`");
-  return kernel_tiles_put(k, BERTH__INST_sum, k->sums[k->insts[each].bits].type, k->insts[each].bits, in, 2);
+  return kernel_tiles_put(k, BERTH__INST_sum, k->sums[sums].type, sums, in, 2);
+}
+
+/* Of an `each`; for what is none, a number that no sums have. */
+static uint32_t sums_of(const berth__kernel *k, berth__x each) {
+  const bool is_each = k != NULL && each < k->n_insts && k->insts[each].code == BERTH__INST_each;
+  return is_each ? k->insts[each].bits : BERTH__KERNEL_SUMS;
+}
+
+berth__x berth__x_sum(berth__kernel *k, berth__x each, uint32_t which) {
+  return berth__x_sum_beside(k, each, sums_of(k, each), which);
+}
+
+void berth__x_sum_set_beside(berth__kernel *k, berth__x each, uint32_t sums, uint32_t which, berth__x value) {
+  const berth__x in[3] = {each, berth__x_i32(k, which), value};
+  if (!berth__maker_accepts(k, BERTH__INST_sum_set, 3, in)) return;
+  if (!lies_as(k, each, sums) || which >= k->sums[sums].together || berth__maker_type(k, value) != k->sums[sums].type)
+    berth__maker_mistake(k, BERTH__INST_sum_set, "it is one of those of an `each`, and its value has their type");
+  else
+    kernel_tiles_put(k, BERTH__INST_sum_set, k->sums[sums].type, sums, in, 3);
 }
 
 void berth__x_sum_set(berth__kernel *k, berth__x each, uint32_t which, berth__x value) {
-  const berth__x in[3] = {each, berth__x_i32(k, which), value};
-  if (!berth__maker_accepts(k, BERTH__INST_sum_set, 3, in)) return;
-  const berth__kernel_sums *sums =
-      k->insts[each].code == BERTH__INST_each ? &k->sums[k->insts[each].bits] : NULL; /* NULL: it is no `each` */
-  if (sums == NULL || which >= sums->together || berth__maker_type(k, value) != sums->type)
-    berth__maker_mistake(k, BERTH__INST_sum_set, "it is one of those of an `each`, and its value has their type");
-  else
-    kernel_tiles_put(k, BERTH__INST_sum_set, sums->type, k->insts[each].bits, in, 3);
+  berth__x_sum_set_beside(k, each, sums_of(k, each), which, value);
 }
 
 berth__x berth__x_sum_line(berth__kernel *k, berth__x each) { return put_place(k, BERTH__INST_sum_line, each); }

@@ -237,10 +237,22 @@ void check_words(const char *text, const berth__kernel_limits *limits, const cha
 
 /* ---- Tiles ---- */
 
-static size_t bytes_of_results(const call *c) {
-  size_t bytes = 0;
-  for (uint32_t o = 0; o < c->op.n_out; o++) bytes += 4 * (size_t)berth__count(&c->op.out[o]);
-  return bytes;
+static size_t bytes_of_result(const call *c, uint32_t o) { return 4 * (size_t)berth__count(&c->op.out[o]); }
+
+static void keep_results(call *c, uint32_t **first) {
+  for (uint32_t o = 0; o < c->op.n_out; o++) {
+    first[o] = malloc(bytes_of_result(c, o) + 1);
+    assert_non_null(first[o]);
+    memcpy(first[o], c->words[c->op.n_in + o], bytes_of_result(c, o));
+    memset(c->words[c->op.n_in + o], 0, bytes_of_result(c, o));
+  }
+}
+
+static void compare_results(const call *c, uint32_t **first) {
+  for (uint32_t o = 0; o < c->op.n_out; o++) {
+    assert_memory_equal(first[o], c->words[c->op.n_in + o], bytes_of_result(c, o));
+    free(first[o]);
+  }
 }
 
 /* As they are, and expanded: the same bits. */
@@ -248,7 +260,7 @@ static void check_both_forms(call *c, const char *text, const berth__kernel_limi
                              double tolerance) {
   berth_error err;
   bool found = false;
-  const uint32_t out = c->op.n_in;
+  uint32_t *first[MAX_TENSORS];
   run_reference(c);
   berth__lowering l = {.ctx = c->ctx, .limits = limits, .op = c->node->op, .call = &c->op, .storage = c->storage};
   TEST_OK(berth__lower_call(&l, &err));
@@ -257,12 +269,7 @@ static void check_both_forms(call *c, const char *text, const berth__kernel_limi
   assert_non_null(scratch);
   run_kernels(c, &l, scratch, scratch_count);
   compare(c, tolerance);
-  assert_int_equal(c->op.n_out, 1);
-  const size_t size = bytes_of_results(c);
-  uint32_t *first = malloc(size);
-  assert_non_null(first);
-  memcpy(first, c->words[out], size);
-  memset(c->words[out], 0, size);
+  keep_results(c, first);
   for (size_t i = 0; i < l.n_kernels; i++) {
     found = found || berth__kernel_uses(l.kernels[i], code);
     TEST_OK(berth__kernel_expand(&l.kernels[i], &err));
@@ -272,8 +279,7 @@ static void check_both_forms(call *c, const char *text, const berth__kernel_limi
   }
   if (!found) fail_msg("no kernel has `%s` for %s", berth__inst_name(code), text);
   run_kernels(c, &l, scratch, scratch_count);
-  assert_memory_equal(first, c->words[out], size);
-  free(first);
+  compare_results(c, first);
   free(scratch);
   berth__lowering_free(&l);
 }

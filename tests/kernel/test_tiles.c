@@ -1,5 +1,7 @@
 /* Products, convolutions, attention and recurrent layers in every form that limits may choose, at sizes that are no
  * multiple of anything, against the reference kernels. */
+#include <stdlib.h>
+
 #include "against.h"
 #include "support.h"
 
@@ -208,6 +210,64 @@ static void attention_matrices(void **state) {
                BERTH_COMPUTE_F32, true, 2e-2);
 }
 
+#define GRADIENTS(q, k, v, d) "graph \"g\" { input %a : " q " input %b : " k " input %c : " v " input %d : " d " "
+#define PLAIN_GRADIENTS "%x, %y, %z = attention_grad(%a, %b, %c, _, _, _, _, %d)"
+#define THREE_OUT " output \"x\" = %x output \"y\" = %y output \"z\" = %z }"
+
+/* Blocks that nothing fills and blocks that are seen whole, heads that share keys, rows beside each other and apart. */
+static void attention_gradients(void **state) {
+  (void)state;
+  check_all_limits(GRADIENTS("f32[2, 3, 37, 20]", "f32[2, 3, 37, 20]", "f32[2, 3, 37, 20]", "f32[2, 3, 37, 20]")
+                       PLAIN_GRADIENTS THREE_OUT,
+                   "tiled", 1e-5);
+  check_all_limits(GRADIENTS("f32[1, 4, 50, 8]", "f32[1, 2, 75, 8]", "f32[1, 2, 75, 40]", "f32[1, 4, 50, 40]")
+                       PLAIN_GRADIENTS "{mode = \"causal\", cap = 2.0, scale = 0.7}" THREE_OUT,
+                   "tiled", 1e-5);
+  check_all_limits(GRADIENTS("f32[2, 40, 24]", "f32[2, 50, 24]", "f32[2, 50, 24]", "f32[2, 40, 24]") PLAIN_GRADIENTS
+                   "{heads = 3, mode = \"sliding_window\", window = 9}" THREE_OUT,
+                   "tiled", 1e-5);
+  check_all_limits(GRADIENTS("f32[2, 2, 20, 24]", "f32[2, 2, 40, 24]", "f32[2, 2, 40, 17]", "f32[2, 2, 20, 17]")
+                       "input %m : bool[2, 1, 20, 40] input %e : f32[2, 20, 40] input %s : f32[2] "
+                       "const %l : i32[2] = [7, 33] "
+                       "%x, %y, %z = attention_grad(%a, %b, %c, %m, %e, %l, %s, %d)" THREE_OUT, "tiled", 1e-5);
+  check_all_limits(GRADIENTS("f32[1, 1, 3, 4]", "f32[1, 1, 5, 4]", "f32[1, 1, 5, 4]", "f32[1, 1, 3, 4]")
+                       PLAIN_GRADIENTS THREE_OUT,
+                   "queries", 1e-5);
+}
+
+static void attention_gradients_by_units(void **state) {
+  static const struct {
+    berth_compute compute;
+    double tolerance;
+  } kinds[] = {
+      {BERTH_COMPUTE_TF32X3, 1e-5}, {BERTH_COMPUTE_TF32, 1e-2}, {BERTH_COMPUTE_F16, 1e-2}, {BERTH_COMPUTE_BF16, 6e-2}};
+  (void)state;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const berth_compute compute = kinds[i].compute;
+    const double tolerance = kinds[i].tolerance;
+    check_matrix(GRADIENTS("f32[1, 3, 37, 20]", "f32[1, 3, 37, 20]", "f32[1, 3, 37, 20]", "f32[1, 3, 37, 20]")
+                     PLAIN_GRADIENTS THREE_OUT,
+                 compute, false, tolerance);
+    check_matrix(GRADIENTS("f32[1, 4, 70, 9]", "f32[1, 2, 145, 9]", "f32[1, 2, 145, 40]", "f32[1, 4, 70, 40]")
+                     PLAIN_GRADIENTS "{mode = \"causal\"}" THREE_OUT,
+                 compute, false, tolerance);
+  }
+  /* four warps; and eight */
+  check_matrix(GRADIENTS("f32[1, 24, 130, 16]", "f32[1, 2, 70, 16]", "f32[1, 2, 70, 16]", "f32[1, 24, 130, 16]")
+                   PLAIN_GRADIENTS "{mode = \"causal\"}" THREE_OUT,
+               BERTH_COMPUTE_BF16, false, 6e-2);
+  if (getenv("BERTH_TEST_SLOW") != NULL)
+    check_matrix(GRADIENTS("f32[1, 88, 70, 96]", "f32[1, 2, 9, 96]", "f32[1, 2, 9, 64]", "f32[1, 88, 70, 64]")
+                     PLAIN_GRADIENTS "{scale = 0.1}" THREE_OUT,
+                 BERTH_COMPUTE_TF32, false, 5e-2);
+  check_matrix(GRADIENTS("bf16[1, 2, 33, 40]", "bf16[1, 2, 33, 40]", "bf16[1, 2, 33, 24]", "bf16[1, 2, 33, 24]")
+                   PLAIN_GRADIENTS "{mode = \"sliding_window\", window = 5}" THREE_OUT,
+               BERTH_COMPUTE_F32, true, 6e-2);
+  check_words(GRADIENTS("bf16[1, 2, 33, 40]", "bf16[1, 2, 33, 40]", "bf16[1, 2, 33, 24]", "bf16[1, 2, 33, 24]")
+                  PLAIN_GRADIENTS THREE_OUT,
+              &limits_large, "tiled", 6e-2);
+}
+
 static void recurrences(void **state) {
   (void)state;
 #define LAYER(gates, d) "graph \"g\" { input %a : f32[4, 3, 10] input %b : f32[" d ", " gates ", 10] "
@@ -232,11 +292,21 @@ static void empty_ones(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products),        cmocka_unit_test(long_sums),          cmocka_unit_test(epilogues),
-      cmocka_unit_test(narrow_products), cmocka_unit_test(matrices),           cmocka_unit_test(narrow_rows),
-      cmocka_unit_test(convolutions),    cmocka_unit_test(attentions),         cmocka_unit_test(recurrences),
-      cmocka_unit_test(long_matrices),   cmocka_unit_test(attention_matrices), cmocka_unit_test(empty_ones),
+      cmocka_unit_test(products),
+      cmocka_unit_test(long_sums),
+      cmocka_unit_test(epilogues),
+      cmocka_unit_test(narrow_products),
+      cmocka_unit_test(matrices),
+      cmocka_unit_test(narrow_rows),
+      cmocka_unit_test(convolutions),
+      cmocka_unit_test(attentions),
+      cmocka_unit_test(recurrences),
+      cmocka_unit_test(long_matrices),
+      cmocka_unit_test(attention_matrices),
+      cmocka_unit_test(empty_ones),
       cmocka_unit_test(fours),
+      cmocka_unit_test(attention_gradients),
+      cmocka_unit_test(attention_gradients_by_units),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

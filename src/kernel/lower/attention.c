@@ -63,13 +63,16 @@ berth__attention_row berth__attention_row_of(berth__kernel *k, const berth__atte
   return out;
 }
 
+berth__x berth__attention_scaled(berth__kernel *k, const berth__attention *a, berth__x sum) {
+  const berth__x score = berth__x_mul(k, sum, berth__x_f32(k, (float)a->scale));
+  if (a->cap == 0) return score;
+  const berth__x share = berth__x_mul(k, score, berth__x_f32(k, (float)(1 / a->cap)));
+  return berth__x_mul(k, berth__l_unary(k, BERTH__OP_tanh, share), berth__x_f32(k, (float)a->cap));
+}
+
 berth__x berth__attention_score(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
                                 const berth__attention_row *row, berth__x key, berth__x sum) {
-  berth__x score = berth__x_mul(k, sum, berth__x_f32(k, (float)a->scale));
-  if (a->cap != 0) {
-    const berth__x share = berth__x_mul(k, score, berth__x_f32(k, (float)(1 / a->cap)));
-    score = berth__x_mul(k, berth__l_unary(k, BERTH__OP_tanh, share), berth__x_f32(k, (float)a->cap));
-  }
+  berth__x score = berth__attention_scaled(k, a, sum);
   berth__x sees = berth__x_and(k, berth__x_le(k, row->first, key), berth__x_lt(k, key, row->last));
   if (a->bias != NULL) {
     const berth__x at = berth__x_add(k, row->bias, berth__x_affine(k, key, a->bias_stride[3], 0));
@@ -107,13 +110,16 @@ berth__x berth__attention_divisor(const berth__lowering *l, berth__kernel *k, co
   return berth__x_select(k, is_none, berth__x_f32(k, 1), total);
 }
 
-uint32_t berth__attention_word(const berth__lowering *l, const berth__attention *a) {
-  const berth__heads *h = &a->out;
-  const uint32_t result = berth__operand_out(l->call, 0);
+uint32_t berth__attention_word_of(const berth__lowering *l, uint32_t out, const berth__heads *h) {
+  const uint32_t result = berth__operand_out(l->call, out);
   const int64_t n = berth__storage_per_word(berth__l_storage_of(l, result));
   const bool keeps_words = (h->batch == 1 || h->batch_stride % n == 0) && (h->heads == 1 || h->head_stride % n == 0) &&
                            (h->length == 1 || h->row_stride % n == 0);
-  return keeps_words && h->stride == 1 && a->v.size % n == 0 && berth__l_begins_with_word(l, result) ? (uint32_t)n : 1;
+  return keeps_words && h->stride == 1 && h->size % n == 0 && berth__l_begins_with_word(l, result) ? (uint32_t)n : 1;
+}
+
+uint32_t berth__attention_word(const berth__lowering *l, const berth__attention *a) {
+  return berth__attention_word_of(l, 0, &a->out);
 }
 
 void berth__attention_work(berth__lowering *l, const berth__attention *a, berth__kernel *k) {

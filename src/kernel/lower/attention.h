@@ -26,6 +26,8 @@ berth__x berth__attention_key_at(berth__kernel *k, const berth__attention *a, be
 berth__x berth__attention_at(berth__kernel *k, const berth__heads *h, berth__x batch, berth__x head, berth__x row);
 /* Element `place` of keys or values, as f32, whatever they lie as. */
 berth__x berth__attention_load(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place);
+/* A sum of products as a score, before a bias. */
+berth__x berth__attention_scaled(berth__kernel *k, const berth__attention *a, berth__x sum);
 /* The score of a key from a sum of products, -infinity where it may not be seen. */
 berth__x berth__attention_score(const berth__lowering *l, berth__kernel *k, const berth__attention *a,
                                 const berth__attention_row *row, berth__x key, berth__x sum);
@@ -55,6 +57,8 @@ typedef struct berth__attention_form {
 /* False where the limits have no room for it, or threads do better alone. */
 bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits,
                               berth__attention_form *out);
+/* What matrix units multiply queries, keys and values as; f32: there are none for it. */
+berth_compute berth__attention_kind(const berth__attention *a, const berth__kernel_limits *limits);
 /* With matrix units: a head's size in whole steps of these; and the tiles that a workgroup has. */
 static inline uint32_t berth__attention_padded(int64_t size) { return ((uint32_t)size + 15) / 16 * 16; }
 typedef enum berth__attention_tile {
@@ -89,6 +93,25 @@ void berth__attention_block_range(const berth__attention_block *b, berth__x *fir
 /* The score of a key of a query of the block, -infinity where there is no such key. */
 berth__x berth__attention_block_score(const berth__attention_block *b, berth__x in_block, berth__x key, berth__x sum);
 
+/* attention_side.c: queries, keys or values, and the tile that a block of their rows is held in. */
+typedef struct berth__attention_side {
+  uint32_t operand;
+  const berth__heads *heads;
+  berth__kernel_tile tile;
+  berth__storage storage;
+  bool is_values; /* rows of memory are the depth there, and elements the lines */
+} berth__attention_side;
+/* Whether the device copies its rows, 16 bytes at a time, for what the form multiplies. */
+bool berth__attention_can_copy(const berth__attention_block *b, const berth__attention_side *side);
+/* Fills a slot with the block's queries or, from `first` on, with keys; with zeros where there are no more. first:
+ * BERTH__X_NONE for queries. */
+void berth__attention_take(const berth__attention_block *b, const berth__attention_side *side, bool is_copied,
+                           berth__x slot, berth__x first);
+/* Local arrays of the rows that a thread has of scores: the largest of each so far, and what the sums before fade by.
+ */
+void berth__attention_find_largest(berth__kernel *k, uint32_t scores, uint32_t lines, uint32_t largest, uint32_t fade,
+                                   uint32_t folded);
+
 /* attention_tiled.c, attention_matrix.c */
 berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
                                     berth_error *err);
@@ -104,8 +127,20 @@ berth__x berth__attention_record(berth__kernel *k, const berth__attention *a, co
 berth_status berth__attention_merge(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
                                     berth_error *err);
 
-/* Columns of the result that make a word of it; 1 where it has a word for each, or rows share words. */
+/* Columns of the result that make a word of it; 1 where it has a word for each, or rows share words. And of any result
+ * whose heads lie so. */
 uint32_t berth__attention_word(const berth__lowering *l, const berth__attention *a);
+uint32_t berth__attention_word_of(const berth__lowering *l, uint32_t out, const berth__heads *h);
+/* attention_grad_tiled.c: the gradients in blocks of queries and keys. False where there is no room, or threads do
+ * better alone. */
+bool berth__attention_grad_form(const berth__attention_grad *g, const berth__kernel_limits *limits,
+                                berth__attention_form *out);
+berth_status berth__attention_grad_tiled(berth__lowering *l, const berth__attention_grad *g,
+                                         const berth__attention_form *form, berth_error *err);
+/* attention_grad.c: what the score of a key with weight p gives, without the scale: p (dp - sum), with what the cap
+ * leaves of it. */
+berth__x berth__attention_slope(berth__kernel *k, const berth__attention *a, berth__x p, berth__x dp, berth__x sum,
+                                berth__x product);
 void berth__attention_work(berth__lowering *l, const berth__attention *a, berth__kernel *k);
 
 #endif

@@ -32,7 +32,7 @@ static void choose_chunks(const berth__attention *a, berth__attention_form *f) {
 #define MATRIX_GROUPS 48 /* of blocks of so many rows that larger ones pay */
 
 /* Queries, keys and values that are all bf16, or f16, are multiplied as such, and f32 as the plan allows. */
-static berth_compute find_kind(const berth__attention *a, const berth__kernel_limits *limits) {
+berth_compute berth__attention_kind(const berth__attention *a, const berth__kernel_limits *limits) {
   const berth_tensor *in = a->call->in;
   const berth_type q = in[BERTH__ATTENTION_Q].type, k = in[BERTH__ATTENTION_K].type, v = in[BERTH__ATTENTION_V].type;
   berth_compute kind = limits->compute;
@@ -74,7 +74,7 @@ static void count_rows(const berth__attention *a, berth__attention_form *f, uint
 
 /* A warp has 16 rows. As many of them share keys and values as leave workgroups enough. */
 static bool choose_matrix(const berth__attention *a, const berth__kernel_limits *limits, berth__attention_form *out) {
-  berth__attention_form f = {.keys = MOST_KEYS, .kind = find_kind(a, limits)};
+  berth__attention_form f = {.keys = MOST_KEYS, .kind = berth__attention_kind(a, limits)};
   if (f.kind == BERTH_COMPUTE_F32 || a->v.size > MOST_COLUMNS) return false;
   count_rows(a, &f, ROWS_A_WARP);
   if (f.rows < LEAST_ROWS) return false;

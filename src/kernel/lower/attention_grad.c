@@ -1,6 +1,6 @@
-/* attention_grad, without the scores in memory: one kernel with a thread for each query makes its gradient and keeps
- * three numbers of it in scratch, and one with a thread for each key makes those of the key and its value from these.
- * Each makes the scores that it needs again. */
+/* attention_grad, without the scores in memory (attention_grad_tiled.c has the form for real GPUs): one kernel with a
+ * thread for each query makes its gradient and keeps three numbers of it in scratch, and one with a thread for each key
+ * makes those of the key and its value from these. Each makes the scores that it needs again. */
 #include <math.h>
 
 #include "kernel/lower/attention.h"
@@ -92,16 +92,19 @@ static berth__x lower_attention_grad_record(const work *w, berth__x head, berth_
   return berth__x_affine(k, berth__x_add(k, berth__x_affine(k, of_batch, a->q.length, 0), index), RECORD, which);
 }
 
-/* What a key's score gives to its query's and to itself: p (dp - sum) scale, with what the cap leaves of it. */
-static berth__x lower_attention_grad_slope(const work *w, berth__x p, berth__x dp, berth__x sum, berth__x product) {
-  const berth__attention *a = &w->g->a;
-  berth__kernel *k = w->k;
-  const berth__x scale = berth__x_f32(k, (float)a->scale);
-  berth__x ds = berth__x_mul(k, berth__x_mul(k, p, berth__x_sub(k, dp, sum)), scale);
+berth__x berth__attention_slope(berth__kernel *k, const berth__attention *a, berth__x p, berth__x dp, berth__x sum,
+                                berth__x product) {
+  const berth__x ds = berth__attention_fade(k, berth__x_sub(k, dp, sum), p);
   if (a->cap == 0) return ds;
   const berth__x share = berth__x_mul(k, product, berth__x_f32(k, (float)(a->scale / a->cap)));
   const berth__x t = berth__l_unary(k, BERTH__OP_tanh, share);
-  return berth__x_mul(k, ds, berth__x_sub(k, berth__x_f32(k, 1), berth__x_mul(k, t, t)));
+  return berth__attention_fade(k, berth__x_sub(k, berth__x_f32(k, 1), berth__x_mul(k, t, t)), ds);
+}
+
+/* What a key's score gives to its query and to itself. */
+static berth__x lower_attention_grad_slope(const work *w, berth__x p, berth__x dp, berth__x sum, berth__x product) {
+  const berth__x ds = berth__attention_slope(w->k, &w->g->a, p, dp, sum, product);
+  return berth__x_mul(w->k, ds, berth__x_f32(w->k, (float)w->g->a.scale));
 }
 
 /* ---- A thread for each query ---- */
@@ -233,7 +236,9 @@ static berth_status lower_attention_grad_keys(berth__lowering *l, const berth__a
 berth_status berth__lower_attention_grad(berth__lowering *l, berth_error *err) {
   berth__attention_grad g;
   berth__attention_grad_of(l->call, &g);
+  berth__attention_form form;
   if (g.a.q.heads == 0 || g.a.k.heads == 0) return BERTH_OK; /* all are empty */
+  if (berth__attention_grad_form(&g, l->limits, &form)) return berth__attention_grad_tiled(l, &g, &form, err);
   if (g.a.q.batch * g.a.q.length != 0) BERTH__TRY(lower_attention_grad_queries(l, &g, err));
   if (g.a.k.batch * g.a.k.length != 0) BERTH__TRY(lower_attention_grad_keys(l, &g, err));
   return BERTH_OK;

@@ -12,19 +12,10 @@
 #include "kernel/lower/attention.h"
 #include "kernel/lower/words.h"
 
-/* Queries, keys or values, and where their rows are held. */
-typedef struct matrix_side {
-  uint32_t operand;
-  const berth__heads *heads;
-  berth__kernel_tile tile;
-  berth__storage storage;
-  bool is_values; /* rows of memory are the depth there, and elements the lines */
-} matrix_side;
-
 typedef struct matrix_work {
   berth__attention_block b;
   berth__kernel *k;
-  matrix_side q, keys, values;
+  berth__attention_side q, keys, values;
   berth__kernel_tile weights;
   bool is_copied;                        /* 16 bytes at a time, by the device */
   uint32_t scores, result;               /* sums */
@@ -34,18 +25,7 @@ typedef struct matrix_work {
 
 /* ---- Into tiles ---- */
 
-static bool matrix_can_copy(const matrix_work *w, const matrix_side *side) {
-  const berth__lowering *l = w->b.l;
-  const berth__heads *h = side->heads;
-  const berth__storage wanted = berth__compute_storage(w->b.f->kind), storage = berth__l_storage_of(l, side->operand);
-  if (storage != wanted && (storage != BERTH_F32 || l->call->in[side->operand].type != BERTH_F32)) return false;
-  const int64_t n = 16 / berth_type_storage(storage).bytes;
-  return h->stride == 1 && h->size % n == 0 && (h->batch == 1 || h->batch_stride % n == 0) &&
-         (h->heads == 1 || h->head_stride % n == 0) && (h->length == 1 || h->row_stride % n == 0) &&
-         (l->at == NULL || l->at[side->operand] % 16 == 0);
-}
-
-static void matrix_open_side(matrix_work *w, matrix_side *side, berth__attention_tile which) {
+static void matrix_open_side(matrix_work *w, berth__attention_side *side, berth__attention_tile which) {
   const bool is_queries = which == BERTH__ATTENTION_QUERIES;
   side->storage = w->is_copied ? berth__l_storage_of(w->b.l, side->operand) : berth__compute_storage(w->b.f->kind);
   side->is_values = which == BERTH__ATTENTION_VALUES;
@@ -54,51 +34,9 @@ static void matrix_open_side(matrix_work *w, matrix_side *side, berth__attention
   side->tile = berth__kernel_tile_of(w->k, &desc);
 }
 
-/* Element `i` of a row, or those of 16 bytes from there on. */
-static void matrix_take_some(const matrix_work *w, const matrix_side *side, berth__x slot, berth__x row, berth__x i,
-                             berth__x at, berth__x is_row) {
-  berth__kernel *k = w->k;
-  const berth__x to = berth__x_tile_at(k, &side->tile, slot, side->is_values ? i : row, side->is_values ? row : i);
-  const berth__x is_in = berth__x_lt(k, i, berth__x_i32(k, side->heads->size)), zero = berth__x_i32(k, 0);
-  const berth__x inside = berth__x_select(k, is_in, i, zero), is_there = berth__x_and(k, is_row, is_in);
-  const berth__x from = berth__x_add(k, at, berth__x_affine(k, inside, side->heads->stride, 0));
-  if (w->is_copied) {
-    berth__x_shared_copy(k, side->tile.array, to, berth__l_in(w->b.l, k, side->operand), from, is_there);
-    return;
-  }
-  const berth__x value = berth__attention_load(w->b.l, k, side->operand, from);
-  berth__x_shared_store(k, side->tile.array, to, berth__x_select(k, is_there, value, berth__x_f32(k, 0)));
-}
-
-/* Rows of a block, of queries, or of keys from `first` on: neighbouring threads take what lies beside each other. */
-static void matrix_take(const matrix_work *w, const matrix_side *side, berth__x slot, berth__x first) {
-  berth__kernel *k = w->k;
-  const uint32_t wide = w->is_copied ? 16 / berth_type_storage(side->storage).bytes : 1;
-  const uint32_t across = (side->is_values ? side->tile.lines : side->tile.depth) / wide;
-  const uint32_t count = (side->is_values ? side->tile.depth : side->tile.lines) * across, threads = k->group_size;
-  const berth__x round =
-      berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, (count + threads - 1) / threads), 1);
-  const berth__x n = berth__x_add(k, berth__x_affine(k, round, threads, 0), w->b.thread);
-  if (count % threads != 0) berth__x_if(k, berth__x_lt(k, n, berth__x_i32(k, count)));
-  const berth__x row = berth__x_div(k, n, berth__x_i32(k, across));
-  const berth__x i = berth__x_affine(k, berth__x_rem(k, n, berth__x_i32(k, across)), wide, 0);
-  if (first == BERTH__X_NONE) {
-    const berth__attention_row of = berth__attention_block_row(&w->b, row);
-    const berth__x at = berth__attention_at(k, side->heads, of.batch, of.head, of.row);
-    matrix_take_some(w, side, slot, row, i, at, berth__attention_block_has(&w->b, row));
-  } else {
-    const berth__x key = berth__x_add(k, first, row), held = berth__attention_held(k, w->b.a, w->b.keys);
-    const berth__x inside = berth__x_min(k, key, berth__x_i32(k, side->heads->length - 1));
-    const berth__x at = berth__attention_at(k, side->heads, w->b.batch, berth__attention_block_kv_head(&w->b), inside);
-    matrix_take_some(w, side, slot, row, i, at, berth__x_lt(k, key, held));
-  }
-  if (count % threads != 0) berth__x_end(k);
-  berth__x_end(k);
-}
-
 static void matrix_take_block(const matrix_work *w, berth__x slot, berth__x from) {
-  matrix_take(w, &w->keys, slot, from);
-  matrix_take(w, &w->values, slot, from);
+  berth__attention_take(&w->b, &w->keys, w->is_copied, slot, from);
+  berth__attention_take(&w->b, &w->values, w->is_copied, slot, from);
 }
 
 /* ---- Weights ---- */
@@ -116,18 +54,6 @@ static void matrix_make_scores(const matrix_work *w, berth__x slot, berth__x fro
     berth__x_sum_set(k, each, i, berth__attention_block_score(&w->b, row, key, berth__x_sum(k, each, i)));
   }
   berth__x_end(k);
-}
-
-/* The largest of each row so far, and what the sums before fade by. */
-static void matrix_find_largest(const matrix_work *w) {
-  berth__kernel *k = w->k;
-  berth__x_row_largest(k, w->scores, w->folded);
-  for (uint32_t i = 0; i < w->lines; i++) {
-    const berth__x line = berth__x_i32(k, i), before = berth__x_local_load(k, w->largest, line);
-    const berth__x after = berth__attention_larger(k, before, berth__x_local_load(k, w->folded, line));
-    berth__x_local_store(k, w->largest, line, after);
-    berth__x_local_store(k, w->fade, line, berth__attention_weight(k, before, after));
-  }
 }
 
 static void matrix_make_weights(const matrix_work *w) {
@@ -188,7 +114,7 @@ static void matrix_see_keys(const matrix_work *w) {
     berth__x_barrier(k);
   }
   matrix_make_scores(w, slot, from);
-  matrix_find_largest(w);
+  berth__attention_find_largest(k, w->scores, w->lines, w->largest, w->fade, w->folded);
   matrix_make_weights(w);
   matrix_fade_result(w);
   berth__x_barrier(k);
@@ -270,10 +196,11 @@ static void matrix_open_rows(matrix_work *w) {
 
 static void matrix_open_tiles(matrix_work *w) {
   const berth__attention *a = w->b.a;
-  w->q = (matrix_side){.operand = BERTH__ATTENTION_Q, .heads = &a->q};
-  w->keys = (matrix_side){.operand = BERTH__ATTENTION_K, .heads = &a->k};
-  w->values = (matrix_side){.operand = BERTH__ATTENTION_V, .heads = &a->v};
-  w->is_copied = matrix_can_copy(w, &w->q) && matrix_can_copy(w, &w->keys) && matrix_can_copy(w, &w->values);
+  w->q = (berth__attention_side){.operand = BERTH__ATTENTION_Q, .heads = &a->q};
+  w->keys = (berth__attention_side){.operand = BERTH__ATTENTION_K, .heads = &a->k};
+  w->values = (berth__attention_side){.operand = BERTH__ATTENTION_V, .heads = &a->v};
+  w->is_copied = berth__attention_can_copy(&w->b, &w->q) && berth__attention_can_copy(&w->b, &w->keys) &&
+                 berth__attention_can_copy(&w->b, &w->values);
   matrix_open_side(w, &w->q, BERTH__ATTENTION_QUERIES);
   matrix_open_side(w, &w->keys, BERTH__ATTENTION_KEYS);
   matrix_open_side(w, &w->values, BERTH__ATTENTION_VALUES);
@@ -290,7 +217,7 @@ berth_status berth__attention_matrix(berth__lowering *l, const berth__attention 
   matrix_open_tiles(&w);
   matrix_open_sums(&w);
   matrix_open_rows(&w);
-  matrix_take(&w, &w.q, berth__x_i32(w.k, 0), BERTH__X_NONE);
+  berth__attention_take(&w.b, &w.q, w.is_copied, berth__x_i32(w.k, 0), BERTH__X_NONE);
   matrix_see_keys(&w);
   matrix_store(&w);
   BERTH__TRY(berth__l_end(l, w.k, err));

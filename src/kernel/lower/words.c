@@ -53,12 +53,14 @@ void berth__l_close_words(const berth__lowering *l, berth__kernel *k) {
 
 /* ---- Words that a kernel knows ---- */
 
-void berth__l_word_begin(const berth__lowering *l, berth__kernel *k) {
+void berth__l_word_begin_of(const berth__lowering *l, berth__kernel *k, uint32_t out) {
   if (k == NULL) return;
-  k->word = (berth__kernel_word){.operand = l->call->n_in, .is_whole = true, .depth = k->depth};
+  k->word = (berth__kernel_word){.operand = berth__operand_out(l->call, out), .is_whole = true, .depth = k->depth};
   k->word.bits = berth__x_variable(k, berth__x_u32(k, 0));
   k->word.is_open = k->status == BERTH_OK;
 }
+
+void berth__l_word_begin(const berth__lowering *l, berth__kernel *k) { berth__l_word_begin_of(l, k, 0); }
 
 void berth__l_word_lane(berth__kernel *k, uint32_t lane, berth__x place) {
   if (k == NULL) return;
@@ -68,9 +70,10 @@ void berth__l_word_lane(berth__kernel *k, uint32_t lane, berth__x place) {
 
 void berth__l_word_end(const berth__lowering *l, berth__kernel *k, berth__x first_place) {
   if (k == NULL) return;
-  const berth__x per_word = berth__x_i32(k, berth__storage_per_word(berth__l_storage_of(l, l->call->n_in)));
+  const uint32_t operand = k->word.operand;
+  const berth__x per_word = berth__x_i32(k, berth__storage_per_word(berth__l_storage_of(l, operand)));
   k->word.is_open = false;
-  berth__x_store(k, berth__l_buffer(l, k, l->call->n_in, BERTH_U32), berth__x_div(k, first_place, per_word),
+  berth__x_store(k, berth__l_buffer(l, k, operand, BERTH_U32), berth__x_div(k, first_place, per_word),
                  berth__x_get(k, k->word.bits));
 }
 

@@ -17,9 +17,11 @@ void berth__l_close_words(const berth__lowering *l, berth__kernel *k);
 /* What berth__l_store does with an element of the word that is open. */
 void berth__l_keep_bits(berth__kernel *k, berth__storage storage, berth__x value);
 
-/* For kernels that know which elements make a word: from begin to end, berth__l_store of result 0 at `place`, as lane
- * `lane` (below the elements of a word), goes into it; the end stores it as word place / elements of the first. */
+/* For kernels that know which elements make a word: from begin to end, berth__l_store of result 0, or of result `out`,
+ * at `place`, as lane `lane` (below the elements of a word), goes into it; the end stores it as word place / elements
+ * of the first. */
 void berth__l_word_begin(const berth__lowering *l, berth__kernel *k);
+void berth__l_word_begin_of(const berth__lowering *l, berth__kernel *k, uint32_t out);
 void berth__l_word_lane(berth__kernel *k, uint32_t lane, berth__x place);
 void berth__l_word_end(const berth__lowering *l, berth__kernel *k, berth__x first_place);
 
