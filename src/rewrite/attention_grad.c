@@ -193,20 +193,22 @@ static berth_status attention_grad_write(writer *w) {
   return w->status;
 }
 
-static berth_status attention_grad_rewrite(berth__rewrite *r, berth_graph *graph, berth_error *err) {
+static berth_status attention_grad_rewrite(berth__rewrite *r, berth_graph *graph, berth__rewrite_keeps *keeps,
+                                           const void *user, berth_error *err) {
   BERTH__TRY(berth__rewrite_start(r, graph, err));
   for (size_t n = 0; n < r->n_old; n++) {
     writer w = {.r = r, .node = &r->old[n], .err = err};
     const bool is_one = w.node->op->code == BERTH__OP_attention_grad && attention_grad_is_plain(graph, w.node) &&
-                        attention_grad_read(graph, w.node, &w.a);
+                        attention_grad_read(graph, w.node, &w.a) && !keeps(graph, w.node, user);
     BERTH__TRY(is_one ? attention_grad_write(&w) : berth__rewrite_keep(r, n, err));
   }
   return BERTH_OK;
 }
 
-berth_status berth__rewrite_attention_grad(berth_graph *graph, berth_error *err) {
+berth_status berth__rewrite_attention_grad(berth_graph *graph, berth__rewrite_keeps *keeps, const void *user,
+                                           berth_error *err) {
   berth__rewrite r = {0};
-  const berth_status status = attention_grad_rewrite(&r, graph, err);
+  const berth_status status = attention_grad_rewrite(&r, graph, keeps, user, err);
   berth__rewrite_finish(&r);
   return status;
 }

@@ -24,8 +24,11 @@ typedef struct berth__rewrite_target {
 berth_status berth__rewrite_attention(berth_graph *graph, berth_error *err);
 /* norms.c: norms of lines that were written as means and roots. */
 berth_status berth__rewrite_norms(berth_graph *graph, berth_error *err);
-/* attention_grad.c: the gradients of attention as products, a few sequences at a time. */
-berth_status berth__rewrite_attention_grad(berth_graph *graph, berth_error *err);
+/* attention_grad.c: the gradients of attention as products, a few sequences at a time, but for nodes that the device
+ * keeps. */
+typedef bool berth__rewrite_keeps(const berth_graph *graph, const berth__node *node, const void *user);
+berth_status berth__rewrite_attention_grad(berth_graph *graph, berth__rewrite_keeps *keeps, const void *user,
+                                           berth_error *err);
 /* blocks.c: products and tables whose weights lie in blocks read those. */
 berth_status berth__rewrite_blocks(berth_graph *graph, berth_error *err);
 /* raise_views.c: changes of shape before the dequantize that they show. */

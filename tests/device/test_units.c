@@ -15,6 +15,11 @@ typedef struct unit_case {
   size_t in[3], out;   /* elements of the inputs a, b and c, and of the result */
 } unit_case;
 
+#define HEADS                                                \
+  "%d = attention(%q, %k, %v) {heads = 3, scale = 0.02} "    \
+  "%x, %y, %z = attention_grad(%q, %k, %v, _, _, _, _, %d) " \
+  "{heads = 3, mode = \"causal\", scale = 0.02} "
+
 static const unit_case wide_cases[] = {
     {.text = "graph \"g\" { input %a : f32[70, 136] input %b : f32[136, 72] %o = matmul(%a, %b) output \"o\" = %o }",
      .in = {70 * 136, 136 * 72},
@@ -65,6 +70,17 @@ static const unit_case wide_cases[] = {
              "%o = attention(%a, %b, %c) output \"o\" = %o }",
      .in = {20 * 32, 2 * 300 * 32, 2 * 300 * 31},
      .out = 20 * 31},
+    /* attention and its gradients, of what products make for them alone and of what lies as f32 */
+    {.text = "graph \"g\" { input %a : f32[140, 64] input %b : f32[64, 144] %m = matmul(%a, %b) "
+             "%n = reshape(%m) {shape = [2, 70, 144]} %q, %k, %v = split(%n) {axis = 2} " HEADS
+             "%o = concat(%x, %y, %z) {axis = 2} output \"o\" = %o }",
+     .in = {140 * 64, 64 * 144},
+     .out = 140 * 144},
+    {.text = "graph \"g\" { input %a : f32[2, 70, 48] input %b : f32[2, 90, 48] "
+             "input %c : f32[2, 90, 48] %q = identity(%a) %k = identity(%b) %v = identity(%c) " HEADS
+             "%o = concat(%x, %y, %z) {axis = 1} output \"o\" = %o }",
+     .in = {140 * 48, 180 * 48, 180 * 48},
+     .out = 500 * 48},
 };
 
 /* The first has workgroups enough for warpgroups, with the right side across; the second with both along the depth. */
@@ -183,6 +199,37 @@ static void factors_lie_as_they_are_multiplied(void **state) {
   }
 }
 
+/* What products make for attention and its gradients alone. */
+static void attention_reads_factors(void **state) {
+  static const char text[] =
+      "graph \"g\" { input %a : f32[140, 64] input %b : f32[64, 144] %m = matmul(%a, %b) "
+      "%n = reshape(%m) {shape = [2, 70, 144]} %q, %k, %v = split(%n) {axis = 2} " HEADS
+      "output \"x\" = %x output \"y\" = %y output \"z\" = %z }";
+  static const berth_compute computes[] = {BERTH_COMPUTE_F32, BERTH_COMPUTE_TF32, BERTH_COMPUTE_BF16};
+  static const char *const names[] = {"m", "d"};
+  (void)state;
+  for (size_t i = 0; i < sizeof computes / sizeof *computes; i++) {
+    berth_context *ctx = test_context();
+    berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+    berth_graph *graph;
+    berth_plan *plan;
+    berth_error err;
+    desc.device = "interp";
+    desc.gpu_profile = "hopper";
+    desc.compute = computes[i];
+    TEST_OK(berth_graph_parse(ctx, text, sizeof text - 1, &graph, &err));
+    TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+      berth_slot slot = BERTH_SLOT_INIT;
+      TEST_OK(berth_plan_slot(plan, berth_graph_find(graph, names[n]), &slot, &err));
+      assert_int_equal(slot.storage.type, computes[i] == BERTH_COMPUTE_BF16 ? BERTH_BF16 : BERTH_F32);
+    }
+    berth_plan_destroy(plan);
+    berth_graph_destroy(graph);
+    berth_context_destroy(ctx);
+  }
+}
+
 static uint32_t count_steps(const char *text, berth_compute compute) {
   berth_context *ctx = test_context();
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
@@ -221,6 +268,7 @@ static void large_products_get_copies(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(f32_is_rounded_as_asked), cmocka_unit_test(factors_lie_as_they_are_multiplied),
-      cmocka_unit_test(large_products_get_copies), cmocka_unit_test(what_is_narrow_stays_so)};
+      cmocka_unit_test(attention_reads_factors), cmocka_unit_test(large_products_get_copies),
+      cmocka_unit_test(what_is_narrow_stays_so)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

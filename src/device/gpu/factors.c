@@ -1,8 +1,8 @@
 /* What matrix units multiply as 16 bits may lie in memory as such: half the bytes to write and to read, and in the
- * form that the largest products take. A factor is a result that is read as an operand of such products alone, or shown
- * to them; nothing is lost by keeping it so, since it would be rounded where it is multiplied. Sums over all rows (the
- * gradient of a bias) take it as it is multiplied beside them. What others read too stays f32, and large products get
- * a copy. */
+ * form that the largest products take. A factor is a result that is read as an operand of such products alone (or of
+ * attention and its gradients, where these are such), or shown to them; nothing is lost by keeping it so, since it
+ * would be rounded where it is multiplied. Sums over all rows (the gradient of a bias) take it as it is multiplied
+ * beside them. What others read too stays f32, and large products get a copy. */
 #include "device/gpu/recipe.h"
 #include "graph/rewrite.h"
 #include "ops/registry.h"
@@ -108,13 +108,20 @@ static bool factors_may_make(const berth_graph *graph, const berth__node *node) 
 /* ---- Finding them ---- */
 
 typedef struct search {
+  const berth__kernel_limits *limits;
   const berth_graph *graph;
   bool *is_read, *is_lost; /* one per value: as a factor, somewhere; in another way */
 } search;
 
+/* Of attention and its gradients: the operands that are multiplied. */
+static bool factors_of_attention(const search *s, const berth__node *node, uint32_t i) {
+  const bool is_factor = i <= BERTH__ATTENTION_V || i == BERTH__ATTENTION_DY;
+  return is_factor && factors_is_f32(s->graph, node->in[i]) && berth__gpu_attends_by_units(s->limits, s->graph, node);
+}
+
 static void factors_note(search *s, const berth__node *node, uint32_t i) {
   const berth_value value = node->in[i];
-  if (i <= 1 && factors_of_product(s->graph, node)) {
+  if ((i <= 1 && factors_of_product(s->graph, node)) || factors_of_attention(s, node, i)) {
     s->is_read[value] = true;
   } else if (factors_shows(node) || node->op->code == BERTH__OP_concat) {
     for (uint32_t k = 0; k < node->n_out; k++) {
@@ -177,8 +184,9 @@ static void factors_give_on(const berth_graph *graph, bool *is_factor) {
   }
 }
 
-berth_status berth__gpu_find_factors(const berth_graph *graph, bool *is_factor, berth_error *err) {
-  search s = {.graph = graph, .is_read = is_factor};
+berth_status berth__gpu_find_factors(const berth__kernel_limits *limits, const berth_graph *graph, bool *is_factor,
+                                     berth_error *err) {
+  search s = {.limits = limits, .graph = graph, .is_read = is_factor};
   memset(is_factor, 0, graph->n_values * sizeof *is_factor);
   s.is_lost = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *s.is_lost);
   if (s.is_lost == NULL) return berth__fail_nomem(err, "a plan");
@@ -261,9 +269,10 @@ static bool factors_has_loop(const berth_graph *graph) {
   return false;
 }
 
-static berth_status factors_copy_all(berth_graph *graph, bool *is_factor, berth_value *copy, berth_error *err) {
+static berth_status factors_copy_all(const berth__kernel_limits *limits, berth_graph *graph, bool *is_factor,
+                                     berth_value *copy, berth_error *err) {
   copier c = {.is_factor = is_factor, .copy = copy, .err = err};
-  BERTH__TRY(berth__gpu_find_factors(graph, is_factor, err));
+  BERTH__TRY(berth__gpu_find_factors(limits, graph, is_factor, err));
   for (size_t v = 0; v < graph->n_values; v++) copy[v] = BERTH_VALUE_NONE;
   berth_status status = berth__rewrite_start(&c.r, graph, err);
   if (status == BERTH_OK) status = factors_rewrite(&c);
@@ -272,11 +281,11 @@ static berth_status factors_copy_all(berth_graph *graph, bool *is_factor, berth_
 }
 
 /* A copy inside of a loop would not be there after it. */
-berth_status berth__gpu_copy_factors(berth_graph *graph, berth_error *err) {
+berth_status berth__gpu_copy_factors(const berth__kernel_limits *limits, berth_graph *graph, berth_error *err) {
   if (factors_has_loop(graph)) return BERTH_OK;
   bool *is_factor = berth__alloc_array(graph->ctx, graph->n_values, sizeof *is_factor);
   berth_value *copy = berth__alloc_array(graph->ctx, graph->n_values, sizeof *copy);
-  const berth_status status = is_factor != NULL && copy != NULL ? factors_copy_all(graph, is_factor, copy, err)
+  const berth_status status = is_factor != NULL && copy != NULL ? factors_copy_all(limits, graph, is_factor, copy, err)
                                                                 : berth__fail_nomem(err, "a graph");
   berth__free(graph->ctx, is_factor);
   berth__free(graph->ctx, copy);

@@ -67,9 +67,12 @@ bool berth__gpu_multiplies_narrowly(const berth__kernel_limits *limits);
 /* factors.c: whether a plan lets results lie as what matrix units multiply; which ones do, of a graph as it is planned;
  * copies of others for large products. And whether these multiply operand i, the weight of a node. */
 bool berth__gpu_has_factors(const berth__kernel_limits *limits, uint32_t flags);
-berth_status berth__gpu_find_factors(const berth_graph *graph, bool *is_factor, berth_error *err);
-berth_status berth__gpu_copy_factors(berth_graph *graph, berth_error *err);
+berth_status berth__gpu_find_factors(const berth__kernel_limits *limits, const berth_graph *graph, bool *is_factor,
+                                     berth_error *err);
+berth_status berth__gpu_copy_factors(const berth__kernel_limits *limits, berth_graph *graph, berth_error *err);
 bool berth__gpu_multiplies_weight(const berth_graph *graph, const berth__node *node, uint32_t i);
+/* attention.c: whether matrix units multiply the floats of a node that is attention or its gradients. */
+bool berth__gpu_attends_by_units(const berth__kernel_limits *limits, const berth_graph *graph, const berth__node *node);
 /* rewrite.c: a bound graph rewritten for GPUs; also what a uniform plan for the CPU is made from, so that sizes agree.
  */
 berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err);

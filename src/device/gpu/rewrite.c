@@ -36,6 +36,11 @@ static bool goes_last(const berth_graph *graph, const berth__kernel_limits *limi
   return true;
 }
 
+/* By matrix units its own kernels are faster than products, and have no scores in memory. */
+static bool gpu_rewrite_keeps(const berth_graph *graph, const berth__node *node, const void *limits) {
+  return berth__gpu_attends_by_units(limits, graph, node);
+}
+
 berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err) {
   const uint32_t keep = BERTH_PLAN_F16_WEIGHTS | BERTH_PLAN_PARAMS_OUTSIDE;
   const berth__rewrite_target target = {.panel = PANEL,
@@ -43,10 +48,11 @@ berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph,
                                         .most_merged_rows = INT64_MAX,
                                         .most_merged_bytes = MOST_MERGED_BYTES,
                                         .pairs_plain_weights = limits->profile.loops.begins_early};
-  BERTH__TRY(berth__rewrite_blocks(graph, err));              /* before anything sees unpacked weights */
-  BERTH__TRY(berth__rewrite_attention(graph, err));           /* before fusion takes its scale and bias */
-  BERTH__TRY(berth__rewrite_norms(graph, err));               /* before fusion takes its parts */
-  BERTH__TRY(berth__rewrite_attention_grad(graph, err));      /* after it, and before products are looked at */
+  BERTH__TRY(berth__rewrite_blocks(graph, err));    /* before anything sees unpacked weights */
+  BERTH__TRY(berth__rewrite_attention(graph, err)); /* before fusion takes its scale and bias */
+  BERTH__TRY(berth__rewrite_norms(graph, err));     /* before fusion takes its parts */
+  BERTH__TRY(berth__rewrite_attention_grad(graph, gpu_rewrite_keeps, &limits->profile.loops,
+                                           err));             /* after it, and before products are looked at */
   BERTH__TRY(berth__rewrite_raise_views(graph, err));         /* before patterns of bytes are looked for */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));  /* sums of bytes are exact, as on the CPU */
   BERTH__TRY(berth__rewrite_fold_norms(graph, &target, err)); /* before fusion: what is left of a norm is fused */
@@ -60,7 +66,7 @@ berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph,
   BERTH__TRY(berth__rewrite_merge_products(graph, &target, err)); /* products that fusion gave their biases alone */
   BERTH__TRY(berth__rewrite_row_products(graph, &target, err));   /* what is left of products after all of this */
   if (berth__gpu_has_factors(&limits->profile.loops, flags)) {    /* products are what they will be */
-    BERTH__TRY(berth__gpu_copy_factors(graph, err));
+    BERTH__TRY(berth__gpu_copy_factors(&limits->profile.loops, graph, err));
     BERTH__TRY(berth__pass_same(graph, err));
   }
   return berth__pass_dead(graph, err);

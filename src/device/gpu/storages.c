@@ -127,12 +127,13 @@ static berth_status find_and_halve(finder *f, berth_storage *out, berth_error *e
   return status;
 }
 
-static berth_status halve_factors(const berth_graph *graph, berth_type narrow, berth_storage *out, berth_error *err) {
+static berth_status halve_factors(const berth__kernel_limits *limits, const berth_graph *graph, berth_storage *out,
+                                  berth_error *err) {
   bool *is_factor = berth__alloc_array(graph->ctx, graph->n_values, sizeof *is_factor);
   const berth_status status =
-      is_factor != NULL ? berth__gpu_find_factors(graph, is_factor, err) : berth__fail_nomem(err, "a plan");
+      is_factor != NULL ? berth__gpu_find_factors(limits, graph, is_factor, err) : berth__fail_nomem(err, "a plan");
   for (berth_value v = 0; v < graph->n_values && status == BERTH_OK; v++)
-    if (is_factor[v]) out[v] = berth_type_storage(narrow);
+    if (is_factor[v]) out[v] = berth_type_storage(berth__compute_storage(limits->compute));
   berth__free(graph->ctx, is_factor);
   return status;
 }
@@ -145,7 +146,7 @@ berth_status berth__gpu_choose_storages(const berth__limits *limits, const berth
               .is_asked_for = (flags & BERTH_PLAN_F16_WEIGHTS) != 0};
   if (f.narrow != BERTH_F32) BERTH__TRY(find_and_halve(&f, out, err));
   if (berth__gpu_has_factors(&limits->profile.loops, flags))
-    BERTH__TRY(halve_factors(graph, berth__compute_storage(limits->profile.loops.compute), out, err));
+    BERTH__TRY(halve_factors(&limits->profile.loops, graph, out, err));
   if ((flags & BERTH_PLAN_F32_UNIFORM) != 0 || !has_narrow_weights(graph)) return BERTH_OK;
   finder kept = {.graph = graph, .is_asked_for = true, .keeps = true};
   return find_and_halve(&kept, out, err);
