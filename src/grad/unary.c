@@ -71,16 +71,17 @@ static berth_value derivative_of_gelu(berth__grad *d, berth_value x) {
   return berth__grad_add(d, below, berth__grad_mul(d, x, grad_bell(d, x, 0.5, 1 / sqrt(2 * GRAD_PI))));
 }
 
-/* Of x (1 + tanh u) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3). */
+/* Of x (1 + tanh u) / 2, which is x s with s = sigmoid(v) and v = 2 u = 2 sqrt(2 / pi) (x + 0.044715 x^3): that is
+ * s (1 + (1 - s) x v'), in few steps, and exact where s is small. */
 static berth_value derivative_of_gelu_tanh(berth__grad *d, berth_value x) {
-  const double c = sqrt(2 / GRAD_PI), a = 0.044715;
+  const double c = 2 * sqrt(2 / GRAD_PI), a = 0.044715;
   const berth_value xx = square(d, x);
   const berth_value inner = berth__grad_num(d, BERTH__OP_add, berth__grad_scale(d, xx, c * a), c);
-  const berth_value t = berth__grad_1(d, BERTH__OP_tanh, berth__grad_mul(d, x, inner));
+  const berth_value s = berth__grad_1(d, BERTH__OP_sigmoid, berth__grad_mul(d, x, inner));
   const berth_value slope = berth__grad_num(d, BERTH__OP_add, berth__grad_scale(d, xx, 3 * c * a), c);
-  berth_value rest = berth__grad_mul(d, grad_square_plus(d, t, -1, 1), berth__grad_mul(d, x, slope));
-  rest = berth__grad_add(d, rest, berth__grad_num(d, BERTH__OP_add, t, 1));
-  return berth__grad_scale(d, rest, 0.5);
+  const berth_value rest =
+      berth__grad_mul(d, berth__grad_num_first(d, BERTH__OP_sub, 1, s), berth__grad_mul(d, x, slope));
+  return berth__grad_mul(d, s, berth__grad_num(d, BERTH__OP_add, rest, 1));
 }
 
 static berth_value derivative_of_silu(berth__grad *d, berth_value x, berth_value y) {

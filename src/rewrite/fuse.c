@@ -112,11 +112,29 @@ static bool has_shape_of_sink(const pass *p, const group *g, berth_value value) 
   return berth__shape_equal(&rewrite_fuse_value_of(p, value)->shape, &rewrite_fuse_value_of(p, sink)->shape);
 }
 
-/* At most: operands that are there anyway are counted again. */
-static uint32_t rewrite_fuse_count_operands(const pass *p, const group *g) {
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < g->n; i++) n += nodes_of(p)[g->node[i]].n_in;
-  return n;
+static bool is_made_by(const pass *p, const group *g, berth_value value) {
+  for (uint32_t i = 0; i < g->n; i++)
+    if (nodes_of(p)[g->node[i]].out[0] == value) return true;
+  return false;
+}
+
+/* What the group reads and does not make, each once; numbers are part of the program. */
+static bool rewrite_fuse_has_room(const pass *p, const group *g) {
+  berth_value operand[BERTH__CHAIN_OPERANDS];
+  uint32_t n = 0, numbers = 0;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    numbers += node->op->code == BERTH__OP_clamp ? 2 : 0;
+    for (uint32_t k = 0; k < node->n_in; k++) {
+      uint32_t at = 0;
+      while (at < n && operand[at] != node->in[k]) at++;
+      if (at < n || is_made_by(p, g, node->in[k])) continue;
+      const bool is_number = rewrite_fuse_is_number(rewrite_fuse_value_of(p, node->in[k]));
+      if (is_number ? ++numbers > BERTH__CHAIN_NUMBERS : n == BERTH__CHAIN_OPERANDS) return false;
+      if (!is_number) operand[n++] = node->in[k];
+    }
+  }
+  return numbers <= BERTH__CHAIN_NUMBERS;
 }
 
 /* A node that makes an operand of the group and may join it; BERTH__NO_NODE: there is none. While growing, node[0] is
@@ -172,7 +190,7 @@ static void rewrite_fuse_grow(const pass *p, uint32_t sink, group *g) {
     const uint32_t next = find_joining(p, g, false);
     if (next == BERTH__NO_NODE) break;
     g->node[g->n++] = next;
-    if (rewrite_fuse_count_operands(p, g) - (g->n - 1) > BERTH__CHAIN_OPERANDS) {
+    if (!rewrite_fuse_has_room(p, g)) {
       g->n--;
       break;
     }
@@ -222,12 +240,6 @@ static double rewrite_fuse_number_of(const berth__value *value) {
   double number = 0;
   berth__is_number(value, &number);
   return number;
-}
-
-static bool is_made_by(const pass *p, const group *g, berth_value value) {
-  for (uint32_t i = 0; i < g->n; i++)
-    if (nodes_of(p)[g->node[i]].out[0] == value) return true;
-  return false;
 }
 
 static bool is_skipped(const program *w, berth_value value) { return value == w->skipped[0] || value == w->skipped[1]; }

@@ -80,6 +80,53 @@ static void long_keys(void **state) {
   berth_context_destroy(ctx);
 }
 
+#define ROWS 37
+#define KEYS 50
+/* Heads that share keys and a window: no products, but blocks of queries and keys where sharing pays. */
+static const char gradients[] =
+    "graph \"g\" { input %q : f32[1, 4, 37, 8] input %k : f32[1, 2, 50, 8] input %v : f32[1, 2, 50, 8]\n"
+    "input %d : f32[1, 4, 37, 8] %x, %y, %z = attention_grad(%q, %k, %v, _, _, _, _, %d)\n"
+    "{mode = \"sliding_window\", window = 20} output \"x\" = %x output \"y\" = %y output \"z\" = %z }";
+
+static void differentiate(const berth_graph *graph, const char *device, const char *profile, float *out) {
+  static const char *const in[] = {"q", "k", "v", "d"}, *const names[] = {"x", "y", "z"};
+  static const size_t counts[] = {4 * ROWS * SIZE, 2 * KEYS * SIZE, 2 * KEYS * SIZE, 4 * ROWS * SIZE};
+  berth_error err;
+  berth_session *session;
+  berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  uint64_t seed = 5;
+  plan.gpu_profile = profile;
+  desc.plan = &plan;
+  desc.device = device;
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  for (int i = 0; i < 4; i++) write_random(session, in[i], counts[i], &seed);
+  TEST_OK(berth_session_run(session, &err));
+  for (int i = 0; i < 3; i++) {
+    TEST_OK(berth_session_read(session, names[i], out, counts[i] * sizeof *out, &err));
+    out += counts[i];
+  }
+  berth_session_destroy(session);
+}
+
+static void gradients_in_blocks(void **state) {
+  enum {
+    COUNT = 4 * ROWS * SIZE + 4 * KEYS * SIZE
+  };
+  static float want[COUNT], got[COUNT];
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_error err;
+  (void)state;
+  TEST_OK(berth_graph_parse(ctx, gradients, sizeof gradients - 1, &graph, &err));
+  differentiate(graph, "cpu", NULL, want);
+  differentiate(graph, test_gpu(), "generic", got);
+  for (int i = 0; i < COUNT; i++)
+    if (!(fabsf(want[i] - got[i]) <= 2e-5f)) fail_msg("element %d is %g, not %g", i, (double)got[i], (double)want[i]);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 static uint64_t planned(const berth_graph *graph, const char *device, const char *profile, char name[64]) {
   berth_error err;
   berth_plan *plan;
@@ -219,8 +266,11 @@ static void computing(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(long_keys), cmocka_unit_test(a_plan_tells_what_a_session_takes),
-                                     cmocka_unit_test(a_clone_has_the_same), cmocka_unit_test(wrong_names),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(long_keys),
+                                     cmocka_unit_test(gradients_in_blocks),
+                                     cmocka_unit_test(a_plan_tells_what_a_session_takes),
+                                     cmocka_unit_test(a_clone_has_the_same),
+                                     cmocka_unit_test(wrong_names),
                                      cmocka_unit_test(computing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

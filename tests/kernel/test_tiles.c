@@ -268,6 +268,15 @@ static void attention_gradients_by_units(void **state) {
               &limits_large, "tiled", 6e-2);
 }
 
+/* Few threads would walk far: they share the rows, and a row's updates still come in their order. */
+static void many_updates(void **state) {
+  (void)state;
+  check_all_limits(
+      THREE("f32[2000, 40]", "i32[150, 1]", "f32[150, 40]") "%o = scatter_nd(%a, %b, %c) {reduction = \"add\"}" OUT,
+      "walk", 1e-5);
+  check_all_limits(THREE("f32[2000, 40]", "i32[150, 1]", "f32[150, 40]") "%o = scatter_nd(%a, %b, %c)" OUT, "walk", 0);
+}
+
 static void recurrences(void **state) {
   (void)state;
 #define LAYER(gates, d) "graph \"g\" { input %a : f32[4, 3, 10] input %b : f32[" d ", " gates ", 10] "
@@ -307,6 +316,7 @@ int main(void) {
       cmocka_unit_test(fours),
       cmocka_unit_test(attention_gradients),
       cmocka_unit_test(attention_gradients_by_units),
+      cmocka_unit_test(many_updates),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

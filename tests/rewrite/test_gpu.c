@@ -208,6 +208,21 @@ static void every_allocation_may_fail(void **state) {
   "} output \"a\" = %a output \"b\" = %b\n"                                                    \
   "output \"c\" = %c }"
 
+/* Numbers, and operands that are read again and again, take no room of a group: the gradient of gelu is one epilogue.
+ */
+static void long_tails_are_one_epilogue(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"t\" { input %x : f32[20, 33] param %w : f32[33, 24] input %h : f32[20, 24] %m = matmul(%x, %w)\n"
+       "const %a : f32[] = [0.0357] const %b : f32[] = [0.798] const %c : f32[] = [0.107] const %d : f32[] = [1.0]\n"
+       "const %e : f32[] = [0.5] %f = mul(%h, %h) %g = mul(%f, %a) %i = add(%g, %b) %j = mul(%h, %i) %k = tanh(%j)\n"
+       "%l = mul(%f, %c) %n = add(%l, %b) %o = mul(%h, %n) %p = mul(%k, %k) %q = sub(%d, %p) %r = mul(%q, %o)\n"
+       "%s = add(%k, %d) %t = add(%r, %s) %u = mul(%t, %e) %y = mul(%m, %u) output \"y\" = %y }",
+       "product", 1, "chain", 1e-5},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
 static void gradients_of_attention_become_products(void **state) {
   static const pattern patterns[] = {
       {GRADIENTS("[2, 64, 32]", "[2, 64, 32]", "heads = 2, mode = \"causal\""), "product", 5, "attention_grad", 1e-3},
@@ -354,6 +369,7 @@ int main(void) {
       cmocka_unit_test(other_norms_become_element_wise),
       cmocka_unit_test(weights_of_f16_are_not_folded),
       cmocka_unit_test(biases_of_convolutions),
+      cmocka_unit_test(long_tails_are_one_epilogue),
       cmocka_unit_test(gradients_of_attention_become_products),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(queries_keys_and_values_are_one_product),

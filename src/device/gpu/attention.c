@@ -37,7 +37,7 @@ bool berth__gpu_attends_by_units(const berth__kernel_limits *limits, const berth
   if (is_grad) {
     berth__attention_grad g;
     berth__attention_grad_of(&call, &g);
-    return berth__attention_grad_form(&g, limits, &form) && form.kind != BERTH_COMPUTE_F32;
+    return berth__attention_grad_form(&g, NULL, limits, &form) && form.kind != BERTH_COMPUTE_F32;
   }
   berth__attention a;
   berth__attention_of(&call, &a);

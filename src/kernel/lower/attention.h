@@ -131,10 +131,10 @@ berth_status berth__attention_merge(berth__lowering *l, const berth__attention *
  * whose heads lie so. */
 uint32_t berth__attention_word(const berth__lowering *l, const berth__attention *a);
 uint32_t berth__attention_word_of(const berth__lowering *l, uint32_t out, const berth__heads *h);
-/* attention_grad_tiled.c: the gradients in blocks of queries and keys. False where there is no room, or threads do
- * better alone. */
-bool berth__attention_grad_form(const berth__attention_grad *g, const berth__kernel_limits *limits,
-                                berth__attention_form *out);
+/* attention_grad_tiled.c: the gradients in blocks of queries and keys. storage: how operands lie, NULL: by their types;
+ * the kind does not depend on it, nor does scratch. False where there is no room, or threads do better alone. */
+bool berth__attention_grad_form(const berth__attention_grad *g, const berth__storage *storage,
+                                const berth__kernel_limits *limits, berth__attention_form *out);
 berth_status berth__attention_grad_tiled(berth__lowering *l, const berth__attention_grad *g,
                                          const berth__attention_form *form, berth_error *err);
 /* attention_grad.c: what the score of a key with weight p gives, without the scale: p (dp - sum), with what the cap

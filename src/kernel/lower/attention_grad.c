@@ -238,7 +238,8 @@ berth_status berth__lower_attention_grad(berth__lowering *l, berth_error *err) {
   berth__attention_grad_of(l->call, &g);
   berth__attention_form form;
   if (g.a.q.heads == 0 || g.a.k.heads == 0) return BERTH_OK; /* all are empty */
-  if (berth__attention_grad_form(&g, l->limits, &form)) return berth__attention_grad_tiled(l, &g, &form, err);
+  if (berth__attention_grad_form(&g, l->storage, l->limits, &form))
+    return berth__attention_grad_tiled(l, &g, &form, err);
   if (g.a.q.batch * g.a.q.length != 0) BERTH__TRY(lower_attention_grad_queries(l, &g, err));
   if (g.a.k.batch * g.a.k.length != 0) BERTH__TRY(lower_attention_grad_keys(l, &g, err));
   return BERTH_OK;

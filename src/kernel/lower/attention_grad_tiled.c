@@ -52,11 +52,15 @@ static berth__tile_desc grad_side_desc(const berth__attention_form *f, uint32_t 
                             .is_deep = true};
 }
 
-/* Of the larger kernel, that of keys: what is f32 may be held as such. */
-static uint32_t grad_bytes(const berth__attention_grad *g, const berth__attention_form *f) {
+/* Of the larger kernel, that of keys: what is f32 may be held as such, unless it is known to lie otherwise. */
+static uint32_t grad_bytes(const berth__attention_grad *g, const berth__storage *storage,
+                           const berth__attention_form *f) {
+  static const uint32_t held[] = {BERTH__ATTENTION_Q, BERTH__ATTENTION_K, BERTH__ATTENTION_V, BERTH__ATTENTION_DY};
   const bool is_copied = f->kind != BERTH_COMPUTE_F32;
   const berth__storage narrow = berth__compute_storage(f->kind);
-  const berth__storage wide = g->a.call->in[BERTH__ATTENTION_Q].type == BERTH_F32 ? BERTH_F32 : narrow;
+  berth__storage wide = narrow;
+  for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+    if ((storage != NULL ? storage[held[i]] : g->a.call->in[held[i]].type) == BERTH_F32) wide = BERTH_F32;
   const int64_t sizes[2] = {g->a.q.size, g->a.v.size};
   const berth__tile_desc between = grad_side_desc(f, f->queries, f->keys, narrow, 1);
   uint32_t bytes = 2 * berth__tile_slot_bytes(&between);
@@ -72,19 +76,19 @@ static uint32_t grad_bytes(const berth__attention_grad *g, const berth__attentio
 }
 
 /* Warps have whole pieces of 16 x 16 of every sum. */
-static bool grad_form_fits(const berth__attention_grad *g, const berth__attention_form *f,
-                           const berth__kernel_limits *limits) {
+static bool grad_form_fits(const berth__attention_grad *g, const berth__storage *storage,
+                           const berth__attention_form *f, const berth__kernel_limits *limits) {
   const uint32_t size = berth__attention_padded(g->a.q.size), columns = berth__attention_padded(g->a.v.size);
   const uint32_t beside = f->queries / f->keys;
   const uint32_t sums = (f->keys * (size + columns) + 2 * f->queries * f->keys) / f->threads;
   const uint32_t most = f->kind == BERTH_COMPUTE_F32 ? limits->shared_bytes : limits->tile_bytes;
   return f->threads <= limits->group_size && sums <= MOST_SUMS && size / ROWS_A_WARP % beside == 0 &&
-         columns / ROWS_A_WARP % beside == 0 && grad_bytes(g, f) <= most;
+         columns / ROWS_A_WARP % beside == 0 && grad_bytes(g, storage, f) <= most;
 }
 
 /* The largest blocks that there is room for, and that leave workgroups enough. */
-bool berth__attention_grad_form(const berth__attention_grad *g, const berth__kernel_limits *limits,
-                                berth__attention_form *out) {
+bool berth__attention_grad_form(const berth__attention_grad *g, const berth__storage *storage,
+                                const berth__kernel_limits *limits, berth__attention_form *out) {
   static const struct { uint32_t warps, keys; } blocks[] = {{8, 64}, {4, 64}, {2, 32}, {1, 16}};
   const berth__attention *a = &g->a;
   const int64_t most = MOST_SIZE, rows = a->q.length;
@@ -101,7 +105,7 @@ bool berth__attention_grad_form(const berth__attention_grad *g, const berth__ker
     f.chunk_keys = (a->k.length + f.keys - 1) / f.keys * f.keys;
     const bool is_last = i + 1 == sizeof blocks / sizeof *blocks;
     const bool is_much = rows <= f.queries / 2 || a->q.batch * f.heads * rows < (int64_t)ENOUGH_GROUPS * f.queries;
-    if ((is_last || !is_much) && grad_form_fits(g, &f, limits)) {
+    if ((is_last || !is_much) && grad_form_fits(g, storage, &f, limits)) {
       *out = f;
       return true;
     }

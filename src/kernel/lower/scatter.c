@@ -11,6 +11,7 @@
 #define THREADS 8192   /* that a GPU keeps busy */
 #define STEP_OF_WALK 8 /* a step of a walk waits for memory, which those of a scan share */
 #define START 16       /* what one more kernel costs, in steps */
+#define MOST_SHARES 64 /* of the rows that updates of slices go to, for walkers of their own */
 
 static int64_t rounds(int64_t threads) { return (threads + THREADS - 1) / THREADS; }
 
@@ -174,18 +175,34 @@ static berth_status scan_slices(berth__lowering *l, const slices *s, berth_error
   return berth__l_end(l, k, err);
 }
 
+/* Where few threads would walk far, several walk, each for a share of the rows: looking at an index is little beside
+ * what an update waits for. Whoever has a row still takes its updates in their order. */
+static int64_t shares_of(const berth__lowering *l, const slices *s) {
+  int64_t shares = l->limits->shares_well ? MOST_SHARES : 1;
+  while (shares > 1 &&
+         (shares * s->each > (int64_t)THREADS * STEP_OF_WALK || shares > s->n || shares > l->call->out[0].dim[0]))
+    shares /= 2;
+  return shares;
+}
+
 static berth_status walk_slices(berth__lowering *l, const slices *s, berth_error *err) {
   const berth_tensor *out = &l->call->out[0];
+  const int64_t shares = shares_of(l, s);
   berth__x at[BERTH_MAX_RANK];
   BERTH__TRY(copy_operand(l, err));
   berth__kernel *k = berth__l_begin(l, "walk");
-  const berth__x element = berth__l_each_alone(l, k, s->each);
+  const berth__x walker = berth__l_each_alone(l, k, s->each * shares);
+  const berth__x each = berth__x_i32(k, s->each), element = berth__x_rem(k, walker, each);
   berth__l_unravel(k, element, out->rank - s->tuple, out->dim + s->tuple, at + s->tuple);
   const berth__x tuple = berth__x_loop_n(k, s->n);
   berth__x is_inside = berth__x_bool(k, true);
   for (uint32_t i = 0; i < s->tuple; i++) {
     at[i] = tuple_index(l, k, s, tuple, i);
     is_inside = berth__x_and(k, is_inside, is_in_range(k, at[i], out->dim[i]));
+  }
+  if (shares > 1) {
+    const berth__x share = berth__x_rem(k, at[0], berth__x_i32(k, shares));
+    is_inside = berth__x_and(k, is_inside, berth__x_eq(k, share, berth__x_div(k, walker, each)));
   }
   berth__x_if(k, is_inside);
   lower_scatter_put(l, k, s->reduction, berth__l_place(k, out, at), update_place(k, s, tuple, element));
