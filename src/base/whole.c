@@ -5,11 +5,13 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_WRITE ((size_t)1 << 30) /* Linux takes no more than 2 GiB at a time */
 #define SUFFIX ".new"
+#define MOST_WRITERS 10 /* of one file at once: a digit after the suffix */
 
 int berth__write_all(int fd, const void *data, size_t size) {
   const unsigned char *at = data;
@@ -49,11 +51,11 @@ static berth_status whole_place(berth__whole *file, berth_error *err) {
   const int failed = whole_follow(file->path, name);
   if (failed != 0) return berth__fail(err, BERTH_IO, "cannot open %s for writing: %s", file->path, strerror(failed));
   const size_t length = strlen(name);
-  file->beside = berth__alloc(file->ctx, 2 * length + 1 + sizeof SUFFIX);
+  file->beside = berth__alloc(file->ctx, 2 * length + 2 + sizeof SUFFIX);
   if (file->beside == NULL) return berth__fail_nomem(err, "writing a file");
   memcpy(file->beside, name, length);
   memcpy(file->beside + length, SUFFIX, sizeof SUFFIX);
-  file->name = file->beside + length + sizeof SUFFIX;
+  file->name = file->beside + length + 1 + sizeof SUFFIX;
   memcpy(file->name, name, length + 1);
   return BERTH_OK;
 }
@@ -67,6 +69,33 @@ static void whole_keep_mode(int fd, const struct stat *there) {
 #endif
 }
 
+/* Whether nobody else writes to the file that was opened, and it still has its name: whoever wrote to it before may
+ * have given it another one since. A file system without locks must do without. */
+static bool whole_is_own(int fd, const char *name) {
+  struct stat opened, there;
+#ifndef __wasi__
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+#endif
+  return fstat(fd, &opened) == 0 && stat(name, &there) == 0 && opened.st_dev == there.st_dev &&
+         opened.st_ino == there.st_ino;
+}
+
+/* A file beside the name that no other writer has; -1 and errno: there is none. What a writer that was killed has left
+ * is written over. */
+static int whole_open_beside(berth__whole *file) {
+  char *end = file->beside + strlen(file->beside);
+  for (int i = 0; i < MOST_WRITERS; i++) {
+    end[0] = (char)(i == 0 ? '\0' : '0' + i);
+    end[i == 0 ? 0 : 1] = '\0';
+    const int fd = open(file->beside, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) return fd;
+    if (whole_is_own(fd, file->beside) && ftruncate(fd, 0) == 0) return fd;
+    close(fd);
+  }
+  errno = EBUSY;
+  return -1;
+}
+
 berth_status berth__whole_open(berth_context *ctx, const char *path, berth__whole *out, berth_error *err) {
   struct stat there;
   const bool is_there = stat(path, &there) == 0;
@@ -78,7 +107,7 @@ berth_status berth__whole_open(berth_context *ctx, const char *path, berth__whol
   else if (out->is_stream)
     out->fd = open(path, O_WRONLY | O_CLOEXEC);
   else
-    out->fd = open(out->beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    out->fd = whole_open_beside(out);
   if (out->fd >= 0 && is_there && !out->is_stream) whole_keep_mode(out->fd, &there);
   if (out->fd >= 0) return BERTH_OK;
   const berth_status status = berth__fail(err, BERTH_IO, "cannot open %s for writing: %s", path, strerror(errno));
@@ -111,15 +140,13 @@ static berth_status whole_close_stream(berth__whole *file, berth_status status, 
 berth_status berth__whole_close(berth__whole *file, berth_status status, berth_error *err) {
   if (file->is_stream) return whole_close_stream(file, status, err);
   if (file->failed == 0 && status == BERTH_OK && fsync(file->fd) != 0) file->failed = errno;
-  if (close(file->fd) != 0 && file->failed == 0) file->failed = errno;
   if (status == BERTH_OK && file->failed == 0 && rename(file->beside, file->name) != 0) file->failed = errno;
   if (status == BERTH_OK && file->failed != 0)
     status = berth__fail(err, BERTH_IO, "cannot write %s: %s; what was there before is unchanged", file->path,
                          strerror(file->failed));
-  if (status != BERTH_OK)
-    (void)unlink(file->beside);
-  else
-    whole_sync_folder(file);
+  if (status != BERTH_OK) (void)unlink(file->beside);
+  close(file->fd); /* its bytes are on disk; until here, no other writer takes the name beside */
+  if (status == BERTH_OK) whole_sync_folder(file);
   berth__free(file->ctx, file->beside);
   return status;
 }

@@ -1,6 +1,7 @@
 /* Files that are whole at every moment: written beside their name, brought to disk, and then renamed over it. Who reads
  * the name finds what was there before, or all of what is there now. A name that is a device or a pipe stays that, and
- * gets the bytes; a symbolic link stays one, and the file that it leads to is written. */
+ * gets the bytes; a symbolic link stays one, and the file that it leads to is written. Several may write one name at
+ * once, in this process or others: each has a file of its own beside it, and the last to close has the name. */
 #ifndef BERTH_BASE_WHOLE_H
 #define BERTH_BASE_WHOLE_H
 

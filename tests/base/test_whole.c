@@ -51,6 +51,33 @@ static void a_file_has_all_or_what_it_had(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+/* Two that write one file at once, as two trainings with one checkpoint do: whoever ends last has it, as a whole. */
+static void writers_of_one_file_do_not_mix(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__whole first, second;
+  char text[32];
+  berth_error err;
+  (void)state;
+  snprintf(path, sizeof path, "%s", test_path("both"));
+  TEST_OK(berth__whole_open(ctx, path, &first, &err));
+  berth__whole_write(&first, "aaaa", 4);
+  TEST_OK(berth__whole_open(ctx, path, &second, &err));
+  berth__whole_write(&second, "bb", 2);
+  TEST_OK(berth__whole_close(&first, BERTH_OK, &err));
+  read_back(text, sizeof text);
+  assert_string_equal(text, "aaaa");
+  TEST_OK(write_text(ctx, "cccccc", BERTH_OK, &err));
+  read_back(text, sizeof text);
+  assert_string_equal(text, "cccccc");
+  berth__whole_write(&second, "b", 1);
+  TEST_OK(berth__whole_close(&second, BERTH_OK, &err));
+  read_back(text, sizeof text);
+  assert_string_equal(text, "bbb");
+  assert_false(is_beside());
+  test_context_done(ctx, &alloc);
+}
+
 static void a_link_stays_one_and_its_file_is_written(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
@@ -134,8 +161,11 @@ static void a_folder_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_file_has_all_or_what_it_had), cmocka_unit_test(a_link_stays_one_and_its_file_is_written),
-      cmocka_unit_test(who_may_read_a_file_stays),     cmocka_unit_test(a_pipe_stays_one_and_gets_the_bytes),
+      cmocka_unit_test(a_file_has_all_or_what_it_had),
+      cmocka_unit_test(writers_of_one_file_do_not_mix),
+      cmocka_unit_test(a_link_stays_one_and_its_file_is_written),
+      cmocka_unit_test(who_may_read_a_file_stays),
+      cmocka_unit_test(a_pipe_stays_one_and_gets_the_bytes),
       cmocka_unit_test(a_folder_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
