@@ -11,9 +11,10 @@
 #define MOST_IN 20 /* operands: those of a convolution with an epilogue */
 #define MOST_OUT 3 /* results */
 #define MOST_ATTRS 16
-#define LINE_BOX 16384   /* f32 elements of a box: they stay in the second cache, with the kernel's own */
-#define WINDOW_BOX 65536 /* with windows: their lines overlap, and weights are read again for each box */
-#define BOXES_WANTED 8   /* that threads share, unless they would be smaller than this: */
+#define LINE_BOX 16384        /* f32 elements of a box: they stay in the second cache, with the kernel's own */
+#define WINDOW_BOX 65536      /* with windows: their lines overlap, and weights are read again for each box */
+#define BOXES_WANTED 8        /* that threads share, unless they would be smaller than this: */
+#define WINDOW_BOXES_WANTED 4 /* the same: fewer, since each reads all weights */
 #define LEAST_BOX 4096
 #define WHOLE (-1)
 
@@ -294,13 +295,14 @@ static void halves_measure(const boxes *b, box *at) {
 /* Halves the outermost axis that may still be cut, until boxes fit and there are some for every thread. */
 static void halves_choose(boxes *b) {
   const int64_t most = b->window != WHOLE ? WINDOW_BOX : LINE_BOX;
+  const int64_t wanted = b->window != WHOLE ? WINDOW_BOXES_WANTED : BOXES_WANTED;
   box at;
   b->count = 1;
   for (uint32_t i = 0; i < b->rank; i++) b->each[i] = b->dim[i];
   for (uint32_t axis = 0;;) {
     halves_measure(b, &at);
     const int64_t size = halves_size(b, &at);
-    if (size <= most && (b->count >= BOXES_WANTED || size <= LEAST_BOX)) break;
+    if (size <= most && (b->count >= wanted || size <= LEAST_BOX)) break;
     while (axis < b->rank && (b->unit[axis] == 0 || b->each[axis] <= b->unit[axis])) axis++;
     if (axis == b->rank) break;
     const int64_t units = halves_pieces(b->each[axis], b->unit[axis]);
