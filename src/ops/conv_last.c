@@ -151,10 +151,10 @@ double berth__last_bias(const berth_op_call *call, const berth__last *last, int6
   return last->has_bias ? berth__load_f64(bias, output * bias->stride[0]) : 0;
 }
 
-double berth__last_weight(const berth_tensor *packed, int64_t columns, int64_t group, int64_t row, int64_t column) {
+int64_t berth__last_column(const berth_tensor *packed, int64_t columns, int64_t group, int64_t column) {
   const int64_t each = columns / group, panel = packed->dim[2], at = column % each;
   const int64_t panels = (each + panel - 1) / panel * (column / each) + at / panel;
-  return berth__load_f64(packed, panels * packed->stride[0] + row * packed->stride[1] + at % panel * packed->stride[2]);
+  return panels * packed->stride[0] + at % panel * packed->stride[2];
 }
 
 /* The product of (at - point[k]) over the points but one. */

@@ -68,8 +68,9 @@ int64_t berth__last_input(const berth__last *last, const berth__last_pixel *pixe
 int64_t berth__last_source(const berth__window_axis *w, int64_t at, int64_t tap);
 double berth__last_bias(const berth_op_call *call, const berth__last *last, int64_t output);
 
-/* Element (row, column) of a weight that pack_weights made: columns in `group` equal groups, each in panels. */
-double berth__last_weight(const berth_tensor *packed, int64_t columns, int64_t group, int64_t row, int64_t column);
+/* The index of row 0 of a column of a weight that pack_weights made; the rows below it are stride[1] apart. There are
+ * `group` equal groups of columns, each in panels. */
+int64_t berth__last_column(const berth_tensor *packed, int64_t columns, int64_t group, int64_t column);
 
 /* Winograd's transforms for tiles of 2 or 4 outputs from tile + 2 inputs: to the weights (kernel_side [size][3]), the
  * inputs (input_side [size][size]) and back (output_side [tile][size]). */

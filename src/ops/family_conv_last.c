@@ -58,12 +58,14 @@ static double conv_last_convolve(const berth_op_call *call, const berth__last *l
                                  int64_t output) {
   const int64_t group = call->attrs[BERTH__LAST_GROUP].i, each = last->channels / group;
   const int64_t first = output / (last->outputs / group) * each, taps = berth__window_taps(&last->window);
+  const berth_tensor *weight = &call->in[1];
+  const int64_t column = berth__last_column(weight, last->outputs, group, output);
   double sum = berth__last_bias(call, last, output);
   for (int64_t tap = 0; tap < taps; tap++) {
     const int64_t from = berth__last_input(last, pixel, tap);
     for (int64_t c = 0; c < each && from >= 0; c++)
       sum += berth__load_f64(&call->in[0], from + (first + c) * last->channel_stride) *
-             berth__last_weight(&call->in[1], last->outputs, group, tap * each + c, output);
+             berth__load_f64(weight, column + (tap * each + c) * weight->stride[1]);
   }
   return sum;
 }

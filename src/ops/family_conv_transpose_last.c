@@ -81,12 +81,14 @@ static int64_t conv_transpose_last_source(const berth__last *last, const berth__
 static double conv_transpose_last_collect(const berth_op_call *call, const berth__last *last,
                                           const berth__last_pixel *pixel, int64_t output) {
   const int64_t taps = berth__window_taps(&last->window);
+  const berth_tensor *weight = &call->in[1];
+  const int64_t column = berth__last_column(weight, last->outputs, 1, output);
   double sum = berth__last_bias(call, last, output);
   for (int64_t tap = 0; tap < taps; tap++) {
     const int64_t from = conv_transpose_last_source(last, pixel, tap);
     for (int64_t c = 0; c < last->channels && from >= 0; c++)
       sum += berth__load_f64(&call->in[0], from + c * last->channel_stride) *
-             berth__last_weight(&call->in[1], last->outputs, 1, tap * last->channels + c, output);
+             berth__load_f64(weight, column + (tap * last->channels + c) * weight->stride[1]);
   }
   return sum;
 }
