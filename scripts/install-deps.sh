@@ -79,12 +79,25 @@ if [ "$(id -u)" -ne 0 ]; then
   as_root=(sudo)
   [ -t 0 ] || as_root=(sudo -n)
 fi
-apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" </dev/null; }
+# Another program may hold the lock for a while, as on a machine that has just started.
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@" \
+    </dev/null
+}
+install() { apt install -y --no-install-recommends "$@" >/dev/null; }
 
 echo "install-deps: installing ${all[*]} with apt-get"
 apt update >/dev/null || echo "install-deps: the package lists could not be updated; trying with those that are here" >&2
-# Apart, so that one that cannot be had does not hold up the rest.
+# Together it is quickest. Where that fails, one by one: a package that cannot be had does not hold up the rest.
+refused=()
 for packages in "${need[*]}" "${missing[*]}" "${browser[*]}"; do
-  [ -z "$packages" ] || apt install -y --no-install-recommends $packages >/dev/null || give_up "apt-get could not install $packages"
+  [ -z "$packages" ] || install -o Acquire::Retries=3 $packages && continue
+  for package in $packages; do install "$package" || refused+=("$package"); done
 done
+if [ ${#refused[@]} -ne 0 ]; then
+  all=("${refused[@]}") left=()
+  for package in "${need[@]}"; do [[ " ${refused[*]} " == *" $package "* ]] && left+=("$package"); done
+  need=("${left[@]}")
+  give_up "apt-get could not install ${refused[*]}"
+fi
 echo "install-deps: done"
