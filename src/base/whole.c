@@ -60,12 +60,14 @@ static berth_status whole_place(berth__whole *file, berth_error *err) {
   return BERTH_OK;
 }
 
-/* What is private stays so. Where a file system has no such modes, it has nothing to lose. */
-static void whole_keep_mode(int fd, const struct stat *there) {
+/* What is private stays so. Until the file has its name its owner may write to it, whatever its mode will be: other
+ * writers of the name look at what they find beside it. Where a file system has no such modes, it has nothing to lose.
+ */
+static void whole_set_mode(int fd, mode_t mode) {
 #ifdef __wasi__
-  (void)fd, (void)there;
+  (void)fd, (void)mode;
 #else
-  (void)fchmod(fd, there->st_mode & 0777);
+  (void)fchmod(fd, mode);
 #endif
 }
 
@@ -76,23 +78,30 @@ static bool whole_is_own(int fd, const char *name) {
 #ifndef __wasi__
   if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
 #endif
-  return fstat(fd, &opened) == 0 && stat(name, &there) == 0 && opened.st_dev == there.st_dev &&
-         opened.st_ino == there.st_ino;
+  return fstat(fd, &opened) == 0 && lstat(name, &there) == 0 && S_ISREG(there.st_mode) &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
 }
 
 /* A file beside the name that no other writer has; -1 and errno: there is none. What a writer that was killed has left
- * is written over. */
+ * is written over. What else has such a name (a folder, a link, a pipe, another user's file) stays as it is. */
 static int whole_open_beside(berth__whole *file) {
   char *end = file->beside + strlen(file->beside);
+  int failed = EBUSY;
   for (int i = 0; i < MOST_WRITERS; i++) {
+    struct stat there;
     end[0] = (char)(i == 0 ? '\0' : '0' + i);
     end[i == 0 ? 0 : 1] = '\0';
-    const int fd = open(file->beside, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) return fd;
-    if (whole_is_own(fd, file->beside) && ftruncate(fd, 0) == 0) return fd;
-    close(fd);
+    const int fd = open(file->beside, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (fd >= 0 && whole_is_own(fd, file->beside)) {
+      if (ftruncate(fd, 0) == 0) return fd;
+      failed = errno;
+    } else if (fd < 0) {
+      failed = errno;
+      if (lstat(file->beside, &there) != 0) break; /* no such file can be made at all */
+    }
+    if (fd >= 0) close(fd);
   }
-  errno = EBUSY;
+  errno = failed;
   return -1;
 }
 
@@ -108,7 +117,11 @@ berth_status berth__whole_open(berth_context *ctx, const char *path, berth__whol
     out->fd = open(path, O_WRONLY | O_CLOEXEC);
   else
     out->fd = whole_open_beside(out);
-  if (out->fd >= 0 && is_there && !out->is_stream) whole_keep_mode(out->fd, &there);
+  out->keeps_mode = out->fd >= 0 && is_there && !out->is_stream;
+  if (out->keeps_mode) {
+    out->mode = there.st_mode & 0777;
+    whole_set_mode(out->fd, out->mode | S_IWUSR);
+  }
   if (out->fd >= 0) return BERTH_OK;
   const berth_status status = berth__fail(err, BERTH_IO, "cannot open %s for writing: %s", path, strerror(errno));
   berth__free(ctx, out->beside);
@@ -139,6 +152,7 @@ static berth_status whole_close_stream(berth__whole *file, berth_status status, 
 
 berth_status berth__whole_close(berth__whole *file, berth_status status, berth_error *err) {
   if (file->is_stream) return whole_close_stream(file, status, err);
+  if (file->keeps_mode) whole_set_mode(file->fd, file->mode);
   if (file->failed == 0 && status == BERTH_OK && fsync(file->fd) != 0) file->failed = errno;
   if (status == BERTH_OK && file->failed == 0 && rename(file->beside, file->name) != 0) file->failed = errno;
   if (status == BERTH_OK && file->failed != 0)

@@ -5,6 +5,8 @@
 #ifndef BERTH_BASE_WHOLE_H
 #define BERTH_BASE_WHOLE_H
 
+#include <sys/types.h>
+
 #include "base/context.h"
 
 typedef struct berth__whole {
@@ -14,7 +16,9 @@ typedef struct berth__whole {
   char *beside;     /* where it is written */
   int fd;
   bool is_stream; /* a device or a pipe: written as it is */
-  int failed;     /* the error number of the first write that failed; 0: none */
+  bool keeps_mode;
+  mode_t mode; /* of the file that it replaces */
+  int failed;  /* the error number of the first write that failed; 0: none */
 } berth__whole;
 
 /* All of these bytes to a descriptor: 0, or the error number of the write that failed. */

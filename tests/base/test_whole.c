@@ -125,6 +125,66 @@ static void who_may_read_a_file_stays(void **state) {
   test_context_done(ctx, &alloc);
 }
 
+/* Its mode is that of the file in the end alone: until then others that write the name must see that it is taken. */
+static void files_that_are_read_only_have_several_writers_too(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  berth__whole first, second;
+  struct stat about;
+  char text[32], beside[sizeof path + 8];
+  berth_error err;
+  (void)state;
+  snprintf(path, sizeof path, "%s", test_path("read_only"));
+  snprintf(beside, sizeof beside, "%s.new", path);
+  (void)unlink(path);
+  TEST_OK(write_text(ctx, "first", BERTH_OK, &err));
+  assert_int_equal(chmod(path, 0444), 0);
+  TEST_OK(berth__whole_open(ctx, path, &first, &err));
+  assert_int_equal(stat(beside, &about), 0);
+  assert_true(about.st_mode & S_IWUSR); /* the superuser may write to it anyway, so that opening it says nothing */
+  TEST_OK(berth__whole_open(ctx, path, &second, &err));
+  berth__whole_write(&second, "second", 6);
+  TEST_OK(berth__whole_close(&second, BERTH_OK, &err));
+  assert_int_equal(berth__whole_close(&first, BERTH_IO, &err), BERTH_IO);
+  read_back(text, sizeof text);
+  assert_string_equal(text, "second");
+  assert_int_equal(stat(path, &about), 0);
+  assert_int_equal(about.st_mode & 0777, 0444);
+  assert_false(is_beside());
+  test_context_done(ctx, &alloc);
+}
+
+/* A folder, a link to a file of somebody else, a pipe that nobody reads. */
+static void what_has_the_name_beside_stays(void **state) {
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  char text[32], beside[sizeof path + 8], other[sizeof path];
+  struct stat about;
+  berth_error err;
+  (void)state;
+  snprintf(other, sizeof other, "%s", test_path("other"));
+  snprintf(path, sizeof path, "%s", test_path("taken"));
+  snprintf(beside, sizeof beside, "%s.new", path);
+  test_write_file(other, "other", 5);
+  for (int i = 0; i < 3; i++) {
+    (void)unlink(beside);
+    (void)rmdir(beside);
+    assert_int_equal(i == 0 ? mkdir(beside, 0700) : i == 1 ? symlink(other, beside) : mkfifo(beside, 0600), 0);
+    TEST_OK(write_text(ctx, i == 1 ? "second" : "first", BERTH_OK, &err));
+    read_back(text, sizeof text);
+    assert_string_equal(text, i == 1 ? "second" : "first");
+    assert_int_equal(lstat(path, &about), 0);
+    assert_true(S_ISREG(about.st_mode));
+    assert_int_equal(lstat(beside, &about), 0);
+    assert_true(i == 0 ? S_ISDIR(about.st_mode) : i == 1 ? S_ISLNK(about.st_mode) : S_ISFIFO(about.st_mode));
+  }
+  (void)unlink(beside);
+  snprintf(path, sizeof path, "%s", other);
+  read_back(text, sizeof text);
+  assert_string_equal(text, "other");
+  test_context_done(ctx, &alloc);
+}
+
 static void a_pipe_stays_one_and_gets_the_bytes(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
@@ -165,6 +225,8 @@ int main(void) {
       cmocka_unit_test(writers_of_one_file_do_not_mix),
       cmocka_unit_test(a_link_stays_one_and_its_file_is_written),
       cmocka_unit_test(who_may_read_a_file_stays),
+      cmocka_unit_test(files_that_are_read_only_have_several_writers_too),
+      cmocka_unit_test(what_has_the_name_beside_stays),
       cmocka_unit_test(a_pipe_stays_one_and_gets_the_bytes),
       cmocka_unit_test(a_folder_is_refused),
   };
