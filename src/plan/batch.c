@@ -175,7 +175,7 @@ static berth_status batch_keep(const slicer *s, uint32_t index, berth_error *err
   return berth__rewrite_keep(s->r, index, err);
 }
 
-/* Shapes that are attributes are those of the slice. */
+/* Shapes that are attributes are those of the slice. A squeeze that names no axes would take one of the slice's too. */
 static berth_status batch_add_shaped(const slicer *s, const berth__node *node, const berth_value *in, berth_value *out,
                                      berth_error *err) {
   const berth__shape *shape = &s->graph->values[node->out[0]].shape;
@@ -183,12 +183,14 @@ static berth_status batch_add_shaped(const slicer *s, const berth__node *node, c
   for (uint32_t i = 0; i < shape->rank; i++) dim[i] = shape->dim[i];
   dim[s->labels[node->out[0]].axis] /= s->n_slices;
   const berth_attr attr = berth_attr_ints("shape", dim, shape->rank);
-  return berth__rewrite_add(s->r, node->op->code, in, 1, &attr, 1, node->out[0], "#slice", out, err);
+  const berth__op_code op = node->op->code == BERTH__OP_expand ? BERTH__OP_expand : BERTH__OP_reshape;
+  return berth__rewrite_add(s->r, op, in, 1, &attr, 1, node->out[0], "#slice", out, err);
 }
 
 static berth_status batch_add_slice(const slicer *s, const berth__node *node, const berth_value *in, berth_value *out,
                                     berth_error *err) {
-  const bool is_shaped = node->op->code == BERTH__OP_reshape || node->op->code == BERTH__OP_expand;
+  const berth__op_code op = node->op->code;
+  const bool is_shaped = op == BERTH__OP_reshape || op == BERTH__OP_expand || op == BERTH__OP_squeeze;
   if (is_shaped && s->labels[node->out[0]].kind == BERTH__BATCH_CUT) return batch_add_shaped(s, node, in, out, err);
   return berth__budget_add_copy(s->r, node, in, NULL, "#slice", out, err);
 }

@@ -141,14 +141,30 @@ static berth_status try_recomputing(budgeter *b, trial *best, berth_error *err) 
   return BERTH_OK;
 }
 
+/* A graph in which the group, or the range, runs in n slices; NULL: it cannot be done. */
+typedef berth_status budget_slicing(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
+                                    berth_error *err);
+
+static berth_status plan_budget_split_group(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
+                                            berth_error *err) {
+  return berth__split(plan, what, n, out, err);
+}
+
+static berth_status plan_budget_slice_range(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
+                                            berth_error *err) {
+  berth__batch_range *range = what;
+  range->n_slices = n;
+  return berth__batch_slice(plan, range, out, err);
+}
+
 /* More and more slices, as long as that helps and is needed. */
-static berth_status plan_budget_try_group(budgeter *b, const berth__split_group *group, trial *best, berth_error *err) {
-  const berth_value exit = b->plan->graph->nodes[group->nodes[group->n_nodes - 1]].out[0];
-  const int64_t extent = b->plan->graph->values[exit].shape.dim[group->axis];
-  for (uint32_t n = 2; n <= MOST_SLICES && n <= extent; n *= 2) {
+static berth_status plan_budget_try_slices(budgeter *b, budget_slicing *slice, void *what, int64_t most,
+                                           berth_value exit, trial *best, berth_error *err) {
+  for (uint32_t n = 2; n <= MOST_SLICES && n <= most; n *= 2) {
     berth_graph *graph;
     bool is_better;
-    BERTH__TRY(berth__split(b->plan, group, n, &graph, err));
+    BERTH__TRY(slice(b->plan, what, n, &graph, err));
+    if (graph == NULL) return BERTH_OK;
     BERTH__TRY(try_graph(b, graph, exit, best, &is_better, err));
     if (!is_better && n > 2) return BERTH_OK;
     if (!is_better) continue;
@@ -160,6 +176,12 @@ static berth_status plan_budget_try_group(budgeter *b, const berth__split_group 
   return BERTH_OK;
 }
 
+static berth_status plan_budget_try_group(budgeter *b, berth__split_group *group, trial *best, berth_error *err) {
+  const berth_value exit = b->plan->graph->nodes[group->nodes[group->n_nodes - 1]].out[0];
+  const int64_t extent = b->plan->graph->values[exit].shape.dim[group->axis];
+  return plan_budget_try_slices(b, plan_budget_split_group, group, extent, exit, best, err);
+}
+
 static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {
   berth__split_group groups[MOST_GROUPS];
   uint32_t n;
@@ -167,25 +189,6 @@ static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {
   for (uint32_t i = 0; i < n; i++) {
     BERTH__TRY(plan_budget_try_group(b, &groups[i], best, err));
     if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
-  }
-  return BERTH_OK;
-}
-
-/* More and more slices of a range of steps. */
-static berth_status plan_budget_try_range(budgeter *b, berth__batch_range *range, trial *best, berth_error *err) {
-  for (uint32_t n = 2; n <= MOST_SLICES && (range->to - range->from) * n <= MOST_ADDED; n *= 2) {
-    berth_graph *graph;
-    bool is_better;
-    range->n_slices = n;
-    BERTH__TRY(berth__batch_slice(b->plan, range, &graph, err));
-    if (graph == NULL) return BERTH_OK;
-    BERTH__TRY(try_graph(b, graph, BERTH_VALUE_NONE, best, &is_better, err));
-    if (!is_better && n > 2) return BERTH_OK;
-    if (!is_better) continue;
-    best->plan->info.n_recomputed = b->plan->info.n_recomputed;
-    best->plan->info.n_split = b->plan->info.n_split + 1;
-    best->plan->info.n_slices = b->plan->info.n_slices + n;
-    if (best->here <= b->target) return BERTH_OK;
   }
   return BERTH_OK;
 }
@@ -203,7 +206,8 @@ static berth_status try_ranges(budgeter *b, trial *best, berth_error *err) {
     ranges[i].fuses = b->limits->rewrite != NULL;
     ranges[i].from += first;
     ranges[i].to += first;
-    BERTH__TRY(plan_budget_try_range(b, &ranges[i], best, err));
+    const int64_t most = MOST_ADDED / (ranges[i].to - ranges[i].from);
+    BERTH__TRY(plan_budget_try_slices(b, plan_budget_slice_range, &ranges[i], most, BERTH_VALUE_NONE, best, err));
     if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
   }
   return BERTH_OK;

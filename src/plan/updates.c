@@ -12,6 +12,8 @@ typedef struct mover {
   berth_value *shown; /* one per value: the state whose bytes it shows; NONE: no state's */
   uint32_t *last;     /* one per value: of a state, the last step that reads it, but for the one that updates it */
   uint32_t *ready;    /* one per node that may move: the step after which it can run; UINT32_MAX: it stays */
+  uint32_t *first;    /* one per step: the first node that is ready after it; UINT32_MAX: there is none */
+  uint32_t *next;     /* one per node: the next that is ready after the same step */
   bool *is_early;     /* one per node: it comes first */
   uint32_t *step_of;  /* one per node */
 } mover;
@@ -95,17 +97,20 @@ static uint32_t updates_ready(const mover *m, uint32_t index) {
   return ready;
 }
 
-/* *n_moved: nodes that run earlier than they did. */
+/* *n_moved: nodes that run earlier than they did. Those of a step keep their order. */
 static void updates_find(mover *m, const berth__uses *uses, uint32_t *n_moved) {
   *n_moved = 0;
   updates_note_readers(m);
   updates_find_early(m);
-  for (uint32_t n = 0; n < m->graph->n_nodes; n++) {
+  for (uint32_t step = 0; step < m->plan->n_steps; step++) m->first[step] = UINT32_MAX;
+  for (uint32_t n = (uint32_t)m->graph->n_nodes; n-- > 0;) {
     m->ready[n] = UINT32_MAX;
     if (m->is_early[n] || !updates_may_move(m, uses, n)) continue;
     const uint32_t ready = updates_ready(m, n);
     if (ready + 1 >= m->step_of[n]) continue;
     m->ready[n] = ready;
+    m->next[n] = m->first[ready];
+    m->first[ready] = n;
     ++*n_moved;
   }
 }
@@ -121,8 +126,7 @@ static berth_status updates_emit(const mover *m, berth_error *err) {
     const uint32_t index = m->plan->order[step];
     if (step == m->plan->n_prelude) BERTH__TRY(updates_emit_early(m, err));
     if (m->ready[index] == UINT32_MAX && !m->is_early[index]) BERTH__TRY(berth__rewrite_keep(m->r, index, err));
-    for (uint32_t n = 0; n < m->graph->n_nodes; n++)
-      if (m->ready[n] == step) BERTH__TRY(berth__rewrite_keep(m->r, n, err));
+    for (uint32_t n = m->first[step]; n != UINT32_MAX; n = m->next[n]) BERTH__TRY(berth__rewrite_keep(m->r, n, err));
   }
   return BERTH_OK;
 }
@@ -156,15 +160,20 @@ berth_status berth__updates_early(const berth_plan *plan, berth_graph **out, ber
              .shown = berth__alloc_array(ctx, n_values, sizeof *m.shown),
              .last = berth__alloc_array(ctx, n_values, sizeof *m.last),
              .ready = berth__alloc_array(ctx, n_nodes, sizeof *m.ready),
+             .first = berth__alloc_array(ctx, n_nodes, sizeof *m.first),
+             .next = berth__alloc_array(ctx, n_nodes, sizeof *m.next),
              .is_early = berth__alloc_array_zero(ctx, n_nodes, sizeof *m.is_early),
              .step_of = berth__alloc_array(ctx, n_nodes, sizeof *m.step_of)};
-  const bool ok = m.shown != NULL && m.last != NULL && m.ready != NULL && m.is_early != NULL && m.step_of != NULL;
+  const bool ok = m.shown != NULL && m.last != NULL && m.ready != NULL && m.first != NULL && m.next != NULL &&
+                  m.is_early != NULL && m.step_of != NULL;
   berth_status status = ok ? BERTH_OK : berth__fail_nomem(err, "a plan");
   if (ok) updates_find(&m, &uses, &n_moved);
   if (n_moved != 0) status = updates_rewrite(&m, out, err);
   berth__free(ctx, m.shown);
   berth__free(ctx, m.last);
   berth__free(ctx, m.ready);
+  berth__free(ctx, m.first);
+  berth__free(ctx, m.next);
   berth__free(ctx, m.is_early);
   berth__free(ctx, m.step_of);
   berth__uses_free(&uses, ctx);

@@ -82,6 +82,12 @@ static const row rows[] = {
      X "%a = reshape(%x) {shape = [24, 8]} %b = reshape(%a) {shape = [1, 4, 48]} %c = flatten(%b) {axis = 2}"
        "%d = reshape(%c) {shape = [2, 96]} output \"c\" = %c output \"d\" = %d",
      0},
+    {"axes of extent 1", "input %x : f32[4, 1, 8] %n = neg(%x) %s = squeeze(%n) %y = relu(%s) output \"y\" = %y", 0},
+    {"sums over the batch for each of several",
+     "input %x : f32[4, 3, 6] input %d : f32[4, 3, 5] %a = transpose(%x) {perm = [1, 2, 0]}"
+     "%b = transpose(%d) {perm = [1, 0, 2]} %g = matmul(%a, %b) %m = reduce_sum(%x) {axes = [0]}"
+     "output \"g\" = %g output \"m\" = %m",
+     0},
     {"no rule", X "%c = cumsum(%x) {axis = 0} %y = neg(%c) output \"y\" = %y", NOTHING},
     {"statistics of the batch",
      X "%r = relu(%x) %m = reduce_mean(%r) {axes = [0]} %y = sub(%r, %m) %z = exp(%y) output \"z\" = %z", 0},
