@@ -187,6 +187,8 @@ static void depthwise_shapes(void **state) {
       {1, 10, 31, 17, 51, 3, 3, 1, 0, 1, true, FAST_PLAIN},
       {1, 1, 70, 12, 36, 1, 1, 1, 0, 1, true, FAST_PLAIN},
       {1, 8, 9, 2, 16, 3, 1, 2, 2, 1, true, FAST_PLAIN},
+      {2, 5, 9, 3, 270, 3, 1, 1, 1, 1, true, FAST_PLAIN}, /* more than are done at once */
+      {1, 6, 7, 2, 131 * 2, 3, 2, 1, 1, 1, false, FAST_PADDED},
   };
   (void)state;
   for (size_t i = 0; i < COUNT(shapes); i++) {
