@@ -64,6 +64,10 @@ sed 's/128, 128/2048, 2048/' "$folder/half.berth" >"$folder/large.berth"
 check "large products of 16 bits are for warpgroups" says "for a warpgroup" \
   compiler plan "$folder/large.berth" --device interp --gpu-profile hopper --kernels -
 check "a pack for GPUs of 9.0" exits_with 0 compiler kernels "$folder/large.berth" -o "$folder/hopper" --target sm_90
+FAKE_NVRTC_OLD=1 check "an NVRTC before 12 says that it is too old for them" says "NVRTC 12 is the first to compile" \
+  compiler kernels "$folder/large.berth" -o "$folder/early" --target sm_90
+FAKE_NVRTC_OLD=1 check "it compiles a plan without them" exits_with 0 \
+  compiler kernels "$folder/large.berth" -o "$folder/early" --target sm_90 --gpu-profile nvidia
 check "one for others too" exits_with 0 compiler kernels "$folder/large.berth" -o "$folder/both" --target sm_90,compute_80
 check "one plan for both is refused, too" says "--gpu-profile nvidia" \
   compiler kernels "$folder/large.berth" -o "$folder/other" --target sm_90,compute_80 --gpu-profile hopper

@@ -52,11 +52,19 @@ typedef struct todo {
   _Atomic uint64_t n_done;
 } todo;
 
+/* Whether it multiplies by warpgroups. */
+static bool is_late(const berth__kernel *kernel) {
+  bool any = false;
+  for (uint32_t s = 0; s < kernel->n_sums; s++) any = any || kernel->sums[s].is_late;
+  return any;
+}
+
 static void compile_some(void *user, uint32_t worker, int64_t begin, int64_t end) {
   todo *t = user;
   for (int64_t i = begin; i < end; i++) {
     const uint32_t index = t->kernels[i];
-    const berth__cuda_source source = {t->recipe->kernels[index]->name, t->sources[i].data, t->sources[i].size};
+    const berth__kernel *kernel = t->recipe->kernels[index];
+    const berth__cuda_source source = {kernel->name, t->sources[i].data, t->sources[i].size, is_late(kernel)};
     t->status[i] = berth__cuda_compile(t->compiler, &source, &t->images[index], &t->errors[i]);
     const uint64_t done = atomic_fetch_add(&t->n_done, 1) + 1;
     if (worker == 0) berth__progress(t->recipe->ctx, "compiling kernels", done, t->n + 1); /* the caller's thread */
@@ -83,7 +91,7 @@ static berth_status list_rest(todo *t, berth_error *err) {
   for (uint32_t i = 0; i < t->recipe->n_kernels; i++) {
     berth__text *text = &t->sources[t->n];
     berth_status status = berth__cuda_render(t->recipe, i, text, err);
-    const berth__cuda_source source = {t->recipe->kernels[i]->name, text->data, text->size};
+    const berth__cuda_source source = {t->recipe->kernels[i]->name, text->data, text->size, false};
     t->kernels[t->n] = i;
     if (status == BERTH_OK) status = berth__cuda_compiler_cached(t->compiler, &source, &t->images[i], err);
     if (status != BERTH_OK || t->images[i].data != NULL)
@@ -95,25 +103,28 @@ static berth_status list_rest(todo *t, berth_error *err) {
   return BERTH_OK;
 }
 
+berth_status berth__cuda_check_units(const berth__kernel *kernel, int architecture, berth_error *err) {
+  if (kernel->n_sums == 0 || architecture >= 80) return BERTH_OK;
+  return berth__fail(
+      err, BERTH_UNSUPPORTED,
+      "the kernel '%s' multiplies by matrix units, which compute capability 8.0 is the first to have, and "
+      "it would be compiled for %d.%d: GPUs before 8.0 are planned for with the profile 'turing' "
+      "(--gpu-profile turing), and need a pack of their own",
+      kernel->name, architecture / 10, architecture % 10);
+}
+
 /* Whether what is compiled for has the units that the kernels were made for. */
 static berth_status check_units(const todo *t, berth_error *err) {
   const int architecture = t->compiler->architecture;
   for (size_t i = 0; i < t->n; i++) {
     const berth__kernel *k = t->recipe->kernels[t->kernels[i]];
-    bool is_late = false;
-    for (uint32_t s = 0; s < k->n_sums; s++) is_late = is_late || k->sums[s].is_late;
-    if (is_late && (architecture != 90 || t->compiler->is_ptx))
+    if (is_late(k) && (architecture != 90 || t->compiler->is_ptx))
       return berth__fail(
           err, BERTH_UNSUPPORTED,
           "the kernel '%s' multiplies by warpgroups, which code for compute capability 9.0 (sm_90) alone "
           "can have: plan for another GPU (--gpu-profile nvidia)",
           k->name);
-    if (k->n_sums != 0 && architecture < 80)
-      return berth__fail(
-          err, BERTH_UNSUPPORTED,
-          "the kernel '%s' multiplies by matrix units, which compute capability 8.0 is the first to have, "
-          "and it would be compiled for %d.%d: plan for another GPU (--gpu-profile cpu), or for f32",
-          k->name, architecture / 10, architecture % 10);
+    BERTH__TRY(berth__cuda_check_units(k, architecture, err));
   }
   return BERTH_OK;
 }

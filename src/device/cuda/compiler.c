@@ -142,12 +142,21 @@ static berth_status cuda_compiler_run(const berth__cuda_compiler *c, const berth
     return berth__fail(err, BERTH_INTERNAL, "NVRTC: %s while compiling a kernel", call->GetErrorString(result));
   result = call->CompileProgram(program, 3, options);
   if (result == BERTH__NVRTC_INVALID_OPTION) result = call->CompileProgram(program, 2, options);
-  if (result == BERTH__NVRTC_INVALID_OPTION && suffix[0] != '\0') { /* before 12.0, which knows sm_90 and no sm_90a */
+  const bool is_old = result == BERTH__NVRTC_INVALID_OPTION && suffix[0] != '\0';
+  if (is_old && !source->is_late) { /* before 12.0, which knows sm_90 and no sm_90a */
     target[strlen(target) - strlen(suffix)] = '\0';
     result = call->CompileProgram(program, 2, options);
   }
-  const berth_status status = result == 0 ? cuda_compiler_take(c, program, is_ptx, out, err)
-                                          : fail_compile(c, program, result, source->name, err);
+  berth_status status;
+  if (is_old && source->is_late)
+    status =
+        berth__fail(err, BERTH_UNSUPPORTED,
+                    "the kernel '%s' multiplies by warpgroups, which NVRTC 12 is the first to compile, and '%s' is "
+                    "older: install a newer one, or plan without them (--gpu-profile nvidia)",
+                    source->name, c->nvrtc.path);
+  else
+    status = result == 0 ? cuda_compiler_take(c, program, is_ptx, out, err)
+                         : fail_compile(c, program, result, source->name, err);
   (void)call->DestroyProgram(&program);
   return status;
 }

@@ -28,6 +28,7 @@ void berth__cuda_compiler_end(berth__cuda_compiler *compiler);
 typedef struct berth__cuda_source {
   const char *name, *text; /* the name is for messages alone */
   size_t size;
+  bool is_late; /* it multiplies by warpgroups */
 } berth__cuda_source;
 
 /* What was compiled before; out->data NULL: nothing. Free it with berth__free. */
@@ -47,6 +48,8 @@ berth_status berth__cuda_render(const berth__recipe *recipe, uint32_t kernel, be
  * threads. What there is of them is the caller's to free, also after a failure. */
 berth_status berth__cuda_compile_all(berth__cuda_compiler *compiler, const berth__recipe *recipe, uint32_t n_threads,
                                      berth__kernel_code *images, berth_error *err);
+/* Matrix units are there since 8.0 (80): fails for a kernel that counts on them, where it is for one before. */
+berth_status berth__cuda_check_units(const berth__kernel *kernel, int architecture, berth_error *err);
 /* For the device's table. */
 berth_status berth__cuda_pack_kernels(const berth__recipe *recipe, const char *targets, berth__kernel_packer *out,
                                       berth_error *err);

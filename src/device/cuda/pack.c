@@ -29,14 +29,11 @@ static berth_status cuda_pack_parse(const char *text, size_t size, target *out, 
   return berth__fail(err, BERTH_INVALID, "'%.*s' is nothing to compile for; sm_90 is, or compute_80", (int)size, text);
 }
 
-/* Matrix units are used since 8.0. A plan that counts on them has kernels that an older GPU never asks for. */
+/* Of all kernels, those that were compiled before too: an older GPU never asks for what a plan with matrix units has.
+ */
 static berth_status cuda_pack_check(const berth__recipe *recipe, const target *t, berth_error *err) {
-  for (uint32_t i = 0; i < recipe->n_kernels && t->capability < 80; i++)
-    if (recipe->kernels[i]->n_sums != 0)
-      return berth__fail(err, BERTH_UNSUPPORTED,
-                         "the kernel '%s' needs matrix units of compute capability 8.0, which %s has not: GPUs before "
-                         "8.0 are planned for with the profile 'turing', and need a pack of their own",
-                         recipe->kernels[i]->name, t->name);
+  for (uint32_t i = 0; i < recipe->n_kernels; i++)
+    BERTH__TRY(berth__cuda_check_units(recipe->kernels[i], t->capability, err));
   return BERTH_OK;
 }
 
