@@ -57,6 +57,10 @@ static berth_status create_sizes(berth_generator *g, berth_error *err) {
   if (g->capacity == 0) g->capacity = made_with < DEFAULT_CTX ? (uint32_t)made_with : DEFAULT_CTX;
   g->chunk = g->desc.chunk != 0 ? g->desc.chunk : DEFAULT_CHUNK;
   if (g->chunk > g->capacity) g->chunk = g->capacity;
+  if (g->capacity > made_with && berth__gguf_tensor_find(g->model, "position_embd.weight") != NULL)
+    return berth__fail(err, BERTH_INVALID,
+                       "the model has vectors for %" PRIu64 " positions, and a context of %" PRIu32 " tokens has more",
+                       made_with, g->capacity);
   if (g->capacity == 1 && (g->desc.flags & BERTH_GENERATOR_SLIDE))
     return berth__fail(err, BERTH_INVALID, "a context that slides needs room for 2 tokens, and this has room for 1");
   if (g->capacity != 0 && g->capacity <= INT32_MAX) return BERTH_OK;

@@ -488,6 +488,36 @@ static void what_cannot_be_is_refused(void **state) {
 /* ---- Vectors of texts ---- */
 
 /* Says of itself that it takes 2^31 - 1 tokens, which costs nothing before somebody has a text so long. */
+/* A run of 100 rows that reads the last 12 of 512 tokens has rows behind the end of the table. */
+static void positions_end_with_their_table(void **state) {
+  (void)state;
+  static const uint32_t chunks[] = {64, 100};
+  int32_t tokens[512];
+  float want[TOY_VOCABULARY];
+  char path[1024];
+  berth_error err;
+  snprintf(path, sizeof path, "%s", test_path("places.gguf"));
+  toy_write(path, "gpt2/text");
+  for (int32_t i = 0; i < 512; i++) tokens[i] = 3 + i % 70;
+  berth_generator_desc desc = speaker_greedy();
+  desc.kv = BERTH_F32;
+  for (int i = 0; i < 2; i++) {
+    speaker s;
+    const float *logits;
+    uint32_t n;
+    desc.ctx = 512;
+    desc.chunk = chunks[i];
+    speaker_start_with(&s, path, &desc);
+    OK(berth_generator_feed_tokens(s.g, tokens, 512, &err));
+    OK(berth_generator_logits(s.g, &logits, &n, &err));
+    for (uint32_t k = 0; i == 1 && k < n; k++) assert_true(fabsf(logits[k] - want[k]) < 1e-3f);
+    memcpy(want, logits, sizeof want);
+    speaker_finish(&s);
+  }
+  desc.ctx = 513;
+  expect_no_generator(path, &desc, BERTH_INVALID, "vectors for 512 positions, and a context of 513");
+}
+
 static void write_long(const char *to) {
   static char bytes[1 << 20];
   static const char key[] = "nomic-bert.context_length\x04\0\0";
@@ -568,6 +598,7 @@ int main(void) {
       cmocka_unit_test(a_sliding_context_goes_on),
       cmocka_unit_test(a_model_that_gives_no_numbers_says_nothing),
       cmocka_unit_test(what_cannot_be_is_refused),
+      cmocka_unit_test(positions_end_with_their_table),
       cmocka_unit_test(an_embedder_takes_what_its_texts_need),
       cmocka_unit_test(creating_survives_failed_allocations),
   };

@@ -1,14 +1,42 @@
 #include "import/gguf/arch.h"
 
+#include <stdio.h>
+
 #include "import/format.h"
 
 static const berth__arch archs[] = {
     {.name = "llama", .build = berth__arch_llama},
+    {.name = "internlm2", .build = berth__arch_llama},
+    {.name = "ernie4_5", .build = berth__arch_llama},
+    {.name = "mistral3", .build = berth__arch_mistral3},
+    {.name = "smollm3", .build = berth__arch_smollm3},
+    {.name = "arcee", .build = berth__arch_arcee},
+    {.name = "granite", .build = berth__arch_granite},
+    {.name = "granitemoe", .build = berth__arch_granite},
+    {.name = "minicpm", .build = berth__arch_minicpm},
+    {.name = "glm4", .build = berth__arch_glm4},
     {.name = "qwen2", .build = berth__arch_halves},
     {.name = "qwen3", .build = berth__arch_halves},
+    {.name = "qwen2moe", .build = berth__arch_qwen2moe},
+    {.name = "qwen3moe", .build = berth__arch_halves},
+    {.name = "seed_oss", .build = berth__arch_seed_oss},
+    {.name = "exaone", .build = berth__arch_halves},
+    {.name = "exaone4", .build = berth__arch_exaone4},
+    {.name = "olmo2", .build = berth__arch_olmo2},
+    {.name = "olmoe", .build = berth__arch_olmoe},
+    {.name = "gemma", .build = berth__arch_gemma},
     {.name = "gemma2", .build = berth__arch_gemma2},
     {.name = "gemma3", .build = berth__arch_gemma3},
+    {.name = "phi2", .build = berth__arch_phi2},
     {.name = "phi3", .build = berth__arch_phi3},
+    {.name = "gpt2", .build = berth__arch_gpt2},
+    {.name = "gptneox", .build = berth__arch_gptneox},
+    {.name = "falcon", .build = berth__arch_falcon},
+    {.name = "starcoder2", .build = berth__arch_starcoder2},
+    {.name = "stablelm", .build = berth__arch_stablelm},
+    {.name = "nemotron", .build = berth__arch_nemotron},
+    {.name = "command-r", .build = berth__arch_command_r},
+    {.name = "cohere2", .build = berth__arch_cohere2},
     {.name = "gpt-oss", .build = berth__arch_gpt_oss},
     {.name = "bert", .build = berth__arch_bert, .embeds = true},
     {.name = "nomic-bert", .build = berth__arch_bert, .embeds = true},
@@ -36,8 +64,11 @@ static berth_status arch_check(void *file, berth_error *err) { return berth__ggu
 static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
   const berth__gguf_string name = file->architecture;
   if (name.size == 0) return berth__fail(err, BERTH_MALFORMED, "the file does not say its general.architecture");
-  return berth__fail(err, BERTH_UNSUPPORTED, "architecture '%.*s' is none that berth builds",
-                     (int)(name.size < 64 ? name.size : 64), name.data);
+  char all[400] = "";
+  for (size_t i = 0, end = 0; i < N_ARCHS && end < sizeof all; i++)
+    end += (size_t)snprintf(all + end, sizeof all - end, "%s%s", i > 0 ? ", " : "", archs[i].name);
+  return berth__fail(err, BERTH_UNSUPPORTED, "architecture '%.*s' is none that berth builds: %s",
+                     (int)(name.size < 64 ? name.size : 64), name.data, all);
 }
 
 static berth_status arch_check_cache(const berth__arch_options *options, berth_error *err) {
@@ -64,7 +95,8 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
                     .layer = -1,
                     .cache = BERTH__ARCH_CACHE,
                     .position = BERTH_VALUE_NONE,
-                    .length = BERTH_VALUE_NONE};
+                    .length = BERTH_VALUE_NONE,
+                    .temperature = BERTH_VALUE_NONE};
   if (options != NULL && options->cache != BERTH_TYPE_NONE) net.cache = options->cache;
   net.every_row = options != NULL && options->every_row;
   net.status = berth__graph_keep(graph, &keep, err);

@@ -27,7 +27,28 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
 
 void berth__arch_llama(berth__net *net);
 void berth__arch_halves(berth__net *net); /* as llama, with rope over halves */
+void berth__arch_arcee(berth__net *net);
+void berth__arch_qwen2moe(berth__net *net);
+void berth__arch_seed_oss(berth__net *net);
+void berth__arch_glm4(berth__net *net);
 void berth__arch_phi3(berth__net *net);
+void berth__arch_smollm3(berth__net *net);
+void berth__arch_granite(berth__net *net);
+void berth__arch_minicpm(berth__net *net);
+void berth__arch_mistral3(berth__net *net);
+void berth__arch_olmo2(berth__net *net);
+void berth__arch_olmoe(berth__net *net);
+void berth__arch_exaone4(berth__net *net);
+void berth__arch_gpt2(berth__net *net);
+void berth__arch_gptneox(berth__net *net);
+void berth__arch_falcon(berth__net *net);
+void berth__arch_phi2(berth__net *net);
+void berth__arch_starcoder2(berth__net *net);
+void berth__arch_nemotron(berth__net *net);
+void berth__arch_stablelm(berth__net *net);
+void berth__arch_command_r(berth__net *net);
+void berth__arch_cohere2(berth__net *net);
+void berth__arch_gemma(berth__net *net);
 void berth__arch_gemma2(berth__net *net);
 void berth__arch_gemma3(berth__net *net);
 void berth__arch_gpt_oss(berth__net *net);

@@ -16,6 +16,7 @@ typedef enum pooling { /* the numbers of the key */
 static berth_value bert_begin(berth__net *net) {
   berth__net_enter(net, -1);
   berth__net_read_keys(net);
+  net->norm = BERTH__NORM_LAYER;
   net->epsilon = berth__net_real(net, ".attention.layer_norm_epsilon");
   net->tokens = berth__net_input(net, "tokens", BERTH_I32, (berth_shape){.rank = 1, .dim = {{.name = "rows"}}});
   net->length = berth__net_input(net, "length", BERTH_I32, (berth_shape){0});
@@ -36,22 +37,16 @@ static berth_value bert_embed(berth__net *net, berth_value x) {
     const berth_value table = berth__net_weight(net, "position_embd.weight", 2, extents);
     x = berth__net_two(net, "add", x, berth__net_two(net, "embedding", table, net->steps));
   }
-  return berth__net_layer_norm(net, x, "token_embd_norm");
+  return berth__net_norm(net, x, "token_embd_norm");
 }
 
 static berth_value bert_layer(berth__net *net, berth_value x, int64_t layer, const berth__attending *form) {
   berth__net_enter(net, layer);
   x = berth__net_two(net, "add", x, berth__net_attend(net, x, form));
-  x = berth__net_layer_norm(net, x, "attn_output_norm");
-  berth_value y;
-  if (berth__net_has(net, "ffn_gate.weight")) {
-    y = berth__net_feed(net, x, BERTH__GATE_SILU);
-  } else {
-    y = berth__net_one(net, "gelu", berth__net_linear(net, x, "ffn_up", net->width, net->hidden));
-    berth__net_need_hidden(net, ".feed_forward_length", net->hidden);
-    y = berth__net_linear(net, y, "ffn_down", net->hidden, net->width);
-  }
-  return berth__net_layer_norm(net, berth__net_two(net, "add", x, y), "layer_output_norm");
+  x = berth__net_norm(net, x, "attn_output_norm");
+  const bool is_gated = berth__net_has(net, "ffn_gate.weight");
+  const berth_value y = berth__net_feed(net, x, is_gated ? BERTH__GATE_SILU : BERTH__PLAIN_GELU_ERF);
+  return berth__net_norm(net, berth__net_two(net, "add", x, y), "layer_output_norm");
 }
 
 /* The rows of the text, those after them as 0, summed up: the length of the result is made 1 in any case. */

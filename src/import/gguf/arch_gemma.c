@@ -1,5 +1,5 @@
-/* Gemma 2 and 3: embeddings times the square root of the width, norms after each part too, and layers with a sliding
- * window between those that see all. */
+/* Gemma: embeddings times the square root of the width. Gemma 2 and 3 have norms after each part too, and layers with a
+ * sliding window between those that see all. */
 #include <math.h>
 
 #include "import/gguf/arch.h"
@@ -20,9 +20,19 @@ static berth_value gemma_begin(berth__net *net) {
 static berth__layer_form gemma_form(double scale, double cap, const berth__rope_tables *rope) {
   return (berth__layer_form){.attention = {.scale = scale, .cap = cap, .rope = rope},
                              .gate = BERTH__GATE_GELU,
+                             .attention_norm = "attn_norm",
                              .feed_norm = "ffn_norm",
                              .attention_post = "post_attention_norm",
                              .feed_post = "post_ffw_norm"};
+}
+
+void berth__arch_gemma(berth__net *net) {
+  const berth_value x = gemma_begin(net);
+  const berth__rope_tables rope = berth__net_rope(net, BERTH__ROPE_HALVES, berth__net_rope_base(net), true);
+  berth__layer_form form = berth__net_layer_form();
+  form.gate = BERTH__GATE_GELU;
+  form.attention.rope = &rope;
+  berth__net_finish(net, berth__net_layers(net, x, &form, &form, 0), 1, 0);
 }
 
 void berth__arch_gemma2(berth__net *net) {
@@ -33,7 +43,7 @@ void berth__arch_gemma2(berth__net *net) {
   berth__layer_form local = global;
   local.attention.window = berth__net_whole_or(net, ".attention.sliding_window", 4096);
   x = berth__net_layers(net, x, &global, &local, 2);
-  berth__net_finish(net, x, berth__net_real_or(net, ".final_logit_softcapping", 30));
+  berth__net_finish(net, x, 1, berth__net_real_or(net, ".final_logit_softcapping", 30));
 }
 
 void berth__arch_gemma3(berth__net *net) {
@@ -46,5 +56,5 @@ void berth__arch_gemma3(berth__net *net) {
   berth__layer_form local = window > 0 ? gemma_form(gemma_scale(net, 62), 0, &near) : global;
   local.attention.window = window;
   x = berth__net_layers(net, x, &global, &local, 6);
-  berth__net_finish(net, x, berth__net_real_or(net, ".final_logit_softcapping", 0));
+  berth__net_finish(net, x, 1, berth__net_real_or(net, ".final_logit_softcapping", 0));
 }

@@ -21,14 +21,19 @@ static heads attention_project(berth__net *net, berth_value x) {
                  berth__net_linear(net, x, "attn_v", net->width, values)};
 }
 
-/* Each head by itself. */
+/* The scale's shape says what is normalised: all heads together, or each by itself. */
 static berth_value attention_norm(berth__net *net, berth_value x, const char *name, int64_t n_heads) {
-  char weight[BERTH__NET_NAME];
-  snprintf(weight, sizeof weight, "%s.weight", name);
-  if (!berth__net_has(net, weight)) return x;
+  const int64_t each[] = {n_heads, net->key_size}, all = n_heads * net->key_size;
+  const berth__gguf_tensor *scale = berth__net_find(net, name);
+  if (scale == NULL || net->status != BERTH_OK) return x;
+  if (scale->rank == 1 && scale->dim[0] == all) return berth__net_norm_by(net, x, berth__net_vector(net, name, all));
   const berth_shape apart = {.rank = 3, .dim = {{.name = "rows"}, {.extent = n_heads}, {.extent = net->key_size}}};
-  x = berth__net_rms_norm(net, berth__net_reshape(net, x, apart), name, net->key_size);
-  return berth__net_reshape(net, x, berth__net_rows(n_heads * net->key_size));
+  x = berth__net_reshape(net, x, apart);
+  if (scale->rank == 2) /* a head's own: more than a norm of the last axis takes */
+    x = berth__net_two(net, "mul", berth__net_norm_by(net, x, BERTH_VALUE_NONE), berth__net_weight(net, name, 2, each));
+  else
+    x = berth__net_norm_by(net, x, berth__net_vector(net, name, net->key_size));
+  return berth__net_reshape(net, x, berth__net_rows(all));
 }
 
 /* The rows of this run at their position in a state; returns the whole of it. With a window the state is a ring. */
@@ -69,12 +74,13 @@ static berth_value attention_see(berth__net *net, const heads *h, const berth__a
 
 berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attending *form) {
   heads h = attention_project(net, x);
-  h.q = attention_norm(net, h.q, "attn_q_norm", net->heads);
-  h.k = attention_norm(net, h.k, "attn_k_norm", net->kv_heads);
+  h.q = attention_norm(net, h.q, "attn_q_norm.weight", net->heads);
+  h.k = attention_norm(net, h.k, "attn_k_norm.weight", net->kv_heads);
   if (form->rope != NULL) {
     h.q = berth__net_turn(net, h.q, net->heads, form->rope);
     h.k = berth__net_turn(net, h.k, net->kv_heads, form->rope);
   }
+  if (net->temperature != BERTH_VALUE_NONE) h.q = berth__net_two(net, "mul", h.q, net->temperature);
   if (!form->sees_all) {
     h.k = attention_keep(net, "keys", h.k, net->kv_heads * net->key_size, form->window > 0);
     h.v = attention_keep(net, "values", h.v, net->kv_heads * net->value_size, form->window > 0);

@@ -17,8 +17,8 @@ void berth__net_count_rows(berth__net *net) {
     positions = berth__net_two(net, "add", steps, net->position);
     net->length = berth__net_two(net, "add", count, net->position);
   }
-  net->positions =
-      berth__net_reshape(net, berth__net_cast(net, positions, BERTH_F32), berth__net_rows(1)); /* [rows, 1] */
+  net->places = positions;
+  net->positions = berth__net_reshape(net, berth__net_cast(net, positions, BERTH_F32), berth__net_rows(1));
 }
 
 berth_value berth__net_embed_tokens(berth__net *net) {
@@ -35,7 +35,8 @@ berth_value berth__net_begin(berth__net *net) {
   const berth_shape rows = {.rank = 1, .dim = {{.name = "rows"}}}, one = {.rank = 1, .dim = {{.extent = 1}}};
   berth__net_enter(net, -1);
   berth__net_read_keys(net);
-  net->epsilon = berth__net_real(net, ".attention.layer_norm_rms_epsilon");
+  net->epsilon = berth__net_real(
+      net, net->norm == BERTH__NORM_RMS ? ".attention.layer_norm_rms_epsilon" : ".attention.layer_norm_epsilon");
   net->tokens = berth__net_input(net, "tokens", BERTH_I32, rows);
   net->position = berth__net_input(net, "position", BERTH_I32, (berth_shape){0});
   net->last = berth__net_input(net, "last", BERTH_I32, net->every_row ? rows : one);
@@ -43,13 +44,13 @@ berth_value berth__net_begin(berth__net *net) {
   return berth__net_embed_tokens(net);
 }
 
-void berth__net_finish(berth__net *net, berth_value x, double cap) {
+void berth__net_finish(berth__net *net, berth_value x, double scale, double cap) {
   berth__net_enter(net, -1);
   x = berth__net_two(net, "gather", x, net->last);
-  x = berth__net_rms_norm(net, x, "output_norm", net->width);
+  x = berth__net_norm(net, x, "output_norm");
   const bool is_tied = !berth__net_has(net, "output.weight");
   x = berth__net_linear(net, x, is_tied ? "token_embd" : "output", net->width, net->vocabulary);
-  berth__net_output(net, "logits", berth__net_soft_cap(net, x, cap));
+  berth__net_output(net, "logits", berth__net_soft_cap(net, berth__net_scaled(net, x, scale), cap));
 }
 
 bool berth__net_is_local(berth__net *net, int64_t layer, int64_t period) {
@@ -61,19 +62,25 @@ bool berth__net_is_local(berth__net *net, int64_t layer, int64_t period) {
   return period == 0 || layer % period < period - 1;
 }
 
-static berth_value decoder_after(berth__net *net, berth_value x, const char *norm) {
-  return norm != NULL ? berth__net_rms_norm(net, x, norm, net->width) : x;
+static berth_value decoder_norm(berth__net *net, berth_value x, const char *name) {
+  return name != NULL ? berth__net_norm(net, x, name) : x;
+}
+
+static berth_value decoder_add(berth__net *net, berth_value x, berth_value part, const char *post, double residual) {
+  part = decoder_norm(net, part, post);
+  return berth__net_two(net, "add", x, residual != 0 ? berth__net_scaled(net, part, residual) : part);
 }
 
 static berth_value decoder_layer(berth__net *net, berth_value x, int64_t layer, const berth__layer_form *form) {
   berth__net_enter(net, layer);
-  berth_value y = berth__net_rms_norm(net, x, "attn_norm", net->width);
-  y = decoder_after(net, berth__net_attend(net, y, &form->attention), form->attention_post);
-  x = berth__net_two(net, "add", x, y);
-  y = berth__net_rms_norm(net, x, form->feed_norm, net->width);
-  y = berth__net_has(net, "ffn_gate_inp.weight") ? berth__net_experts(net, y, form->gate)
+  const berth_value seen = decoder_norm(net, x, form->attention_norm);
+  const berth_value attended = berth__net_attend(net, seen, &form->attention);
+  const berth_value after = decoder_add(net, x, attended, form->attention_post, form->residual);
+  const bool shares = form->is_parallel && form->feed_norm == NULL;
+  berth_value y = shares ? seen : decoder_norm(net, form->is_parallel ? x : after, form->feed_norm);
+  y = berth__net_has(net, "ffn_gate_inp.weight") ? berth__net_experts(net, y, form->gate, &form->mixture)
                                                  : berth__net_feed(net, y, form->gate);
-  return berth__net_two(net, "add", x, decoder_after(net, y, form->feed_post));
+  return decoder_add(net, after, y, form->feed_post, form->residual);
 }
 
 berth_value berth__net_layers(berth__net *net, berth_value x, const berth__layer_form *global,
@@ -83,11 +90,14 @@ berth_value berth__net_layers(berth__net *net, berth_value x, const berth__layer
   return x;
 }
 
-void berth__net_decoder(berth__net *net, berth__rope_kind kind, double scale, int64_t window) {
+berth__layer_form berth__net_layer_form(void) {
+  return (berth__layer_form){.gate = BERTH__GATE_SILU, .attention_norm = "attn_norm", .feed_norm = "ffn_norm"};
+}
+
+void berth__net_decoder(berth__net *net, berth__rope_kind kind, const berth__layer_form *form) {
   const berth_value x = berth__net_begin(net);
   const berth__rope_tables rope = berth__net_rope(net, kind, berth__net_rope_base(net), true);
-  const berth__layer_form form = {.attention = {.scale = scale, .window = window, .rope = &rope},
-                                  .gate = BERTH__GATE_SILU,
-                                  .feed_norm = "ffn_norm"};
-  berth__net_finish(net, berth__net_layers(net, x, &form, &form, 0), 0);
+  berth__layer_form layer = *form;
+  layer.attention.rope = &rope;
+  berth__net_finish(net, berth__net_layers(net, x, &layer, &layer, 0), 1, 0);
 }

@@ -17,20 +17,24 @@ berth_value berth__net_linear(berth__net *net, berth_value x, const char *name, 
   return berth__net_two(net, "add", product, berth__net_vector(net, text, columns));
 }
 
-berth_value berth__net_rms_norm(berth__net *net, berth_value x, const char *name, int64_t size) {
-  char text[BERTH__NET_NAME];
+static berth_value feed_norm(berth__net *net, const berth_value *in, size_t n) {
   const berth_attr attr = berth_attr_float("epsilon", net->epsilon);
-  snprintf(text, sizeof text, "%s.weight", name);
-  return berth__net_add(net, "rms_norm", (const berth_value[]){x, berth__net_vector(net, text, size)}, 2, &attr, 1);
+  return berth__net_add(net, net->norm == BERTH__NORM_RMS ? "rms_norm" : "layer_norm", in, n, &attr, 1);
 }
 
-berth_value berth__net_layer_norm(berth__net *net, berth_value x, const char *name) {
-  char weight[BERTH__NET_NAME], bias[BERTH__NET_NAME];
-  const berth_attr attr = berth_attr_float("epsilon", net->epsilon);
-  snprintf(weight, sizeof weight, "%s.weight", name);
-  snprintf(bias, sizeof bias, "%s.bias", name);
-  const berth_value in[] = {x, berth__net_vector(net, weight, net->width), berth__net_vector(net, bias, net->width)};
-  return berth__net_add(net, "layer_norm", in, 3, &attr, 1);
+berth_value berth__net_norm(berth__net *net, berth_value x, const char *name) {
+  char text[BERTH__NET_NAME];
+  berth_value in[3] = {x};
+  size_t n = 1;
+  snprintf(text, sizeof text, "%s.weight", name);
+  in[n++] = berth__net_vector(net, text, net->width);
+  snprintf(text, sizeof text, "%s.bias", name);
+  if (net->norm == BERTH__NORM_LAYER) in[n++] = berth__net_vector(net, text, net->width);
+  return feed_norm(net, in, n);
+}
+
+berth_value berth__net_norm_by(berth__net *net, berth_value x, berth_value scale) {
+  return feed_norm(net, (const berth_value[]){x, scale}, scale != BERTH_VALUE_NONE ? 2 : 1);
 }
 
 berth_value berth__net_soft_cap(berth__net *net, berth_value x, double cap) {
@@ -57,18 +61,37 @@ static berth_value feed_gate(berth__net *net, berth__gate gate, berth_value g, b
   return berth__net_two(net, "mul", berth__net_one(net, op, g), up);
 }
 
+static berth_value feed_plain(berth__net *net, berth__gate form, berth_value x) {
+  if (form == BERTH__PLAIN_GELU) return berth__net_one(net, "gelu_tanh", x);
+  if (form == BERTH__PLAIN_GELU_ERF) return berth__net_one(net, "gelu", x);
+  x = berth__net_one(net, "relu", x);
+  return berth__net_two(net, "mul", x, x);
+}
+
+/* The tensors "ffn_gate", "ffn_up" and "ffn_down" with something after their names, as wide as a key says. */
+static berth_value feed_through(berth__net *net, berth_value x, berth__gate gate, const char *suffix, const char *key,
+                                int64_t hidden) {
+  char name[3][BERTH__NET_NAME];
+  static const char *const names[] = {"ffn_gate%s", "ffn_up%s", "ffn_down%s"};
+  for (int i = 0; i < 3; i++) snprintf(name[i], sizeof name[i], names[i], suffix);
+  const berth_value g = berth__net_linear(net, x, name[0], net->width, hidden),
+                    up = berth__net_linear(net, x, name[1], net->width, hidden);
+  berth__net_need_hidden(net, key, hidden);
+  return berth__net_linear(net, feed_gate(net, gate, g, up), name[2], hidden, net->width);
+}
+
 berth_value berth__net_feed(berth__net *net, berth_value x, berth__gate gate) {
-  berth_value g, up;
-  if (berth__net_has(net, "ffn_gate.weight")) {
-    g = berth__net_linear(net, x, "ffn_gate", net->width, net->hidden);
-    up = berth__net_linear(net, x, "ffn_up", net->width, net->hidden);
-  } else {
-    const berth_value both = berth__net_linear(net, x, "ffn_up", net->width, 2 * net->hidden);
-    g = berth__net_columns(net, both, 0, net->hidden);
-    up = berth__net_columns(net, both, net->hidden, net->hidden);
-  }
+  const bool is_plain = gate >= BERTH__PLAIN_GELU;
+  if (!is_plain && berth__net_has(net, "ffn_gate.weight"))
+    return feed_through(net, x, gate, "", ".feed_forward_length", net->hidden);
+  berth_value up = berth__net_linear(net, x, "ffn_up", net->width, is_plain ? net->hidden : 2 * net->hidden);
   berth__net_need_hidden(net, ".feed_forward_length", net->hidden);
-  return berth__net_linear(net, feed_gate(net, gate, g, up), "ffn_down", net->hidden, net->width);
+  if (is_plain)
+    up = feed_plain(net, gate, up);
+  else
+    up = feed_gate(net, gate, berth__net_columns(net, up, 0, net->hidden),
+                   berth__net_columns(net, up, net->hidden, net->hidden));
+  return berth__net_linear(net, up, "ffn_down", net->hidden, net->width);
 }
 
 /* ---- Experts ---- */
@@ -78,17 +101,18 @@ typedef struct experts {
   berth_value which, weights; /* of each row: [rows, used], and [rows, used, 1] */
 } experts;
 
-/* The best experts of each row, with the softmax of their scores alone as weights: the same numbers as those of a
- * softmax over all, divided by their sum. */
-static void experts_choose(berth__net *net, berth_value x, experts *e) {
+/* The best experts of each row, with the softmax of their scores alone as weights (the same numbers as those of a
+ * softmax over all, divided by their sum) or, where all are weighed, of those of all. */
+static void experts_choose(berth__net *net, berth_value x, bool weighs_all, experts *e) {
   berth_value best[2] = {BERTH_VALUE_NONE, BERTH_VALUE_NONE};
   const berth_attr attr = berth_attr_int("k", e->used);
   const berth_shape apart = {.rank = 3, .dim = {{.name = "rows"}, {.extent = e->used}, {.extent = 1}}};
-  const berth_value scores = berth__net_linear(net, x, "ffn_gate_inp", net->width, e->count);
+  berth_value scores = berth__net_linear(net, x, "ffn_gate_inp", net->width, e->count);
+  if (weighs_all) scores = berth__net_one(net, "softmax", scores);
   if (net->status == BERTH_OK)
     net->status = berth_graph_add(net->graph, "top_k", &scores, 1, &attr, 1, best, 2, net->err);
   e->which = best[1];
-  e->weights = berth__net_reshape(net, berth__net_one(net, "softmax", best[0]), apart);
+  e->weights = berth__net_reshape(net, weighs_all ? best[0] : berth__net_one(net, "softmax", best[0]), apart);
   e->weights = berth__net_scaled(net, e->weights, berth__net_real_or(net, ".expert_weights_scale", 1));
 }
 
@@ -106,17 +130,29 @@ static berth_value experts_linear(berth__net *net, const experts *e, berth_value
   return berth__net_two(net, "add", product, berth__net_two(net, "embedding", bias, e->which));
 }
 
-berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate) {
+/* What every row goes through. */
+static berth_value experts_shared(berth__net *net, berth_value x, berth__gate gate) {
+  static const char key[] = ".expert_shared_feed_forward_length";
+  const berth_value y = feed_through(net, x, gate, "_shexp", key, berth__net_whole_or(net, key, net->hidden));
+  if (!berth__net_has(net, "ffn_gate_inp_shexp.weight")) return y;
+  const berth_value column = berth__net_vector(net, "ffn_gate_inp_shexp.weight", net->width);
+  const berth_shape turned = {.rank = 2, .dim = {{.extent = net->width}, {.extent = 1}}};
+  const berth_value open = berth__net_two(net, "matmul", x, berth__net_reshape(net, column, turned));
+  return berth__net_two(net, "mul", y, berth__net_one(net, "sigmoid", open));
+}
+
+berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate, const berth__mixture *mixture) {
   static const int64_t uses = 1;
   const berth_attr attrs[] = {berth_attr_ints("axes", &uses, 1), berth_attr_int("keepdims", 0)};
   experts e = {.count = berth__net_whole(net, ".expert_count"),
                .used = berth__net_whole(net, ".expert_used_count"),
                .hidden = berth__net_whole_or(net, ".expert_feed_forward_length", net->hidden)};
-  experts_choose(net, x, &e);
+  experts_choose(net, x, mixture->weighs_all, &e);
   const berth_value g = experts_linear(net, &e, x, "ffn_gate_exps", net->width, e.hidden),
                     up = experts_linear(net, &e, x, "ffn_up_exps", net->width, e.hidden);
   berth__net_need_hidden(net, ".expert_feed_forward_length", e.hidden);
   const berth_value y = experts_linear(net, &e, feed_gate(net, gate, g, up), "ffn_down_exps", e.hidden, net->width);
   const berth_value weighed = berth__net_two(net, "mul", y, e.weights);
-  return berth__net_add(net, "reduce_sum", &weighed, 1, attrs, 2);
+  const berth_value sum = berth__net_add(net, "reduce_sum", &weighed, 1, attrs, 2);
+  return mixture->is_shared ? berth__net_two(net, "add", sum, experts_shared(net, x, gate)) : sum;
 }

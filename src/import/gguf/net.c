@@ -184,10 +184,12 @@ static const char *net_name(const berth__net *net, const char *name, char *text)
   return text;
 }
 
-bool berth__net_has(const berth__net *net, const char *name) {
+const berth__gguf_tensor *berth__net_find(const berth__net *net, const char *name) {
   char text[BERTH__NET_NAME];
-  return berth__gguf_tensor_find(net->file, net_name(net, name, text)) != NULL;
+  return berth__gguf_tensor_find(net->file, net_name(net, name, text));
 }
+
+bool berth__net_has(const berth__net *net, const char *name) { return berth__net_find(net, name) != NULL; }
 
 static bool net_is_so(const berth__gguf_tensor *tensor, uint32_t rank, const int64_t *extents) {
   if (tensor->rank != rank) return false;

@@ -21,6 +21,12 @@
 
 #define BERTH__NET_NAME 96 /* bytes of a tensor's name, with its end */
 
+typedef enum berth__norm {
+  BERTH__NORM_RMS,
+  BERTH__NORM_LAYER,      /* with a bias */
+  BERTH__NORM_LAYER_PLAIN /* without */
+} berth__norm;
+
 typedef struct berth__net {
   berth_context *ctx;
   berth__gguf *file;
@@ -33,10 +39,13 @@ typedef struct berth__net {
   bool every_row;   /* has logits */
   /* What the keys say. */
   int64_t layers, width, heads, kv_heads, key_size, value_size, hidden, vocabulary, rotated;
-  double epsilon; /* of norms */
+  berth__norm norm; /* said by the architecture */
+  double epsilon;   /* of norms */
   /* What layers share. */
   berth_value tokens, position, last, length;
-  berth_value steps, positions; /* 0, 1, ...: i32 [rows]; where the rows stand: f32 [rows, 1] */
+  berth_value steps;             /* 0, 1, ...: i32 [rows] */
+  berth_value places, positions; /* where the rows stand: i32 [rows], f32 [rows, 1] */
+  berth_value temperature;       /* of queries, [rows, 1]; BERTH_VALUE_NONE: there is none */
 } berth__net;
 
 /* ---- Keys: as in gguf.h, a dot stands for the architecture ---- */
@@ -70,6 +79,7 @@ berth_shape berth__net_rows(int64_t columns); /* [rows, columns] */
 
 void berth__net_enter(berth__net *net, int64_t layer); /* -1: outside of all layers */
 bool berth__net_has(const berth__net *net, const char *name);
+const berth__gguf_tensor *berth__net_find(const berth__net *net, const char *name); /* NULL: there is none */
 /* A tensor of the given extents as f32; packed ones are unpacked. The name is whole: "attn_q.weight". */
 berth_value berth__net_weight(berth__net *net, const char *name, uint32_t rank, const int64_t *extents);
 berth_value berth__net_vector(berth__net *net, const char *name, int64_t extent);

@@ -31,11 +31,14 @@ static void read_yarn(berth__net *net, double base, scaling *out) {
   out->is_yarn = true;
   out->low = fmax(0, floor(yarn_pair(net, base, context, fast)));
   out->high = fmin((double)net->rotated - 1, ceil(yarn_pair(net, base, context, slow)));
-  if (out->factor > 1) out->magnitude *= 0.1 * log(out->factor) + 1;
+  if (out->factor <= 1) return;
+  const double one = 0.1 * log(out->factor), all = berth__net_real_or(net, ".rope.scaling.yarn_log_multiplier", 0);
+  out->magnitude *= all == 0 ? one + 1 : (one + 1) / (one * all + 1);
 }
 
 static scaling read_scaling(berth__net *net, double base) {
-  scaling s = {.factor = berth__net_real_or(net, ".rope.scaling.factor", 1),
+  const double linear = berth__net_real_or(net, ".rope.scale_linear", 1); /* older files call it so */
+  scaling s = {.factor = berth__net_real_or(net, ".rope.scaling.factor", linear),
                .magnitude = berth__net_real_or(net, ".rope.scaling.attn_factor", 1)};
   berth__gguf_string type = {.data = "linear", .size = 6};
   const berth__gguf_key *key = berth__gguf_find(net->file, ".rope.scaling.type");
