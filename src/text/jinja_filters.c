@@ -181,6 +181,36 @@ static berth_status filter_escape(berth__jinja *j, const filter_call *f, berth__
   return BERTH_OK;
 }
 
+static berth_status format_part(berth__jinja *j, char kind, berth__jinja_value value, berth__jinja_buffer *b) {
+  const bool is_whole = value.kind == BERTH__JINJA_INT || value.kind == BERTH__JINJA_BOOL;
+  if (value.kind == BERTH__JINJA_UNDEFINED) return berth__jinja_fail(j, "format has fewer values than its text names");
+  if (kind == 's') return berth__jinja_add_value(j, b, value);
+  if ((kind != 'd' && kind != 'i') || !is_whole)
+    return berth__jinja_fail(j, "format does not know %%%c of a value of type %s", kind,
+                             berth__jinja_kind_name(value.kind));
+  if (value.kind == BERTH__JINJA_BOOL) value = berth__jinja_make_int(value.as.boolean);
+  return berth__jinja_add_value(j, b, value);
+}
+
+/* "%s of %d" | format(a, b): the plain ones of Python's. */
+static berth_status filter_format(berth__jinja *j, const filter_call *f, berth__jinja_value *out) {
+  berth__jinja_string text;
+  berth__jinja_buffer b = {NULL, 0, 0};
+  size_t used = 0;
+  BERTH__TRY(berth__jinja_text_of(j, f->on, &text));
+  for (size_t i = 0; i < text.size; i++) {
+    const char kind = text.data[i] == '%' && i + 1 < text.size ? text.data[i + 1] : '\0';
+    if (kind == '\0' || kind == '%') {
+      BERTH__TRY(berth__jinja_add(j, &b, text.data + i, 1));
+    } else {
+      BERTH__TRY(format_part(j, kind, berth__jinja_argument(f->args, used++, ""), &b));
+    }
+    if (kind != '\0') i++;
+  }
+  *out = berth__jinja_make_string((berth__jinja_string){b.data != NULL ? b.data : "", b.size});
+  return BERTH_OK;
+}
+
 berth_status berth__jinja_filter(berth__jinja *j, berth__jinja_value on, berth__jinja_string name,
                                  const berth__jinja_arguments *args, berth__jinja_value *out) {
   static const struct {
@@ -208,6 +238,7 @@ berth_status berth__jinja_filter(berth__jinja *j, berth__jinja_value on, berth__
                  {"round", filter_round},
                  {"join", filter_join},
                  {"indent", filter_indent},
+                 {"format", filter_format},
                  {"escape", filter_escape},
                  {"e", filter_escape}};
   const filter_call f = {on, name, args};

@@ -51,12 +51,8 @@ static berth_status lex_text(jinja_lexer *l, size_t end) {
   const char mark = is_last ? '\0' : end + 2 < l->size ? l->text[end + 2] : '\0';
   if (l->trim_next) {
     while (from < to && lex_is_space(l->text[from])) from++;
-  } else if (l->newline_next && from < to) {
-    if (l->text[from] == '\n') {
-      from++;
-    } else if (to - from > 1 && l->text[from] == '\r' && l->text[from + 1] == '\n') {
-      from += 2;
-    }
+  } else if (l->newline_next && from < to && l->text[from] == '\n') {
+    from++;
   }
   if (is_last && to > from && l->text[to - 1] == '\n') to--; /* of the template's last line */
   if (mark == '-') {
@@ -242,8 +238,7 @@ static size_t lex_named_tag(const jinja_lexer *l, size_t at, const char *name, b
 
 static berth_status lex_raw(jinja_lexer *l, size_t begin, bool trims) {
   lex_advance(l, begin);
-  l->trim_next = trims;
-  l->newline_next = !trims;
+  l->trim_next = trims; /* and without that, what is raw begins with all its line feeds */
   for (size_t at = begin; at < l->size; at++) {
     const size_t behind = lex_named_tag(l, at, "endraw", &trims);
     if (behind == 0) continue;
@@ -256,7 +251,24 @@ static berth_status lex_raw(jinja_lexer *l, size_t begin, bool trims) {
   return lex_fail(l, "{% raw %} has no {% endraw %}");
 }
 
+/* Lines end with a line feed alone, whatever the file has. */
+static berth_status lex_lines(berth__jinja *j, const char **text, size_t *size) {
+  size_t n = 0;
+  if (*size == 0 || memchr(*text, '\r', *size) == NULL) return BERTH_OK;
+  char *lines = berth__jinja_alloc(j, *size);
+  if (lines == NULL) return berth__jinja_nomem(j);
+  for (size_t i = 0; i < *size; i++) {
+    const bool is_return = (*text)[i] == '\r';
+    if (is_return && i + 1 < *size && (*text)[i + 1] == '\n') continue;
+    lines[n++] = is_return ? '\n' : (*text)[i];
+  }
+  *text = lines;
+  *size = n;
+  return BERTH_OK;
+}
+
 berth_status berth__jinja_lex(berth__jinja *j, const char *text, size_t size) {
+  BERTH__TRY(lex_lines(j, &text, &size));
   jinja_lexer l = {.j = j, .text = text, .size = size, .line = 1};
   while (l.at < size) {
     size_t tag = l.at;

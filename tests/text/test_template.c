@@ -36,6 +36,20 @@ static void run_cases(const template_case *cases, size_t count) {
 
 #define RUN_CASES(cases) run_cases(cases, sizeof(cases) / sizeof(cases)[0])
 
+/* As templates in real files have them. */
+static void lines_and_formats_are_those_of_jinja(void **state) {
+  (void)state;
+  static const template_case cases[] = {
+      {"a\r\n{% if true %}\r\nb{% endif %}\r\nc\rd\r\n", "{}", "a\nbc\nd"},
+      {"{{ 'x\r\ny'|length }}", "{}", "3"},
+      {"a{% raw %}\n{{ b }}\n{% endraw %}\nc", "{}", "a\n{{ b }}\nc"},
+      {"a{% raw -%}\n b{% endraw %}", "{}", "ab"},
+      {"{{ '%s is %d%%, %s' | format(a, 7, none) }}", "{\"a\": [1, \"b\"]}", "[1, 'b'] is 7%, None"},
+      {"{{ 'plain' | format }} {{ '%d%i' | format(true, -3) }}", "{}", "plain 1-3"},
+  };
+  RUN_CASES(cases);
+}
+
 static void expressions_have_their_values(void **state) {
   (void)state;
   static const template_case cases[] = {
@@ -476,6 +490,7 @@ static void every_failed_allocation_is_an_error(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(expressions_have_their_values),
+      cmocka_unit_test(lines_and_formats_are_those_of_jinja),
       cmocka_unit_test(filters_tests_and_methods),
       cmocka_unit_test(statements_run),
       cmocka_unit_test(white_space_is_trimmed),
