@@ -107,6 +107,17 @@ bool berth__attention_can_copy(const berth__attention_block *b, const berth__att
  * BERTH__X_NONE for queries. */
 void berth__attention_take(const berth__attention_block *b, const berth__attention_side *side, bool is_copied,
                            berth__x slot, berth__x first);
+/* Blocks that pass by, `step` rows each, from `first` on: each is taken into a slot and then seen. What is copied has
+ * two slots: the next block goes where the one before was, which all are done with. */
+typedef void berth__attention_see(const void *user, berth__x slot, berth__x from);
+typedef struct berth__attention_passing {
+  const void *user;
+  berth__attention_see *take, *see;
+  bool is_copied; /* 16 bytes at a time, by the device */
+  berth__x first, last;
+  uint32_t step;
+} berth__attention_passing;
+void berth__attention_pass(berth__kernel *k, const berth__attention_passing *by);
 /* Local arrays of the rows that a thread has of scores: the largest of each so far, and what the sums before fade by.
  */
 void berth__attention_find_largest(berth__kernel *k, uint32_t scores, uint32_t lines, uint32_t largest, uint32_t fade,

@@ -192,34 +192,12 @@ static void grad_open(grad_work *w, bool is_keys) {
 
 /* ---- Blocks that pass by ---- */
 
-typedef void grad_see(const grad_work *w, berth__x slot, berth__x from);
-
-/* What is copied has two slots: the next block goes where the one before was, which all are done with. */
-static void grad_pass(const grad_work *w, berth__x first, berth__x last, uint32_t step, grad_see *take, grad_see *see) {
-  berth__kernel *k = w->k;
-  const berth__x two = berth__x_i32(k, 2), each = berth__x_i32(k, step);
-  berth__x_barrier(k); /* what passed by before is done with */
-  if (w->is_copied) {
-    take(w, berth__x_rem(k, berth__x_div(k, first, each), two), first);
-    berth__x_commit(k);
-  }
-  const berth__x from = berth__x_loop(k, first, last, step), next = berth__x_affine(k, from, 1, step);
-  const berth__x number = berth__x_div(k, from, each);
-  const berth__x slot = w->is_copied ? berth__x_rem(k, number, two) : berth__x_i32(k, 0);
-  if (w->is_copied) {
-    berth__x_wait(k, 0);
-    berth__x_barrier(k);
-    berth__x_if(k, berth__x_lt(k, next, last));
-    take(w, berth__x_rem(k, berth__x_affine(k, number, 1, 1), two), next);
-    berth__x_end(k);
-    berth__x_commit(k);
-  } else {
-    berth__x_barrier(k);
-    take(w, slot, from);
-    berth__x_barrier(k);
-  }
-  see(w, slot, from);
-  berth__x_end(k);
+static void grad_pass(const grad_work *w, berth__x first, berth__x last, uint32_t step, berth__attention_see *take,
+                      berth__attention_see *see) {
+  const berth__attention_passing by = {
+      .user = w, .take = take, .see = see, .is_copied = w->is_copied, .first = first, .last = last, .step = step};
+  berth__x_barrier(w->k); /* what passed by before is done with */
+  berth__attention_pass(w->k, &by);
 }
 
 static void grad_clear(const grad_work *w, uint32_t sums) {
@@ -323,7 +301,8 @@ static void grad_add_folded(const grad_work *w, uint32_t sums, uint32_t to) {
   }
 }
 
-static void grad_see_weights(const grad_work *w, berth__x slot, berth__x from) {
+static void grad_see_weights(const void *user, berth__x slot, berth__x from) {
+  const grad_work *w = user;
   berth__kernel *k = w->k;
   grad_multiply(w, slot);
   grad_each_score(w, from, grad_make_scores);
@@ -396,7 +375,8 @@ static void grad_make_slopes(const grad_work *w, const grad_cell *c, berth__x fr
   }
 }
 
-static void grad_see_slopes(const grad_work *w, berth__x slot, berth__x from) {
+static void grad_see_slopes(const void *user, berth__x slot, berth__x from) {
+  const grad_work *w = user;
   grad_multiply(w, slot);
   grad_each_score(w, from, grad_make_slopes);
   berth__x_barrier(w->k);
@@ -440,7 +420,8 @@ static void grad_store(const grad_work *w, const grad_out *o, berth__x head, ber
 
 /* ---- Queries ---- */
 
-static void grad_take_keys(const grad_work *w, berth__x slot, berth__x from) {
+static void grad_take_keys(const void *user, berth__x slot, berth__x from) {
+  const grad_work *w = user;
   berth__attention_take(&w->b, &w->keys, w->is_copied, slot, from);
   berth__attention_take(&w->b, &w->values, w->is_copied, slot, from);
 }
@@ -479,14 +460,16 @@ static berth_status grad_queries(berth__lowering *l, const berth__attention_grad
 
 /* ---- Keys ---- */
 
-static void grad_take_queries(const grad_work *w, berth__x slot, berth__x from) {
+static void grad_take_queries(const void *user, berth__x slot, berth__x from) {
+  const grad_work *w = user;
   berth__attention_block b = w->b;
   b.first_row = from;
   berth__attention_take(&b, &w->q, w->is_copied, slot, BERTH__X_NONE);
   berth__attention_take(&b, &w->dy, w->is_copied, slot, BERTH__X_NONE);
 }
 
-static void grad_see_queries(const grad_work *w, berth__x slot, berth__x from) {
+static void grad_see_queries(const void *user, berth__x slot, berth__x from) {
+  const grad_work *w = user;
   grad_work at = *w;
   at.b.first_row = from;
   grad_fetch_records(&at);

@@ -34,7 +34,8 @@ static void matrix_open_side(matrix_work *w, berth__attention_side *side, berth_
   side->tile = berth__kernel_tile_of(w->k, &desc);
 }
 
-static void matrix_take_block(const matrix_work *w, berth__x slot, berth__x from) {
+static void matrix_take_block(const void *user, berth__x slot, berth__x from) {
+  const matrix_work *w = user;
   berth__attention_take(&w->b, &w->keys, w->is_copied, slot, from);
   berth__attention_take(&w->b, &w->values, w->is_copied, slot, from);
 }
@@ -87,39 +88,21 @@ static void matrix_fade_result(const matrix_work *w) {
   berth__x_end(k);
 }
 
-/* What is copied has two slots: the next block goes where the one before was, which all are done with. */
-static void matrix_see_keys(const matrix_work *w) {
-  berth__kernel *k = w->k;
-  const uint32_t keys = w->b.f->keys;
-  berth__x first, last;
-  berth__attention_block_range(&w->b, &first, &last);
-  if (w->is_copied) {
-    const berth__x slot = berth__x_rem(k, berth__x_div(k, first, berth__x_i32(k, keys)), berth__x_i32(k, 2));
-    matrix_take_block(w, slot, first);
-    berth__x_commit(k);
-  }
-  const berth__x from = berth__x_loop(k, first, last, keys), next = berth__x_affine(k, from, 1, keys);
-  const berth__x two = berth__x_i32(k, 2), number = berth__x_div(k, from, berth__x_i32(k, keys));
-  const berth__x slot = w->is_copied ? berth__x_rem(k, number, two) : berth__x_i32(k, 0);
-  if (w->is_copied) {
-    berth__x_wait(k, 0);
-    berth__x_barrier(k);
-    berth__x_if(k, berth__x_lt(k, next, last));
-    matrix_take_block(w, berth__x_rem(k, berth__x_affine(k, number, 1, 1), two), next);
-    berth__x_end(k);
-    berth__x_commit(k);
-  } else {
-    berth__x_barrier(k);
-    matrix_take_block(w, slot, from);
-    berth__x_barrier(k);
-  }
+static void matrix_see_block(const void *user, berth__x slot, berth__x from) {
+  const matrix_work *w = user;
   matrix_make_scores(w, slot, from);
-  berth__attention_find_largest(k, w->scores, w->lines, w->largest, w->fade, w->folded);
+  berth__attention_find_largest(w->k, w->scores, w->lines, w->largest, w->fade, w->folded);
   matrix_make_weights(w);
   matrix_fade_result(w);
-  berth__x_barrier(k);
-  berth__x_multiply(k, w->result, slot);
-  berth__x_end(k);
+  berth__x_barrier(w->k);
+  berth__x_multiply(w->k, w->result, slot);
+}
+
+static void matrix_see_keys(const matrix_work *w) {
+  berth__attention_passing by = {
+      .user = w, .take = matrix_take_block, .see = matrix_see_block, .is_copied = w->is_copied, .step = w->b.f->keys};
+  berth__attention_block_range(&w->b, &by.first, &by.last);
+  berth__attention_pass(w->k, &by);
 }
 
 /* ---- The result ---- */

@@ -62,6 +62,31 @@ void berth__attention_take(const berth__attention_block *b, const berth__attenti
   berth__x_end(k);
 }
 
+void berth__attention_pass(berth__kernel *k, const berth__attention_passing *by) {
+  const berth__x two = berth__x_i32(k, 2), each = berth__x_i32(k, by->step);
+  if (by->is_copied) {
+    by->take(by->user, berth__x_rem(k, berth__x_div(k, by->first, each), two), by->first);
+    berth__x_commit(k);
+  }
+  const berth__x from = berth__x_loop(k, by->first, by->last, by->step);
+  const berth__x next = berth__x_affine(k, from, 1, by->step), number = berth__x_div(k, from, each);
+  const berth__x slot = by->is_copied ? berth__x_rem(k, number, two) : berth__x_i32(k, 0);
+  if (by->is_copied) {
+    berth__x_wait(k, 0);
+    berth__x_barrier(k);
+    berth__x_if(k, berth__x_lt(k, next, by->last));
+    by->take(by->user, berth__x_rem(k, berth__x_affine(k, number, 1, 1), two), next);
+    berth__x_end(k);
+    berth__x_commit(k);
+  } else {
+    berth__x_barrier(k);
+    by->take(by->user, slot, from);
+    berth__x_barrier(k);
+  }
+  by->see(by->user, slot, from);
+  berth__x_end(k);
+}
+
 /* ---- Rows of scores ---- */
 
 void berth__attention_find_largest(berth__kernel *k, uint32_t scores, uint32_t lines, uint32_t largest, uint32_t fade,
