@@ -38,6 +38,8 @@ def safetensors(name, tensors):
     open(name, "wb").write(struct.pack("<Q", len(text)) + text + data)
 safetensors("data.safetensors", {"x": ("F32", [200, 2], [v for p in points for v in p], "f"),
                                  "inside": ("I64", [200], [int(x * x + y * y < 0.5) for x, y in points], "q")})
+safetensors("fine.safetensors", {"w": ("F64", [2, 2], [1 / 3, 0.1, 0.7, 1e-9], "d")})
+safetensors("fine_data.safetensors", {"x": ("F64", [200, 2], [v for p in points for v in p], "d")})
 open("text.txt", "w").write("the cat sat on the mat, and the dog sat on the log. " * 40)
 open("strange.txt", "wb").write(b"the cat sat on the \xc3\xa9 mat. " * 40)
 DATA
@@ -173,6 +175,10 @@ exits "the adapters are there" 0 inspect small.safetensors
 check "by name" grep -q 'w1.lora_a' out
 exits "merged weights are those of a model" 0 $train --weights merged.safetensors --steps 1 --json
 check "and as good" below "$(field loss)" "$adapted" 0.1
+# Weights of f64 keep all their digits: with a rate of 0 an adapter adds nothing.
+printf 'graph "fine" { input %%x : f64[batch, 2] param %%w : f64[2, 2] %%y = matmul(%%x, %%w) output "y" = %%y }\n' >fine.berth
+exits "adapters of f64" 0 train fine.berth --weights fine.safetensors --input x=fine_data.safetensors --labels fine_data.safetensors:x --loss mse --batch 50 --steps 1 --rate 0 --lora 1 --save fine_merged.safetensors
+check "are merged without rounding" cmp <(tail -c 32 fine.safetensors) <(tail -c 32 fine_merged.safetensors)
 refuses "adapters without a rank" 2 "need --lora" $train --adapters small.safetensors
 refuses "adapters on what is no matrix" 1 "is in no product" $train --lora 2 --lora-on b1
 

@@ -84,9 +84,12 @@ static int train_add_product(const training *t, const berth_value_info *w, void 
       double more = 0;
       for (size_t r = 0; r < rank; r++)
         more += element_at(w->type, a, i * rank + r) * element_at(w->type, b, r * columns + k);
-      sum[at] = (float)(element_at(w->type, data, at) + factor * more);
+      const double value = element_at(w->type, data, at) + factor * more;
+      sum[at] = (float)value;
+      if (w->type == BERTH_F64) memcpy((char *)data + at * sizeof value, &value, sizeof value);
     }
-  const berth_status status = berth_from_f32(w->type, sum, count, data, &err);
+  const berth_status status =
+      w->type == BERTH_F64 ? BERTH_OK : berth_from_f32(w->type, sum, count, data, &err); /* which has all its digits */
   free(sum);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
