@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 /* Segments that nobody writes to: they are as they are in their files. They are looked up once, since that reads the
- * first pages of every library; libraries that are opened later keep their pages. */
+ * first pages of every library; libraries that are opened later keep their pages. Once one has been closed, anything
+ * may lie where it was. */
 typedef struct segments {
   uintptr_t page;
+  unsigned long long closed; /* libraries, when they were looked up */
   size_t count;
   struct {
     uintptr_t begin, size;
@@ -34,11 +36,20 @@ static int segments_of_object(struct dl_phdr_info *info, size_t size, void *user
   return 0;
 }
 
+/* What the loader says beside the first object; none is read. */
+static int count_closed(struct dl_phdr_info *info, size_t size, void *user) {
+  (void)size;
+  *(unsigned long long *)user = info->dlpi_subs;
+  return 1;
+}
+
 void pages_let_go(void) {
   static segments found;
+  unsigned long long closed = 0;
   malloc_trim(0);
-  if (found.page == 0) {
-    found.page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  dl_iterate_phdr(count_closed, &closed);
+  if (found.page == 0 || found.closed != closed) {
+    found = (segments){.page = (uintptr_t)sysconf(_SC_PAGESIZE), .closed = closed};
     dl_iterate_phdr(segments_of_object, &found);
   }
   for (size_t i = 0; i < found.count; i++) {
