@@ -168,10 +168,7 @@ interrupted() { # a slow device takes its time, but a fast machine may be done b
     : >out
     "$BERTH_BIN" generate "$tale" -p 'Once upon a time' --temp 0 --device interp >out 2>err &
     pid=$!
-    for _ in $(seq 1000); do
-      [ -s out ] && break
-      sleep 0.01
-    done
+    while [ ! -s out ] && kill -0 "$pid" 2>/dev/null; do sleep 0.01; done
     kill -INT "$pid" 2>/dev/null
     wait "$pid"
     code=$?

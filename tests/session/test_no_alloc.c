@@ -151,7 +151,7 @@ static bool others_sleep(void) {
  * pool's threads wait for work. */
 static void settle(void) {
   int quiet = 0;
-  for (int i = 0; i < 500 && quiet < 3; i++) {
+  for (int i = 0; i < 6000 && quiet < 3; i++) { /* a minute: a busy machine has other things to do */
     usleep(10000);
     quiet = others_sleep() ? quiet + 1 : 0;
   }
