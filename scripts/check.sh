@@ -11,6 +11,9 @@ root=$PWD
 jobs=${JOBS:-2}
 limit=${BERTH_TEST_TIMEOUT:-900} # seconds for one test program: a hang, not a slow machine
 wanted=("$@")
+# What other programs say is looked at: it is to be in one language, and a locale that is not installed makes them complain.
+export LC_ALL=C.UTF-8
+unset LANGUAGE
 # There are some two hundred programs to build, over which make takes twice as long.
 command -v ninja >/dev/null 2>&1 && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 . scripts/webgpu-deps.sh
