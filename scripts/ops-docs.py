@@ -70,6 +70,9 @@ def attributes_of(family, macros):
         text = read("src/ops/recurrent.c")
     name = {"pack_winograd": "pack_attrs", "conv_winograd": "conv_attrs"}.get(family, r"\w+")
     table = re.search(r"berth_attr %s\[[^\]]*\] = \{(.*?)\};" % name, text, re.S)
+    shared = re.search(r"\.attrs = berth__(\w+)_attrs\b", text)
+    if not table and shared:  # of the op whose gradient it is
+        table = re.search(r"berth_attr \w+\[[^\]]*\] = \{(.*?)\};", read("src/ops/family_%s.c" % shared.group(1)), re.S)
     body = table.group(1) if table else ""
     for macro in sorted(macros, key=len, reverse=True):
         body = re.sub(re.escape(macro) + r"\b(\(\w+\))?", lambda _: macros[macro], body)

@@ -102,6 +102,16 @@ const op_row rows_products[] = {
      {X("f32", "[64, 32, 32]") ONE("det"), X("f64", "[64, 32, 32]") ONE("det"), X("f16", "[64, 32, 32]") ONE("det")}},
 #define CONV(type, x, w, attrs) "input %x : " type x "\nparam %w : " type w "\n%y = conv(%x, %w) " attrs
 #define CONV_RUN(type, x, w, attrs) "input %x : " type x "\ninput %w : " type w "\n%y = conv(%x, %w) " attrs
+#define WGRAD(type, dims, group)                                          \
+  X(type, dims)                                                           \
+  "input %d : " type dims                                                 \
+  "\n%y = conv_weight_grad(%x, %d) {kernel = [3, 3], pads = [1, 1, 1, 1]" \
+  ", group = " group "}"
+    {"conv_weight_grad",
+     NULL,
+     true,
+     "the reference kernel where it is not depthwise: gradients of other convolutions are convolutions",
+     {WGRAD("f32", "[1, 64, 56, 56]", "64"), WGRAD("f64", "[1, 64, 28, 28]", "64")}},
     {"conv",
      NULL,
      true,

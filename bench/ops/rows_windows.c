@@ -147,6 +147,31 @@ const op_row rows_windows[] = {
      {X("f32", "[512, 768]") "input %s : f32[768]\n%y = rms_norm(%x, %s)",
       X("f16", "[512, 768]") "input %s : f16[768]\n%y = rms_norm(%x, %s)",
       X("bf16", "[512, 768]") "input %s : bf16[768]\n%y = rms_norm(%x, %s)", X("f32", "[20000, 7]") ONE("rms_norm")}},
+#define NGRAD(op, type, dims, width) \
+  X(type, dims) "input %s : " type width "\ninput %d : " type dims "\n%y = " op "(%x, %s, %d)"
+#define SGRAD(type, dims) X(type, dims) "input %d : " type dims "\n%y, %z = layer_norm_scale_grad(%x, %d)"
+    {"layer_norm_grad",
+     NULL,
+     false,
+     F64_NOTE,
+     {NGRAD("layer_norm_grad", "f32", "[512, 768]", "[768]"), NGRAD("layer_norm_grad", "f16", "[512, 768]", "[768]"),
+      NGRAD("layer_norm_grad", "f64", "[512, 768]", "[768]"),
+      X("f32", "[512, 16, 48]") "input %d : f32[512, 16, 48]\n%y = layer_norm_grad(%x, _, %d) {axis = 1}"}},
+    {"rms_norm_grad",
+     NULL,
+     false,
+     F64_NOTE,
+     {NGRAD("rms_norm_grad", "f32", "[512, 768]", "[768]"), NGRAD("rms_norm_grad", "bf16", "[512, 768]", "[768]")}},
+    {"layer_norm_scale_grad",
+     NULL,
+     false,
+     F64_NOTE,
+     {SGRAD("f32", "[512, 768]"), SGRAD("f16", "[512, 768]"), SGRAD("f64", "[512, 768]"), SGRAD("f32", "[20000, 7]")}},
+    {"rms_norm_scale_grad",
+     NULL,
+     false,
+     NULL,
+     {X("f32", "[512, 768]") "input %d : f32[512, 768]\n%y = rms_norm_scale_grad(%x, %d)"}},
 #define GNORM(type, dims, groups, c) \
   X(type, dims) "input %s : " type c "\ninput %b : " type c "\n%y = group_norm(%x, %s, %b) {groups = " groups "}"
     {"group_norm",

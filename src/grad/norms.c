@@ -1,5 +1,6 @@
 /* Gradients of norms. With n = (x - mean) / deviation: what comes in for n, less its mean and less n times the mean of
- * its product with n, all divided by the deviation. */
+ * its product with n, all divided by the deviation. layer_norm_grad does that in one op; it is written out here for
+ * second derivatives. */
 #include "grad/grad.h"
 
 /* What is normalised, over which axes. */
@@ -31,23 +32,67 @@ static berth_value grad_norm_back(berth__grad *d, const normed *s, berth_value d
   return berth__grad_mul(d, s->rdeviation, rest);
 }
 
-/* layer_norm and rms_norm */
+static normed grad_normed_of(berth__grad *d, bool is_centred) {
+  const berth_value x = berth__grad_in(d, BERTH__NORM_X);
+  const uint32_t rank = berth__grad_rank(d, x);
+  normed s = {.x = x, .epsilon = d->node.attrs[BERTH__LAYER_NORM_EPSILON].f, .is_centred = is_centred};
+  for (uint32_t i = berth__grad_axis(d, d->node.attrs[BERTH__LAYER_NORM_AXIS].i, rank); i < rank; i++)
+    s.axes[s.n_axes++] = i;
+  return s;
+}
+
+/* layer_norm and rms_norm: by ops of their own. */
 void berth__grad_of_layer_norm(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__NORM_X), dy = berth__grad_dy(d);
-  const uint32_t rank = berth__grad_rank(d, x);
-  const uint32_t first = berth__grad_axis(d, d->node.attrs[BERTH__LAYER_NORM_AXIS].i, rank);
-  normed s = {.x = x,
-              .epsilon = d->node.attrs[BERTH__LAYER_NORM_EPSILON].f,
-              .is_centred = d->node.op->code == BERTH__OP_layer_norm};
-  for (uint32_t i = first; i < rank; i++) s.axes[s.n_axes++] = i;
-  berth__grad_give(d, BERTH__NORM_BIAS, dy);
-  if (!berth__grad_wants(d, BERTH__NORM_X) && !berth__grad_wants(d, BERTH__NORM_SCALE)) return;
-  grad_normalise(d, &s);
-  if (berth__grad_wants(d, BERTH__NORM_SCALE)) berth__grad_give(d, BERTH__NORM_SCALE, berth__grad_mul(d, dy, s.n));
+  const bool is_centred = d->node.op->code == BERTH__OP_layer_norm, has_bias = berth__grad_wants(d, BERTH__NORM_BIAS);
+  const uint32_t n_attrs = d->node.op->family->n_attrs;
+  if (berth__grad_wants(d, BERTH__NORM_SCALE)) {
+    const berth_value in[] = {x, dy};
+    berth_value out[2];
+    berth__grad_ops(d, is_centred ? BERTH__OP_layer_norm_scale_grad : BERTH__OP_rms_norm_scale_grad, in, 2,
+                    d->node.attrs, n_attrs, out, has_bias ? 2 : 1);
+    berth__grad_give(d, BERTH__NORM_SCALE, out[0]);
+    if (has_bias) berth__grad_give(d, BERTH__NORM_BIAS, out[1]);
+  } else {
+    berth__grad_give(d, BERTH__NORM_BIAS, dy);
+  }
   if (!berth__grad_wants(d, BERTH__NORM_X)) return;
   const bool has_scale = berth__grad_has(d, BERTH__NORM_SCALE);
+  const berth_value in[] = {x, has_scale ? berth__grad_in(d, BERTH__NORM_SCALE) : BERTH_VALUE_NONE, dy};
+  const berth__op_code op = is_centred ? BERTH__OP_layer_norm_grad : BERTH__OP_rms_norm_grad;
+  berth__grad_give(d, BERTH__NORM_X, berth__grad_op(d, op, in, 3, d->node.attrs, n_attrs));
+}
+
+/* Written out, for second derivatives. */
+void berth__grad_of_layer_norm_grad(berth__grad *d) {
+  const size_t first = d->graph->n_nodes;
+  normed s = grad_normed_of(d, d->node.op->code == BERTH__OP_layer_norm_grad);
+  const berth_value dy = berth__grad_in(d, BERTH__NORM_GRAD_DY);
+  grad_normalise(d, &s);
+  const bool has_scale = berth__grad_has(d, BERTH__NORM_SCALE);
   const berth_value dn = has_scale ? berth__grad_mul(d, dy, berth__grad_in(d, BERTH__NORM_SCALE)) : dy;
-  berth__grad_give(d, BERTH__NORM_X, grad_norm_back(d, &s, dn));
+  const berth_value out = grad_norm_back(d, &s, dn);
+  if (berth__grad_ok(d)) berth__grad_through(d, first, &out);
+}
+
+/* The sum over all axes before those that are normalised over. */
+static berth_value grad_sum_rows(berth__grad *d, const normed *s, berth_value a) {
+  int64_t axes[BERTH_MAX_RANK];
+  const uint32_t n = berth__grad_rank(d, a) - s->n_axes;
+  for (uint32_t i = 0; i < n; i++) axes[i] = i;
+  return n == 0 ? berth__grad_1(d, BERTH__OP_identity, a)
+                : berth__grad_reduce(d, BERTH__OP_reduce_sum, a, axes, n, false);
+}
+
+void berth__grad_of_norm_scale_grad(berth__grad *d) {
+  const size_t first = d->graph->n_nodes;
+  normed s = grad_normed_of(d, d->node.op->code == BERTH__OP_layer_norm_scale_grad);
+  const berth_value dy = berth__grad_in(d, BERTH__NORM_SCALE_GRAD_DY);
+  berth_value out[2] = {BERTH_VALUE_NONE, BERTH_VALUE_NONE};
+  grad_normalise(d, &s);
+  out[0] = grad_sum_rows(d, &s, berth__grad_mul(d, dy, s.n));
+  if (d->node.n_out > 1) out[1] = grad_sum_rows(d, &s, dy);
+  if (berth__grad_ok(d)) berth__grad_through(d, first, out);
 }
 
 /* A vector of channels beside x [N, C, ...]. */
@@ -75,22 +120,20 @@ void berth__grad_of_group_norm(berth__grad *d) {
   if (!berth__grad_fixed(d, x) || !berth__shape_count(&shape, &count)) return;
   const int64_t lines = shape.dim[0] * groups;
   const berth__shape grouped = {.rank = 3, .dim = {shape.dim[0], groups, lines == 0 ? 0 : count / lines}};
-  normed s = {.x = berth__grad_reshape(d, x, &grouped),
-              .axes = {2},
-              .n_axes = 1,
-              .epsilon = d->node.attrs[BERTH__GROUP_NORM_EPSILON].f,
-              .is_centred = true};
+  const berth_value x_grouped = berth__grad_reshape(d, x, &grouped);
+  const berth_attr epsilon = berth_attr_float("epsilon", d->node.attrs[BERTH__GROUP_NORM_EPSILON].f);
   if (berth__grad_wants(d, BERTH__NORM_BIAS)) berth__grad_give(d, BERTH__NORM_BIAS, grad_sum_channels(d, dy));
-  grad_normalise(d, &s);
   if (berth__grad_wants(d, BERTH__NORM_SCALE)) {
-    const berth_value n = berth__grad_reshape(d, s.n, &shape);
-    berth__grad_give(d, BERTH__NORM_SCALE, grad_sum_channels(d, berth__grad_mul(d, dy, n)));
+    const berth_value n = berth__grad_op(d, BERTH__OP_layer_norm, &x_grouped, 1, &epsilon, 1);
+    berth__grad_give(d, BERTH__NORM_SCALE,
+                     grad_sum_channels(d, berth__grad_mul(d, dy, berth__grad_reshape(d, n, &shape))));
   }
   if (!berth__grad_wants(d, BERTH__NORM_X)) return;
   berth_value dn = dy;
   if (berth__grad_has(d, BERTH__NORM_SCALE))
     dn = berth__grad_mul(d, dy, grad_per_channel(d, berth__grad_in(d, BERTH__NORM_SCALE), shape.rank));
-  const berth_value dx = grad_norm_back(d, &s, berth__grad_reshape(d, dn, &grouped));
+  const berth_value in[] = {x_grouped, BERTH_VALUE_NONE, berth__grad_reshape(d, dn, &grouped)};
+  const berth_value dx = berth__grad_op(d, BERTH__OP_layer_norm_grad, in, 3, &epsilon, 1);
   berth__grad_give(d, BERTH__NORM_X, berth__grad_reshape(d, dx, &shape));
 }
 

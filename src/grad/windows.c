@@ -1,7 +1,8 @@
 /* Gradients of convolutions and of average pooling, all three written as convolutions:
  *   - by x: conv_transpose of what comes, with the same weight (and the other way round);
  *   - by the weight: a convolution of x with what comes as its kernel, where batch and channels, and strides and
- *     dilations, change places. */
+ *     dilations, change places. Where every group has one channel (depthwise), such a product would have one row or one
+ *     column, and an op of its own does it. */
 #include "grad/grad.h"
 #include "ops/conv.h"
 #include "ops/pool.h"
@@ -64,10 +65,29 @@ static berth_value grad_images_as_channels(berth__grad *d, berth_value x, int64_
 
 static berth_value grad_swap_first(berth__grad *d, berth_value a) { return berth__grad_move_axis(d, a, 1, 0); }
 
+static berth_value grad_depthwise_weight(berth__grad *d, const windows *w, berth_value x, berth_value dy) {
+  int64_t kernel[BERTH__WINDOW_AXES], strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES],
+      pads[2 * BERTH__WINDOW_AXES];
+  for (uint32_t i = 0; i < w->spatial; i++) {
+    kernel[i] = w->axis[i].kernel;
+    strides[i] = w->axis[i].stride;
+    dilations[i] = w->axis[i].dilation;
+    pads[i] = w->axis[i].begin;
+    pads[w->spatial + i] = w->axis[i].end;
+  }
+  const berth_value in[] = {x, dy};
+  const berth_attr attrs[5] = {berth_attr_ints("kernel", kernel, w->spatial),
+                               berth_attr_ints("strides", strides, w->spatial),
+                               berth_attr_ints("dilations", dilations, w->spatial),
+                               berth_attr_ints("pads", pads, 2 * w->spatial), berth_attr_int("group", w->group)};
+  return berth__grad_op(d, BERTH__OP_conv_weight_grad, in, 2, attrs, 5);
+}
+
 /* [O, C / group, kernel...] from x [N, C, ...] and dy [N, O, ...]. */
 static berth_value grad_window_weight(berth__grad *d, const windows *w, berth_value x, berth_value dy) {
   int64_t strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES], pads[2 * BERTH__WINDOW_AXES];
   if (!berth__grad_ok(d)) return BERTH_VALUE_NONE;
+  if (w->group > 1 && berth__grad_shape(d, x).dim[1] == w->group) return grad_depthwise_weight(d, w, x, dy);
   for (uint32_t i = 0; i < w->spatial; i++) {
     const berth__window_axis *a = &w->axis[i];
     const int64_t over = berth__window_over(a);
@@ -159,4 +179,26 @@ void berth__grad_of_conv_transpose(berth__grad *d) {
   if (berth__grad_wants(d, BERTH__CONV_WEIGHT))
     berth__grad_give(d, BERTH__CONV_WEIGHT, grad_window_weight(d, &w, dy, x));
   grad_give_bias(d, dy, w.spatial);
+}
+
+/* To and from channels second, where the node has them last. */
+static berth_value grad_weight_channels(berth__grad *d, berth_value a, bool to_second) {
+  if (!berth__grad_ok(d) || d->node.attrs[BERTH__WEIGHT_GRAD_CHANNELS_LAST].i == 0) return a;
+  const uint32_t last = berth__grad_rank(d, a) - 1;
+  return to_second ? berth__grad_move_axis(d, a, last, 1) : berth__grad_move_axis(d, a, 1, last);
+}
+
+/* It is linear in both: by x a conv_transpose of dy and by dy a conv of x, each with what comes as the weight. */
+void berth__grad_of_conv_weight_grad(berth__grad *d) {
+  const berth_value x = grad_weight_channels(d, berth__grad_in(d, BERTH__WEIGHT_GRAD_X), true);
+  const berth_value dy = grad_weight_channels(d, berth__grad_in(d, BERTH__WEIGHT_GRAD_DY), true);
+  const berth__window_attrs attrs = berth__conv_window(d->node.attrs);
+  const int64_t *kernel = d->node.attrs[BERTH__WEIGHT_GRAD_KERNEL].ints;
+  windows w = {.group = d->node.attrs[BERTH__CONV_GROUP].i};
+  if (!berth__grad_ok(d) || !grad_read_windows(d, &attrs, x, dy, kernel, &w)) return;
+  const berth_value weight = berth__grad_dy(d);
+  if (berth__grad_wants(d, BERTH__WEIGHT_GRAD_X))
+    berth__grad_give(d, BERTH__WEIGHT_GRAD_X, grad_weight_channels(d, grad_spread_windows(d, &w, dy, weight), false));
+  if (berth__grad_wants(d, BERTH__WEIGHT_GRAD_DY))
+    berth__grad_give(d, BERTH__WEIGHT_GRAD_DY, grad_weight_channels(d, grad_collect_windows(d, &w, x, weight), false));
 }

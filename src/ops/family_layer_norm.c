@@ -2,7 +2,7 @@
  * broadcast to the row's shape. */
 #include "ops/norm.h"
 
-static const berth_attr attrs_of_layer_norm[] = {
+const berth_attr berth__layer_norm_attrs[BERTH__LAYER_NORM_ATTRS] = {
     [BERTH__LAYER_NORM_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
     [BERTH__LAYER_NORM_EPSILON] = {.name = "epsilon", .kind = BERTH_ATTR_FLOAT, .f = 1e-5}};
 
@@ -36,28 +36,10 @@ static berth_status infer_layer_norm(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-static uint32_t layer_norm_first_axis(const berth_op_call *call) {
-  int64_t axis = call->attrs[BERTH__LAYER_NORM_AXIS].i;
-  return (uint32_t)(axis < 0 ? axis + (int64_t)call->in[BERTH__NORM_X].rank : axis);
-}
-
-static int64_t layer_norm_row_length(const berth_op_call *call) {
-  int64_t length = 1;
-  for (uint32_t i = layer_norm_first_axis(call); i < call->in[BERTH__NORM_X].rank; i++)
-    length *= call->in[BERTH__NORM_X].dim[i];
-  return length;
-}
-
-static int64_t layer_norm_items(const berth_op_call *call) {
-  int64_t rows = 1;
-  for (uint32_t i = 0; i < layer_norm_first_axis(call); i++) rows *= call->in[BERTH__NORM_X].dim[i];
-  return rows;
-}
-
 /* Runs over one row, with the scale's and the bias's own strides. */
 static void row_runs(const berth_op_call *call, const berth_tensor *const *values, berth__runs *runs) {
   const berth_tensor *x = &call->in[BERTH__NORM_X];
-  uint32_t axis = layer_norm_first_axis(call), rank = x->rank - axis;
+  uint32_t axis = berth__norm_first_axis(call), rank = x->rank - axis;
   int64_t stride[3][BERTH_MAX_RANK] = {{0}};
   const int64_t *strides[3] = {stride[0], stride[1], stride[2]};
   berth__contiguous_strides(rank, x->dim + axis, stride[0]);
@@ -70,7 +52,7 @@ static berth_status layer_norm_kernel(const berth_op_call *call, berth_error *er
   const berth_tensor *x = &call->in[BERTH__NORM_X];
   const berth_tensor *values[2] = {berth__optional(call, BERTH__NORM_SCALE), berth__optional(call, BERTH__NORM_BIAS)};
   bool centred = berth__call_code(call) == BERTH__OP_layer_norm;
-  int64_t length = layer_norm_row_length(call);
+  int64_t length = berth__norm_row_length(call);
   berth__runs runs;
   (void)err;
   row_runs(call, values, &runs);
@@ -86,8 +68,8 @@ static berth_status layer_norm_kernel(const berth_op_call *call, berth_error *er
   return BERTH_OK;
 }
 
-const berth__family berth__family_layer_norm = {.attrs = attrs_of_layer_norm,
-                                                .n_attrs = 2,
+const berth__family berth__family_layer_norm = {.attrs = berth__layer_norm_attrs,
+                                                .n_attrs = BERTH__LAYER_NORM_ATTRS,
                                                 .infer = infer_layer_norm,
-                                                .items = layer_norm_items,
+                                                .items = berth__norm_rows,
                                                 .kernel = layer_norm_kernel};

@@ -55,10 +55,33 @@ void berth__normalise(const berth_tensor *x, const berth_tensor *out, int64_t st
   }
 }
 
+int64_t berth__norm_rows(const berth_op_call *call) {
+  int64_t rows = 1;
+  for (uint32_t i = 0; i < berth__norm_first_axis(call); i++) rows *= call->in[BERTH__NORM_X].dim[i];
+  return rows;
+}
+
+int64_t berth__norm_row_length(const berth_op_call *call) {
+  int64_t length = 1;
+  for (uint32_t i = berth__norm_first_axis(call); i < call->in[BERTH__NORM_X].rank; i++)
+    length *= call->in[BERTH__NORM_X].dim[i];
+  return length;
+}
+
 berth_status berth__want_epsilon(const berth_attr *epsilon, berth_error *err) {
   if (epsilon->f >= 0 && epsilon->f < INFINITY) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID, "attribute 'epsilon' is %g, expected a finite number of at least 0",
                      epsilon->f);
+}
+
+berth_status berth__want_norm_gradient(const berth__infer *infer, uint32_t operand, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[BERTH__NORM_X], *shape = &infer->in_shape[operand];
+  int64_t same;
+  BERTH__TRY(berth__want_same_type(infer, BERTH__NORM_X, operand, err));
+  BERTH__TRY(berth__want_rank(infer, operand, x->rank, x->rank, err));
+  for (uint32_t axis = 0; axis < x->rank; axis++)
+    BERTH__TRY(berth__same_dim(x->dim[axis], shape->dim[axis], "what is normalised and its gradient", &same, err));
+  return BERTH_OK;
 }
 
 berth_status berth__want_channels(const berth__infer *infer, uint32_t operand, berth_error *err) {

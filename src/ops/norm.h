@@ -30,7 +30,20 @@ static inline bool berth__is_given(const berth__infer *infer, uint32_t operand) 
   return operand < infer->n_in && infer->in_type[operand] != BERTH_TYPE_NONE;
 }
 
+extern const berth_attr berth__layer_norm_attrs[BERTH__LAYER_NORM_ATTRS];
+
+/* Of layer_norm, rms_norm and their gradients: the first axis that is normalised over, how many rows of these axes
+ * there are, and the elements of one. */
+static inline uint32_t berth__norm_first_axis(const berth_op_call *call) {
+  const int64_t axis = call->attrs[BERTH__LAYER_NORM_AXIS].i;
+  return (uint32_t)(axis < 0 ? axis + (int64_t)call->in[BERTH__NORM_X].rank : axis);
+}
+int64_t berth__norm_rows(const berth_op_call *call);
+int64_t berth__norm_row_length(const berth_op_call *call);
+
 berth_status berth__want_epsilon(const berth_attr *epsilon, berth_error *err);
+/* Operand k is the gradient of what a norm of x gives: of its type and shape. */
+berth_status berth__want_norm_gradient(const berth__infer *infer, uint32_t operand, berth_error *err);
 /* Operand k has x's type and the shape [channels], where channels is x's axis 1. */
 berth_status berth__want_channels(const berth__infer *infer, uint32_t operand, berth_error *err);
 

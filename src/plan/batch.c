@@ -253,8 +253,9 @@ static berth_status batch_emit(const slicer *s, const berth__node *node, const b
   BERTH__TRY(batch_add_slice(s, node, in, out, err));
   for (uint32_t i = 0; i < node->n_out; i++) *batch_part(s, node->out[i], s->slice) = out[i];
   if (label.kind != BERTH__BATCH_SUM) return BERTH_OK;
-  return node->op->code == BERTH__OP_reduce_mean ? batch_add_mean(s, node->out[0], err)
-                                                 : batch_add_sum(s, node->out[0], out[0], err);
+  if (node->op->code == BERTH__OP_reduce_mean) return batch_add_mean(s, node->out[0], err);
+  for (uint32_t i = 0; i < node->n_out; i++) BERTH__TRY(batch_add_sum(s, node->out[i], out[i], err));
+  return BERTH_OK;
 }
 
 static berth_status batch_emit_node(const slicer *s, uint32_t index, berth_error *err) {

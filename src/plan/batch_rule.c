@@ -10,7 +10,10 @@ typedef enum kind {
   KIND_IMAGES,    /* image by image: x, weight, whole ones, then operands that broadcast */
   KIND_ATTENTION, /* sequence by sequence */
   KIND_ROPE,
-  KIND_ROWS, /* cross entropy: all operands along the axes of the labels */
+  KIND_NORM_GRAD,       /* x and the gradient, along the axes before those that are normalised over */
+  KIND_NORM_SCALE_GRAD, /* the same, and the results are sums over these */
+  KIND_WEIGHT_GRAD,     /* image by image, and the result is a sum over these */
+  KIND_ROWS,            /* cross entropy: all operands along the axes of the labels */
   KIND_GATHER,
   KIND_REDUCE,
   KIND_TRANSPOSE,
@@ -29,6 +32,10 @@ static kind batch_kind_of(const berth__node *node) {
     case BERTH__OP_log_softmax:
     case BERTH__OP_layer_norm:
     case BERTH__OP_rms_norm: return KIND_LINES;
+    case BERTH__OP_layer_norm_grad:
+    case BERTH__OP_rms_norm_grad: return KIND_NORM_GRAD;
+    case BERTH__OP_layer_norm_scale_grad:
+    case BERTH__OP_rms_norm_scale_grad: return KIND_NORM_SCALE_GRAD;
     case BERTH__OP_matmul:
     case BERTH__OP_product:
     case BERTH__OP_qproduct: return KIND_PRODUCT;
@@ -45,6 +52,7 @@ static kind batch_kind_of(const berth__node *node) {
     case BERTH__OP_lp_pool:
     case BERTH__OP_group_norm:
     case BERTH__OP_batch_norm: return KIND_IMAGES;
+    case BERTH__OP_conv_weight_grad: return KIND_WEIGHT_GRAD;
     case BERTH__OP_attention:
     case BERTH__OP_attention_grad: return KIND_ATTENTION;
     case BERTH__OP_rope: return KIND_ROPE;
@@ -98,7 +106,7 @@ static bool batch_lists(const berth_attr *attr, uint32_t axis, uint32_t rank) {
 /* Sums of narrow types would be rounded once per slice. */
 static bool batch_may_sum(const berth_graph *graph, const berth__node *node) {
   const berth_type type = graph->values[node->out[0]].type;
-  return node->n_out == 1 && (type == BERTH_F32 || type == BERTH_F64);
+  return type == BERTH_F32 || type == BERTH_F64;
 }
 
 /* ---- From an operand to the results ---- */
@@ -118,6 +126,15 @@ static berth__batch_label batch_lines(const berth_graph *graph, const berth__nod
   const uint32_t along = batch_axis_of(batch_attr(node, "axis")->i, batch_shape(graph, node->in[0])->rank);
   const bool is_norm = node->op->code == BERTH__OP_layer_norm || node->op->code == BERTH__OP_rms_norm;
   return k == 0 && (is_norm ? axis < along : axis != along) ? batch_cut(axis) : batch_late();
+}
+
+static berth__batch_label batch_norm_grad(const berth_graph *graph, const berth__node *node, uint32_t k,
+                                          uint32_t axis) {
+  const uint32_t along =
+      batch_axis_of(node->attrs[BERTH__LAYER_NORM_AXIS].i, batch_shape(graph, node->in[BERTH__NORM_X])->rank);
+  const bool sums = batch_kind_of(node) == KIND_NORM_SCALE_GRAD;
+  if (axis >= along || (!sums && k == BERTH__NORM_SCALE)) return batch_late();
+  return sums ? batch_sum(graph, node) : batch_cut(axis);
 }
 
 static bool batch_is_packed(const berth__node *node) {
@@ -217,6 +234,9 @@ berth__batch_label berth__batch_result(const berth_graph *graph, const berth__no
     case KIND_ELEMENTS:
       return node->op->code == BERTH__OP_expand && k != 0 ? batch_late() : batch_broadcast(graph, node, k, axis);
     case KIND_LINES: return batch_lines(graph, node, k, axis);
+    case KIND_NORM_GRAD:
+    case KIND_NORM_SCALE_GRAD: return batch_norm_grad(graph, node, k, axis);
+    case KIND_WEIGHT_GRAD: return axis == 0 ? batch_sum(graph, node) : batch_late();
     case KIND_PRODUCT: return batch_product(graph, node, k, axis);
     case KIND_IMAGES: return batch_images(graph, node, k, axis);
     case KIND_ATTENTION:
@@ -310,6 +330,9 @@ uint32_t berth__batch_operand(const berth_graph *graph, const berth__node *node,
       const uint32_t rank = batch_shape(graph, node->in[0])->rank;
       return batch_axis_of(batch_perm(node, result.axis, rank), rank);
     }
+    case KIND_NORM_GRAD: return k == BERTH__NORM_SCALE ? BERTH__BATCH_NO_AXIS : result.axis;
+    case KIND_WEIGHT_GRAD:
+    case KIND_NORM_SCALE_GRAD: return cut;
     case KIND_ROWS: return result.axis;
     case KIND_PARTS: return k == 0 || node->op->code == BERTH__OP_concat ? result.axis : BERTH__BATCH_NO_AXIS;
     case KIND_LINES:

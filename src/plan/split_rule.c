@@ -7,7 +7,7 @@
 typedef enum kind {
   KIND_NONE,
   KIND_ELEMENTS, /* every operand broadcasts to the result */
-  KIND_LINES,    /* operand 0 line by line, along an axis or from it on */
+  KIND_LINES,    /* operand 0 line by line, along an axis or from it on; of a norm's gradient, dy too */
   KIND_PRODUCT,  /* operand 0 row by row, then weights, then operands that broadcast */
   KIND_WINDOW,   /* operand 0 through windows, then weights, then operands that broadcast */
   KIND_POOL,
@@ -24,7 +24,9 @@ static kind plan_split_rule_kind_of(const berth__op *op) {
     case BERTH__OP_softmax:
     case BERTH__OP_log_softmax:
     case BERTH__OP_layer_norm:
-    case BERTH__OP_rms_norm: return KIND_LINES;
+    case BERTH__OP_rms_norm:
+    case BERTH__OP_layer_norm_grad:
+    case BERTH__OP_rms_norm_grad: return KIND_LINES;
     case BERTH__OP_product:
     case BERTH__OP_qproduct:
     case BERTH__OP_matmul: return KIND_PRODUCT;
@@ -130,7 +132,8 @@ static bool reads_something(const berth_graph *graph, const berth__node *node, u
 static bool lines_may(const berth__node *node, uint32_t axis, uint32_t rank) {
   int64_t along = plan_split_rule_int_attr(node, "axis", -1);
   if (along < 0) along += rank;
-  const bool is_norm = node->op->code == BERTH__OP_layer_norm || node->op->code == BERTH__OP_rms_norm;
+  const berth__family *f = node->op->family;
+  const bool is_norm = f == &berth__family_layer_norm || f == &berth__family_layer_norm_grad;
   return is_norm ? (int64_t)axis < along : (int64_t)axis != along;
 }
 
@@ -188,8 +191,9 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
     *out = rows;
     return true;
   }
-  if (k != 0 && (what == KIND_LINES || what == KIND_POOL || k < first_extra(node->op))) return false;
-  if (k != 0) return broadcast_rows(graph, node, axis, k, rows, out);
+  const bool is_dy = k == BERTH__NORM_GRAD_DY && node->op->family == &berth__family_layer_norm_grad;
+  if (k != 0 && !is_dy && (what == KIND_LINES || what == KIND_POOL || k < first_extra(node->op))) return false;
+  if (k != 0 && !is_dy) return broadcast_rows(graph, node, axis, k, rows, out);
   *out = rows;
   if (!spatial_axis(graph, node, axis, &spatial)) return true;
   const window w = window_of(graph, node, spatial);

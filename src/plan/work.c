@@ -53,6 +53,11 @@ static double plan_work_operations(const berth_graph *graph, const berth__node *
       return 2 * plan_work_elements(graph, node->in[0]) * plan_work_elements(graph, node->in[1]) /
              (node->op->code == BERTH__OP_conv_transpose ? (double)graph->values[node->in[0]].shape.dim[1]
                                                          : plan_work_last(graph, node->in[0]));
+    case BERTH__OP_conv_weight_grad: {
+      const berth__shape *out = &graph->values[node->out[0]].shape;
+      const double each = out->dim[0] > 0 ? plan_work_elements(graph, node->out[0]) / (double)out->dim[0] : 0;
+      return 2 * each * plan_work_elements(graph, node->in[BERTH__WEIGHT_GRAD_DY]);
+    }
     case BERTH__OP_attention: return plan_work_attention(graph, node);
     case BERTH__OP_attention_grad: return 2.5 * plan_work_attention(graph, node);
     case BERTH__OP_lstm:

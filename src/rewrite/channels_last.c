@@ -114,9 +114,18 @@ static berth_status rewrite_transposed(pass *p, const berth__node *node, berth_e
   berth_value x, out;
   BERTH__TRY(weights_to_plain(p, node, err));
   BERTH__TRY(to_last(p, node->in[0], &x, err));
-  BERTH__TRY(berth__rewrite_conv_transpose(&p->r, p->target, node, norm, x, &out, err));
+  if (berth__rewrite_takes_transposed(node))
+    BERTH__TRY(berth__rewrite_conv_transpose(&p->r, p->target, node, norm, x, &out, err));
+  else
+    BERTH__TRY(berth__rewrite_conv_spread(&p->r, p->target, node, norm, x, &out, err));
   p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;
   return BERTH_OK;
+}
+
+static bool may_transpose(const pass *p, const berth__node *node) {
+  return can_convolve(p, node) &&
+         (berth__rewrite_takes_transposed(node) ||
+          (!berth__node_is_bounded(p->r.graph, node) && berth__rewrite_takes_spread(&p->r, p->target, node)));
 }
 
 static berth_status channels_last_rewrite_conv(pass *p, const berth__node *node, berth_error *err) {
@@ -331,6 +340,25 @@ static berth_status rewrite_pool(pass *p, size_t n, berth_error *err) {
   return rewrite_channels_last_follow(p, node, attrs, 1, err);
 }
 
+/* The weights of a depthwise convolution: vectors run over channels. */
+static berth_status rewrite_weight_grad(pass *p, size_t n, berth_error *err) {
+  const berth__node *node = &p->r.old[n];
+  const int64_t group = node->attrs[BERTH__CONV_GROUP].i;
+  const bool is_depthwise = group > 1 && rewrite_channels_last_shape_of(p, node->in[0])->dim[1] == group &&
+                            rewrite_channels_last_shape_of(p, node->in[1])->dim[1] == group;
+  berth_attr attrs[MAX_ATTRS];
+  berth_value in[2];
+  const uint32_t n_attrs = node->op->family->n_attrs;
+  if (p->target->lanes <= 1 || !is_depthwise || p->r.graph->values[node->in[0]].type != BERTH_F32 ||
+      node->attrs[BERTH__WEIGHT_GRAD_CHANNELS_LAST].i != 0)
+    return rewrite_channels_last_keep(p, n, err);
+  memcpy(attrs, node->attrs, n_attrs * sizeof *attrs);
+  attrs[BERTH__WEIGHT_GRAD_CHANNELS_LAST].i = 1;
+  for (uint32_t i = 0; i < 2; i++) BERTH__TRY(to_last(p, node->in[i], &in[i], err));
+  p->twins.has_plain[node->out[0]] = true;
+  return berth__rewrite_make(&p->r, node->op->code, in, 2, attrs, n_attrs, node->out[0], err);
+}
+
 /* A batch_norm that no convolution took: a scale and a shift. */
 static berth_status rewrite_norm(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
@@ -441,8 +469,8 @@ static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *e
     case BERTH__OP_softmax:
     case BERTH__OP_log_softmax: return has ? follow_axes(p, node, 0, 1, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_conv_transpose:
-      return can_convolve(p, node) && berth__rewrite_takes_transposed(node) ? rewrite_transposed(p, node, err)
-                                                                            : rewrite_channels_last_keep(p, n, err);
+      return may_transpose(p, node) ? rewrite_transposed(p, node, err) : rewrite_channels_last_keep(p, n, err);
+    case BERTH__OP_conv_weight_grad: return rewrite_weight_grad(p, n, err);
     case BERTH__OP_concat:
       if (is_split(p, node)) return BERTH_OK; /* its reader takes the parts */
       return all_have_twins(p, node) ? follow_axes(p, node, 0, node->n_in, err) : rewrite_channels_last_keep(p, n, err);

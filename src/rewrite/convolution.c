@@ -292,6 +292,108 @@ berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewri
                             f.base, "#last", out_last, err);
 }
 
+/* ---- conv_transpose, channel by channel ---- */
+
+/* Pads of the convolution over x with zeros between its elements, of which stride - 1 stand after the last one too.
+ * Negative: so many of its elements fall away. */
+static void spread_pads(const form *f, const berth_attr *extra, uint32_t axis, int64_t *begin, int64_t *end) {
+  const int64_t reach = (f->w.kernel[axis] - 1) * f->w.dilations[axis];
+  *begin = reach - f->w.pads[axis];
+  *end =
+      reach - f->w.pads[f->w.spatial + axis] + (extra->count != 0 ? extra->ints[axis] : 0) - (f->w.strides[axis] - 1);
+}
+
+bool berth__rewrite_takes_spread(const berth__rewrite *r, const berth__rewrite_target *target,
+                                 const berth__node *conv) {
+  const berth__shape *weight = &r->graph->values[conv->in[BERTH__CONV_WEIGHT]].shape,
+                     *x = &r->graph->values[conv->in[BERTH__CONV_X]].shape;
+  const berth__window_attrs window = berth__conv_window(conv->attrs);
+  const int64_t group = conv->attrs[BERTH__CONV_GROUP].i;
+  if (target->lanes <= 1 || x->rank > 4 || r->graph->values[conv->in[BERTH__CONV_X]].type != BERTH_F32) return false;
+  if (group == 1 || weight->dim[0] != group || weight->dim[1] != 1 || berth__window_is_auto(&window)) return false;
+  if (conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_SHAPE].count != 0) return false;
+  const form f = form_of(r, target, conv);
+  for (uint32_t k = 0; k < f.w.spatial; k++) {
+    int64_t begin, end;
+    spread_pads(&f, &conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_PADDING], k, &begin, &end);
+    if ((begin < 0 ? -begin : 0) + (end < 0 ? -end : 0) >= x->dim[2 + k] * f.w.strides[k]) return false;
+  }
+  return true;
+}
+
+/* x [N, spatial..., C] with stride - 1 zeros after every element. */
+static berth_status spread_elements(berth__rewrite *r, form *f, berth_error *err) {
+  const berth__shape shape = r->graph->values[f->x].shape;
+  int64_t axes[BERTH__WINDOW_AXES], pads[2 * BERTH_MAX_RANK] = {0};
+  berth_dim dims[BERTH_MAX_RANK];
+  const uint32_t rank = shape.rank + f->w.spatial;
+  bool is_spread = false;
+  for (uint32_t i = 0; i < shape.rank; i++) dims[i] = (berth_dim){.extent = shape.dim[i]};
+  for (uint32_t k = 0; k < f->w.spatial; k++) {
+    axes[k] = 2 + 2 * k;
+    pads[rank + axes[k]] = f->w.strides[k] - 1;
+    dims[1 + k].extent *= f->w.strides[k];
+    is_spread = is_spread || f->w.strides[k] > 1;
+  }
+  if (!is_spread) return BERTH_OK;
+  const berth_attr of_axes = berth_attr_ints("axes", axes, f->w.spatial),
+                   of_pads = berth_attr_ints("pads", pads, 2 * rank);
+  const berth_attr of_shape = berth_attr_dims("shape", dims, shape.rank);
+  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_unsqueeze, &f->x, 1, &of_axes, 1, f->base, "#apart", &f->x, err));
+  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_pad, &f->x, 1, &of_pads, 1, f->base, "#zeros", &f->x, err));
+  return berth__rewrite_add(r, BERTH__OP_reshape, &f->x, 1, &of_shape, 1, f->base, "#spread", &f->x, err);
+}
+
+/* Pads that are there, and what falls away. */
+static berth_status spread_cut(berth__rewrite *r, form *f, const berth_attr *extra, berth_error *err) {
+  const berth__shape shape = r->graph->values[f->x].shape;
+  int64_t axes[BERTH__WINDOW_AXES], starts[BERTH__WINDOW_AXES], ends[BERTH__WINDOW_AXES], pads[2 * BERTH__WINDOW_AXES];
+  bool is_cut = false;
+  for (uint32_t k = 0; k < f->w.spatial; k++) {
+    int64_t begin, end;
+    spread_pads(f, extra, k, &begin, &end);
+    axes[k] = 1 + k;
+    starts[k] = begin < 0 ? -begin : 0;
+    ends[k] = shape.dim[1 + k] + (end < 0 ? end : 0);
+    pads[k] = begin > 0 ? begin : 0;
+    pads[f->w.spatial + k] = end > 0 ? end : 0;
+    is_cut = is_cut || begin < 0 || end < 0;
+  }
+  for (uint32_t k = 0; k < f->w.spatial; k++) f->w.strides[k] = 1;
+  memcpy(f->w.pads, pads, 2 * f->w.spatial * sizeof *pads);
+  const berth_attr attrs[] = {berth_attr_ints("axes", axes, f->w.spatial),
+                              berth_attr_ints("starts", starts, f->w.spatial),
+                              berth_attr_ints("ends", ends, f->w.spatial)};
+  return is_cut ? berth__rewrite_add(r, BERTH__OP_narrow, &f->x, 1, attrs, 3, f->base, "#seen", &f->x, err) : BERTH_OK;
+}
+
+/* Every kernel from its last tap to its first. */
+static berth_status turn_taps(berth__rewrite *r, form *f, berth_error *err) {
+  int64_t axes[BERTH__WINDOW_AXES], starts[BERTH__WINDOW_AXES], ends[BERTH__WINDOW_AXES], steps[BERTH__WINDOW_AXES];
+  for (uint32_t k = 0; k < f->w.spatial; k++) {
+    axes[k] = 2 + k;
+    starts[k] = -1;
+    ends[k] = -f->w.kernel[k] - 1;
+    steps[k] = -1;
+  }
+  const berth_attr attrs[] = {
+      berth_attr_ints("axes", axes, f->w.spatial), berth_attr_ints("starts", starts, f->w.spatial),
+      berth_attr_ints("ends", ends, f->w.spatial), berth_attr_ints("steps", steps, f->w.spatial)};
+  return berth__rewrite_add(r, BERTH__OP_narrow, &f->weight, 1, attrs, 4, f->weight, "#around", &f->weight, err);
+}
+
+berth_status berth__rewrite_conv_spread(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
+                                        const berth__node *norm, berth_value x_last, berth_value *out_last,
+                                        berth_error *err) {
+  form f = form_of(r, target, conv);
+  f.x = x_last;
+  if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  BERTH__TRY(spread_elements(r, &f, err));
+  BERTH__TRY(spread_cut(r, &f, &conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_PADDING], err));
+  BERTH__TRY(turn_taps(r, &f, err));
+  return emit_depthwise(r, &f, out_last, err);
+}
+
 /* Several outputs of a channel are for kernels whose vectors run over channels. */
 static bool is_depthwise(const form *f, const berth__shape *weight) {
   return weight->dim[1] == 1 && f->group > 1 &&

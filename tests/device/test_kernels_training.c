@@ -130,6 +130,72 @@ static void cross_entropies(void **state) {
   }
 }
 
+static void gradients_of_norms(void **state) {
+  static const int64_t rows[] = {1, 3, 65, 200}, lengths[] = {1, 7, 16, 33, 130, 768, 5000};
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++) {
+      const fast_operand x = F32(rows[i], lengths[j]), left_out = {0};
+      fast_case c = {.op = "layer_norm_grad",
+                     .in = {x, F32(lengths[j]), x},
+                     .attrs = {FAST_FLOAT("epsilon", 0.01)}, /* short rows may be nearly all alike */
+                     .absolute = 2e-5,
+                     .relative = 2e-5};
+      fast_check(&c);
+      c.op = "rms_norm_grad";
+      c.in[BERTH__NORM_SCALE] = left_out;
+      fast_check(&c);
+      c.op = "rms_norm_scale_grad";
+      c.in[BERTH__NORM_SCALE_GRAD_DY] = x;
+      c.in[BERTH__NORM_GRAD_DY] = left_out;
+      fast_check(&c);
+      c.op = "layer_norm_scale_grad";
+      c.n_out = 2;
+      fast_check(&c);
+    }
+}
+
+/* Rows that are far from 0: what is small beside the mean stays. */
+static void gradients_of_norms_far_from_zero(void **state) {
+  fast_case c = {
+      .op = "layer_norm_grad", .in = {F32(9, 300), F32(300), F32(9, 300)}, .absolute = 2e-4, .relative = 2e-4};
+  (void)state;
+  c.in[0].low = 1000, c.in[0].high = 1003;
+  fast_check(&c);
+  c.op = "layer_norm_scale_grad";
+  c.n_out = 2;
+  c.in[BERTH__NORM_SCALE_GRAD_DY] = (fast_operand)F32(9, 300);
+  c.in[BERTH__NORM_GRAD_DY] = (fast_operand){0};
+  fast_check(&c);
+}
+
+static void gradients_of_depthwise_weights(void **state) {
+  static const int64_t channels[] = {1, 7, 16, 33, 96};
+  (void)state;
+  for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+    const int64_t c = channels[i];
+    fast_case f = {.op = "conv_weight_grad",
+                   .in = {F32(3, 9, 11, c), F32(3, 9, 11, c)},
+                   .attrs = {FAST_INTS("kernel", 3, 3), FAST_INTS("pads", 1, 1, 1, 1), FAST_INT("group", c),
+                             FAST_INT("channels_last", 1)},
+                   .absolute = 1e-4,
+                   .relative = 1e-5};
+    fast_check(&f);
+    f.in[1] = (fast_operand)F32(3, 5, 6, c);
+    f.attrs[4] = (berth_attr)FAST_INTS("strides", 2, 2);
+    fast_check(&f);
+    f.in[1] = (fast_operand)F32(3, 2, 3, c);
+    f.attrs[5] = (berth_attr)FAST_INTS("dilations", 3, 3);
+    fast_check(&f);
+    f = (fast_case){.op = "conv_weight_grad",
+                    .in = {F32(2, 40, c), F32(2, 36, c)},
+                    .attrs = {FAST_INTS("kernel", 5), FAST_INT("group", c), FAST_INT("channels_last", 1)},
+                    .absolute = 1e-4,
+                    .relative = 1e-5};
+    fast_check(&f);
+  }
+}
+
 static void steps_of_optimisers(void **state) {
   static const int64_t counts[] = {1, 8, 13, 16384, 50000};
   (void)state;
@@ -159,6 +225,9 @@ int main(void) {
       cmocka_unit_test(gradients_beside_what_is_no_number),
       cmocka_unit_test(gradients_of_packed_heads),
       cmocka_unit_test(cross_entropies),
+      cmocka_unit_test(gradients_of_norms),
+      cmocka_unit_test(gradients_of_depthwise_weights),
+      cmocka_unit_test(gradients_of_norms_far_from_zero),
       cmocka_unit_test(steps_of_optimisers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,7 +85,20 @@ const grad_case grad_cases[] = {
     {"det", "input %x : f64[1, 1] %y = det(%x)", 0, 0, 0},
     {"layer_norm", "input %x : f64[2, 3, 5] input %s : f64[5] input %b : f64[5] %y = layer_norm(%x, %s, %b)", 0, 0, 0},
     {"layer_norm", "input %x : f64[2, 3, 5] %y = layer_norm(%x) {axis = 1, epsilon = 0.1}", 0, 0, 0},
+    {"layer_norm",
+     "input %x : f64[3, 2, 3] input %s : f64[2, 1] input %b : f64[3] %y = layer_norm(%x, %s, %b) {axis = 1}", 0, 0, 0},
     {"rms_norm", "input %x : f64[2, 3, 5] input %s : f64[5] %y = rms_norm(%x, %s)", 0, 0, 0},
+    {"rms_norm", "input %x : f64[7] input %s : f64[7] %y = rms_norm(%x, %s) {axis = 0, epsilon = 0.2}", 0, 0, 0},
+    {"layer_norm_grad",
+     "input %x : f64[3, 7] input %s : f64[7] input %d : f64[3, 7] %y = layer_norm_grad(%x, %s, %d) {epsilon = 0.1}", 0,
+     0, 1},
+    {"rms_norm_grad",
+     "input %x : f64[2, 3, 2] input %s : f64[3, 1] input %d : f64[2, 3, 2] %y = rms_norm_grad(%x, %s, %d) {axis = 1}",
+     0, 0, 1},
+    {"layer_norm_scale_grad",
+     "input %x : f64[5, 2, 3] input %d : f64[5, 2, 3] %y, %z = layer_norm_scale_grad(%x, %d) {axis = 1}", 0, 0, 1},
+    {"layer_norm_scale_grad", "input %x : f64[4] input %d : f64[4] %y, %z = layer_norm_scale_grad(%x, %d)", 0, 0, 1},
+    {"rms_norm_scale_grad", "input %x : f64[5, 3] input %d : f64[5, 3] %y = rms_norm_scale_grad(%x, %d)", 0, 0, 1},
     {"group_norm",
      "input %x : f64[2, 6, 3] input %s : f64[6] input %b : f64[6] %y = group_norm(%x, %s, %b) {groups = 2}", 0, 0, 0},
     {"batch_norm",
@@ -164,6 +177,20 @@ const grad_case grad_cases[] = {
      "input %x : f64[1, 2, 3, 3] input %w : f64[2, 1, 3, 3] %y = conv_transpose(%x, %w)\n"
      "{strides = [2, 2], output_shape = [6, 5]}",
      0, 0, 0},
+    {"conv", /* depthwise: the weight by an op of its own */
+     "input %x : f64[2, 3, 5, 4] input %w : f64[3, 1, 3, 2] %y = conv(%x, %w) {group = 3, strides = [2, 1],\n"
+     "pads = [1, 0, 1, 1]}",
+     0, 0, 0},
+    {"conv", "input %x : f64[2, 2, 7] input %w : f64[4, 1, 3] %y = conv(%x, %w) {group = 2, dilations = [2]}", 0, 0, 0},
+    {"conv_weight_grad",
+     "input %x : f64[2, 4, 5, 4] input %d : f64[2, 2, 3, 4] %y = conv_weight_grad(%x, %d) {kernel = [3, 2], group = "
+     "2,\n"
+     "strides = [2, 1], pads = [1, 0, 1, 1]}",
+     0, 0, 1},
+    {"conv_weight_grad",
+     "input %x : f64[2, 6, 3] input %d : f64[2, 2, 3] %y = conv_weight_grad(%x, %d) {kernel = [2], group = 3,\n"
+     "dilations = [3], channels_last = 1}",
+     0, 0, 1},
     {"max_pool",
      "input %x : f64[2, 3, 5, 4] %y = max_pool(%x) {kernel = [3, 2], strides = [1, 2],\n"
      "pads = [1, 0, 1, 1]}",

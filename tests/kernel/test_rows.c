@@ -43,6 +43,37 @@ static void norms(void **state) {
                    1e-5);
 }
 
+static void gradients_of_norms(void **state) {
+  (void)state;
+  check_all_limits(THREE("f32[3, 19, 130]", "f32[130]", "f32[3, 19, 130]") "%o = layer_norm_grad(%a, %b, %c)" OUT, NULL,
+                   1e-5);
+  check_all_limits(THREE("f32[5, 7, 9]", "f32[7, 1]", "f32[5, 7, 9]") "%o = rms_norm_grad(%a, %b, %c) {axis = 1}" OUT,
+                   NULL, 1e-5);
+  check_all_limits(TWO("f32[66, 258]", "f32[66, 258]") "%o = layer_norm_grad(%a, _, %b)" OUT, NULL, 1e-5);
+  check_all_limits(TWO("f32[3, 9000]", "f32[3, 9000]") "%o = layer_norm_grad(%a, _, %b)" OUT, NULL, 1e-5);
+#define SCALES(shape) TWO(shape, shape) "%o, %p = layer_norm_scale_grad(%a, %b) output \"o\" = %o output \"p\" = %p }"
+  check_all_limits(SCALES("f32[5, 13, 130]"), NULL, 1e-5);
+  check_all_limits(SCALES("f32[1000, 9]"), "by pieces", 1e-5);
+  check_all_limits(SCALES("f32[7]"), "moments", 1e-5);
+  check_all_limits(TWO("f32[300, 3, 5]", "f32[300, 3, 5]") "%o = rms_norm_scale_grad(%a, %b) {axis = 1}" OUT, NULL,
+                   1e-5);
+}
+
+static void gradients_of_weights(void **state) {
+  (void)state;
+#define WEIGHT(x, dy, attrs) TWO(x, dy) "%o = conv_weight_grad(%a, %b) " attrs OUT
+  check_all_limits(WEIGHT("f32[3, 8, 9, 11]", "f32[3, 8, 9, 11]", "{kernel = [3, 3], pads = [1, 1, 1, 1], group = 8}"),
+                   NULL, 1e-5);
+  check_all_limits(WEIGHT("f32[2, 4, 20, 17]", "f32[2, 6, 9, 8]", "{kernel = [3, 2], strides = [2, 2], group = 2}"),
+                   NULL, 1e-5);
+  check_all_limits(WEIGHT("f32[2, 30, 6]", "f32[2, 26, 6]", "{kernel = [5], group = 6, channels_last = 1}"), NULL,
+                   1e-5);
+  check_all_limits(WEIGHT("f32[1, 2, 4, 5, 3]", "f32[1, 3, 2, 5, 1]",
+                          "{kernel = [2, 3, 2], pads = [0, 1, 0, 0, 1, 0], "
+                          "strides = [2, 1, 2]}"),
+                   NULL, 1e-5);
+}
+
 static void searches(void **state) {
   (void)state;
   check_all_limits(ONE("f32[5, 700]") "%o = arg_max(%a) {axis = 1}" OUT, NULL, 0);
@@ -80,6 +111,8 @@ static void lanes_exchange(void **state) {
       ONE("f32[7, 333]") "%o = softmax(%a)" OUT,
       THREE("f32[3, 19, 130]", "f32[130]", "f32[130]") "%o = layer_norm(%a, %b, %c)" OUT,
       TWO("f32[66, 258]", "f32[258]") "%o = rms_norm(%a, %b)" OUT,
+      THREE("f32[3, 19, 130]", "f32[130]", "f32[3, 19, 130]") "%o = layer_norm_grad(%a, %b, %c)" OUT,
+      SCALES("f32[700, 70]"),
       ONE("f32[5, 700]") "%o = arg_max(%a) {axis = 1}" OUT,
       ONE("i32[130, 6]") "%o = arg_max(%a) {select_last = 1}" OUT,
   };
@@ -105,11 +138,18 @@ static void draws(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reductions), cmocka_unit_test(long_reductions_go_by_pieces),
-      cmocka_unit_test(lines),      cmocka_unit_test(norms),
-      cmocka_unit_test(searches),   cmocka_unit_test(running_sums),
-      cmocka_unit_test(transforms), cmocka_unit_test(draws),
-      cmocka_unit_test(ranges),     cmocka_unit_test(lanes_exchange),
+      cmocka_unit_test(reductions),
+      cmocka_unit_test(long_reductions_go_by_pieces),
+      cmocka_unit_test(lines),
+      cmocka_unit_test(norms),
+      cmocka_unit_test(gradients_of_norms),
+      cmocka_unit_test(gradients_of_weights),
+      cmocka_unit_test(searches),
+      cmocka_unit_test(running_sums),
+      cmocka_unit_test(transforms),
+      cmocka_unit_test(draws),
+      cmocka_unit_test(ranges),
+      cmocka_unit_test(lanes_exchange),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Writes the cases of ops that are gradients: attention_grad, cross_entropy and cross_entropy_grad. Gradients come from
-complex steps through the forward op as numpy has it, so that no formula of a derivative is in here. Run by hand; see
-caselib.py for what it needs (ONNX Runtime is not used here).
+"""Writes the cases of ops that are gradients: attention_grad, cross_entropy and cross_entropy_grad, those of norms.
+Gradients come from complex steps through the forward op as numpy has it, so that no formula of a derivative is in here.
+Run by hand; see caselib.py for what it needs (ONNX Runtime is not used here).
 
     /usr/bin/python3 tests/ops/make_cases_backward.py
 """
@@ -137,6 +137,133 @@ def attention_grad():
     f.write()
 
 
+def norm(axis=-1, epsilon=1e-5, centred=True):
+    """layer_norm or rms_norm of x, scale and bias."""
+    def fn(x, scale, bias):
+        axes = tuple(range(axis % x.ndim, x.ndim))
+        rest = x - np.mean(x, axes, keepdims=True) if centred else x
+        return rest / np.sqrt(np.mean(rest * rest, axes, keepdims=True) + epsilon) * scale + bias
+    return fn
+
+
+def norm_case(f, name, op, kind, shape, scale_shape, attrs):
+    """The gradients by x, with this scale, and by scale and bias in the shape of a row."""
+    axis, centred = attrs.get("axis", -1), op == "layer_norm"
+    fn = norm(axis, attrs.get("epsilon", 1e-5), centred)
+    x, dy = normal(kind, *shape), normal(kind, *shape)
+    scale = None if scale_shape is None else normal(kind, *scale_shape)
+    given = [x.f64(), np.ones(1) if scale is None else scale.f64(), np.zeros(1)]
+    f["grad"].add(op + "_grad_" + name, op + "_grad", [x, scale, dy],
+                  [quantise(kind, gradient(fn, given, 0, dy.f64()))], attrs, tol=TOL[kind])
+    row = shape[axis % len(shape):]
+    given = [x.f64(), np.ones(row), np.zeros(row)]
+    outs = [quantise(kind, gradient(fn, given, i, dy.f64())) for i in ((1, 2) if centred else (1,))]
+    f["scale_grad"].add(op + "_scale_grad_" + name, op + "_scale_grad", [x, dy], outs, attrs, tol=TOL[kind])
+
+
+def norms():
+    files = {op: {what: CaseFile(op + "_" + what, "make_cases_backward.py") for what in ("grad", "scale_grad")}
+             for op in ("layer_norm", "rms_norm")}
+    for op, f in files.items():
+        for kind in ("f32", "f64", "f16", "bf16"):
+            norm_case(f, kind, op, kind, (4, 9), (9,), {})
+        norm_case(f, "plain", op, "f32", (2, 3, 4), None, {"epsilon": 0.1})
+        norm_case(f, "axis", op, "f32", (3, 2, 5), (2, 1), {"axis": 1})
+        norm_case(f, "one_row", op, "f32", (11,), (11,), {"axis": 0})
+        norm_case(f, "all", op, "f32", (3, 4), (3, 4), {"axis": -2})
+        norm_case(f, "number", op, "f32", (3, 4), (), {})
+        norm_case(f, "one_column", op, "f32", (3, 1), (1,), {"epsilon": 0.5})
+        norm_case(f, "long", op, "f32", (2, 300), (300,), {})
+        norm_case(f, "many", op, "f32", (70, 3), (3,), {"epsilon": 0.01})
+    x, none, dy = normal("f32", 2, 4), normal("f32", 0, 4), normal("f32", 2, 3)
+    by_x, by_scale = files["layer_norm"]["grad"], files["layer_norm"]["scale_grad"]
+    by_x.add("layer_norm_grad_no_rows", "layer_norm_grad", [none, None, none], [none])
+    by_scale.add("layer_norm_scale_grad_no_rows", "layer_norm_scale_grad", [none, none],
+                 [quantise("f32", np.zeros(4))] * 2)
+    by_scale.add("layer_norm_scale_grad_alone", "layer_norm_scale_grad", [x, x],
+                 [quantise("f32", gradient(norm(), [x.f64(), np.ones(4), np.zeros(4)], 1, x.f64()))], tol=TOL["f32"])
+    far = quantise("f32", np.array([[1e4, 1e4 + 1, 1e4 + 3], [-5e3, -5e3 + 2, -5e3 - 1]]))
+    by_x.add("layer_norm_grad_far", "layer_norm_grad", [far, None, dy],
+             [quantise("f32", gradient(norm(), [far.f64(), np.ones(1), np.zeros(1)], 0, dy.f64()))], tol=(1e-4, 1e-3))
+    by_x.error("layer_norm_grad_shape", "layer_norm_grad", [x, None, normal("f32", 2, 5)], "extents 4 and 5 differ")
+    by_x.error("layer_norm_grad_scale", "layer_norm_grad", [x, normal("f32", 5), x], "does not broadcast")
+    by_scale.error("layer_norm_scale_grad_rank", "layer_norm_scale_grad", [x, normal("f32", 4)], "expected rank 2")
+    files["rms_norm"]["grad"].error("rms_norm_grad_type", "rms_norm_grad", [x, None, normal("f64", 2, 4)],
+                                    "has type f64")
+    files["rms_norm"]["scale_grad"].error("rms_norm_scale_grad_no_axis", "rms_norm_scale_grad", [x, x], "axis",
+                                          {"axis": 2})
+    for f in files.values():
+        for file in f.values():
+            file.write()
+
+
+def convolve(strides, pads, dilations, group, places):
+    """conv of x [N, C, ...] with a weight, of so many places, by sums over taps."""
+    n = len(strides)
+
+    def fn(x, weight):
+        padded = np.pad(x, [(0, 0), (0, 0)] + [(pads[i], pads[n + i] + strides[i]) for i in range(n)])
+        outputs, each = weight.shape[:2]
+        out = np.zeros((x.shape[0], outputs, *places), dtype=complex)
+        for tap in np.ndindex(*weight.shape[2:]):
+            first = [tap[i] * dilations[i] for i in range(n)]
+            at = tuple(slice(first[i], first[i] + (places[i] - 1) * strides[i] + 1, strides[i]) for i in range(n))
+            seen = padded[(slice(None), slice(None), *at)]
+            for o in range(outputs):
+                for c in range(each):
+                    out[:, o] += seen[:, o // (outputs // group) * each + c] * weight[(o, c, *tap)]
+        return out
+    return fn
+
+
+def weight_case(f, name, kind, shape, outputs, kernel, strides=None, pads=None, dilations=None, group=1, last=False,
+                places=None):
+    n, attrs = len(kernel), {"kernel": list(kernel)}
+    for key, value in (("strides", strides), ("pads", pads), ("dilations", dilations)):
+        if value is not None:
+            attrs[key] = list(value)
+    if group != 1:
+        attrs["group"] = group
+    if last:
+        attrs["channels_last"] = 1
+    strides, dilations, pads = strides or [1] * n, dilations or [1] * n, pads or [0] * 2 * n
+    reach = [(kernel[i] - 1) * dilations[i] + 1 for i in range(n)]
+    places = places or tuple((shape[2 + i] + pads[i] + pads[n + i] - reach[i]) // strides[i] + 1 for i in range(n))
+    x, dy = normal(kind, *shape), normal(kind, shape[0], outputs, *places)
+    given = [x.f64(), np.zeros((outputs, shape[1] // group, *kernel))]
+    made = quantise(kind, gradient(convolve(strides, pads, dilations, group, places), given, 1, dy.f64()))
+    ins = [Tensor(kind, np.moveaxis(t.values, 1, -1)) if last else t for t in (x, dy)]
+    f.add("conv_weight_grad_" + name, "conv_weight_grad", ins, [made], attrs, tol=TOL[kind])
+
+
+def conv_weights():
+    f = CaseFile("conv_weight_grad", "make_cases_backward.py")
+    for kind in ("f32", "f64", "f16", "bf16"):
+        weight_case(f, kind, kind, (2, 3, 5, 4), 2, (3, 2))
+    weight_case(f, "depthwise", "f32", (2, 5, 6, 7), 5, (3, 3), pads=[1, 1, 1, 1], group=5)
+    weight_case(f, "depthwise_last", "f32", (2, 19, 6, 7), 19, (3, 3), pads=[1, 1, 1, 1], strides=[2, 2], group=19,
+                last=True)
+    weight_case(f, "multiplied", "f32", (2, 3, 6), 6, (3, ), dilations=[2], group=3)
+    weight_case(f, "groups", "f32", (2, 4, 5, 6), 6, (2, 3), pads=[0, 2, 1, 0], strides=[1, 2], group=2)
+    weight_case(f, "groups_last", "f32", (2, 4, 5, 6), 6, (2, 3), pads=[0, 2, 1, 0], strides=[1, 2], group=2, last=True)
+    weight_case(f, "solid", "f32", (1, 2, 4, 3, 5), 2, (2, 2, 3), strides=[2, 1, 1], pads=[0, 1, 0, 1, 0, 2])
+    weight_case(f, "fewer_places", "f32", (2, 2, 9), 3, (2, ), strides=[2], places=(3, ))
+    weight_case(f, "one_place", "f32", (1, 2, 3, 3), 2, (3, 3))
+    none = normal("f32", 0, 2, 5)
+    f.add("conv_weight_grad_no_images", "conv_weight_grad", [none, normal("f32", 0, 3, 4)],
+          [quantise("f32", np.zeros((3, 2, 2)))], {"kernel": [2]})
+    x, dy = normal("f32", 2, 4, 6), normal("f32", 2, 4, 5)
+    f.error("conv_weight_grad_kernel", "conv_weight_grad", [x, dy], "attribute 'kernel' is empty",
+            {"kernel": []})
+    f.error("conv_weight_grad_rank", "conv_weight_grad", [x, normal("f32", 2, 4)], "expected rank 3", {"kernel": [2]})
+    f.error("conv_weight_grad_group", "conv_weight_grad", [x, dy], "do not split into 3 groups",
+            {"kernel": [2], "group": 3})
+    f.error("conv_weight_grad_places", "conv_weight_grad", [x, dy], "where there are 4 windows", {"kernel": [3]})
+    f.error("conv_weight_grad_images", "conv_weight_grad", [x, normal("f32", 3, 4, 5)], "extents 2 and 3 differ",
+            {"kernel": [2]})
+    f.write()
+
+
 def losses(labels, ignored=-100):
     def fn(x):
         rows, flat = x.reshape(-1, x.shape[-1]), labels.reshape(-1)
@@ -191,3 +318,5 @@ def cross_entropy():
 if __name__ == "__main__":
     attention_grad()
     cross_entropy()
+    norms()
+    conv_weights()

@@ -87,6 +87,12 @@ static double conv_transpose(const subject *s) {
   return inputs > 0 ? 2 * operand_elements(s, 0) * operand_elements(s, 1) / inputs : 0;
 }
 
+/* Every element of the weight is a sum over the places of the gradient, which is operand 1. */
+static double conv_weight_grad(const subject *s) {
+  const double outputs = tool_work_extent(s, 1, tool_work_int_attr(s, "channels_last", 0) != 0 ? -1 : 1);
+  return outputs > 0 ? 2 * operand_elements(s, 1) * s->result / outputs : 0;
+}
+
 static double conv_last(const subject *s) {
   return 2 * s->result * taps(s) * tool_work_extent(s, 0, -1) / tool_work_int_attr(s, "group", 1) + program(s);
 }
@@ -136,6 +142,7 @@ static const row rows[] = {
     {"conv", conv, 0},
     {"deform_conv", conv, 0},
     {"conv_transpose", conv_transpose, 0},
+    {"conv_weight_grad", conv_weight_grad, 0},
     {"conv_last", conv_last, 0},
     {"qconv_last", conv_last, 0},
     {"conv_transpose_last", conv_transpose_last, 0},
@@ -161,6 +168,10 @@ static const row rows[] = {
     {"layer_norm", per_result, 8},
     {"group_norm", per_result, 8},
     {"rms_norm", per_result, 4},
+    {"layer_norm_grad", per_result, 16},
+    {"rms_norm_grad", per_result, 11},
+    {"layer_norm_scale_grad", per_operand, 9},
+    {"rms_norm_scale_grad", per_operand, 6},
     {"batch_norm", per_result, 2},
     {"rope", per_result, 3},
     {"quantize", per_result, 2},

@@ -96,6 +96,8 @@ static bool factors_may_make(const berth_graph *graph, const berth__node *node) 
     case BERTH__OP_product:
     case BERTH__OP_layer_norm:
     case BERTH__OP_rms_norm:
+    case BERTH__OP_layer_norm_grad:
+    case BERTH__OP_rms_norm_grad:
     case BERTH__OP_softmax:
     case BERTH__OP_attention:
     case BERTH__OP_attention_grad:

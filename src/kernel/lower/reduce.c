@@ -8,11 +8,6 @@
 
 #define WANTED_GROUPS 64 /* that keep a device busy */
 #define LEAST_PIECE 8192 /* elements: so many that a second kernel is worth its start */
-/* Where neighbouring threads have neighbouring rows, what is missing is threads, and pieces may be short: their sums
- * lie beside each other. */
-#define THREADS_ACROSS 65536
-#define MOST_ACROSS 64
-#define LEAST_ACROSS 128
 
 typedef struct reduction {
   const berth__lowering *l;
@@ -32,11 +27,9 @@ static bool is_along_rows(const reduction *r) {
 }
 
 static int64_t lower_reduce_pieces_of(const reduction *r) {
-  const bool is_along = is_along_rows(r);
-  const int64_t most = is_along ? WANTED_GROUPS : THREADS_ACROSS, wanted = r->count > 0 ? most / r->count : 1;
-  const int64_t useful = r->length / (is_along ? LEAST_PIECE : LEAST_ACROSS);
-  int64_t pieces = wanted < useful ? wanted : useful;
-  if (!is_along && pieces > MOST_ACROSS) pieces = MOST_ACROSS;
+  if (!is_along_rows(r)) return berth__l_pieces_across(r->count, r->length);
+  const int64_t wanted = r->count > 0 ? WANTED_GROUPS / r->count : 1, useful = r->length / LEAST_PIECE;
+  const int64_t pieces = wanted < useful ? wanted : useful;
   return pieces > 1 ? pieces : 1;
 }
 

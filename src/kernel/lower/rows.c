@@ -9,6 +9,11 @@
 #define LEAST_EACH 4        /* elements that are worth a thread */
 #define PIECE 64            /* elements that are added up before they meet the rest */
 #define LONG_SUM 256
+/* Where neighbouring threads have neighbouring rows, what is missing is threads, and pieces may be short: their sums
+ * lie beside each other. */
+#define THREADS_ACROSS 65536
+#define MOST_ACROSS 64
+#define LEAST_ACROSS 128
 #define MANY_GROUPS 1024 /* workgroups that keep a device busy, from where on they are larger instead of more */
 
 static uint32_t power_below(int64_t x, uint32_t most) {
@@ -37,6 +42,12 @@ static uint32_t choose_lanes(const berth__kernel_limits *limits, int64_t count, 
 static uint32_t reach_of(const berth__kernel_limits *limits, uint32_t threads) {
   const uint32_t lanes = limits->exchanges ? limits->lanes : 1;
   return lanes > 1 && (lanes & (lanes - 1)) == 0 && threads >= lanes ? lanes : 1;
+}
+
+int64_t berth__l_pieces_across(int64_t count, int64_t length) {
+  const int64_t wanted = count > 0 ? THREADS_ACROSS / count : 1, useful = length / LEAST_ACROSS;
+  const int64_t pieces = wanted < useful ? wanted : useful;
+  return pieces > MOST_ACROSS ? MOST_ACROSS : pieces > 1 ? pieces : 1;
 }
 
 /* Gives the threads of workgroups their rows. */
@@ -102,11 +113,14 @@ static bool choose_held(const berth__lowering *l, berth__l_rows *rows, uint32_t 
   return true;
 }
 
+/* Elements beside each other, which are a word of the operand, or are loaded one by one. */
 static void load_beside(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place, uint32_t beside,
                         berth__x *values) {
   const berth__number number = berth__l_number(l->call->in[operand].type);
-  if (beside == 1) {
-    values[0] = berth__l_load(l, k, operand, place);
+  const bool is_word = beside > 1 && beside == berth__storage_per_word(berth__l_storage_of(l, operand)) &&
+                       berth__l_begins_with_word(l, operand);
+  if (!is_word) {
+    for (uint32_t f = 0; f < beside; f++) values[f] = berth__l_load(l, k, operand, berth__x_affine(k, place, 1, f));
     return;
   }
   const berth__x word = berth__l_load_word(l, k, operand, place);
@@ -114,17 +128,31 @@ static void load_beside(const berth__lowering *l, berth__kernel *k, uint32_t ope
     values[f] = berth__x_convert(k, number, berth__l_lane(k, berth__l_storage_of(l, operand), word, f));
 }
 
+static bool rows_are_even(const berth__l_rows *rows) {
+  return rows->length % ((int64_t)rows->lanes * rows->held.beside) == 0;
+}
+
 /* Threads without a row, or past its end, load what others do. */
-static void load_held(const berth__lowering *l, berth__kernel *k, berth__l_rows *rows, uint32_t operand) {
-  berth__l_held *held = &rows->held;
-  const bool is_even = rows->length % ((int64_t)rows->lanes * held->beside) == 0;
+void berth__l_rows_hold_beside(const berth__lowering *l, berth__kernel *k, const berth__l_rows *rows, uint32_t operand,
+                               berth__x *values) {
+  const berth__l_held *held = &rows->held;
   const berth__x row = berth__x_min(k, rows->row, berth__x_i32(k, rows->count - 1));
   const berth__x first = berth__x_affine(k, row, rows->length, 0);
-  const berth__x last = berth__x_i32(k, rows->length - held->beside), end = berth__x_i32(k, rows->length);
+  const berth__x last = berth__x_i32(k, rows->length - held->beside);
   for (uint32_t e = 0; e < held->n; e += held->beside) {
     const berth__x at = berth__x_affine(k, rows->lane, held->beside, (int64_t)e * rows->lanes);
-    const berth__x inside = is_even ? at : berth__x_min(k, at, last);
-    load_beside(l, k, operand, berth__x_add(k, first, inside), held->beside, &held->value[e]);
+    const berth__x inside = rows_are_even(rows) ? at : berth__x_min(k, at, last);
+    load_beside(l, k, operand, berth__x_add(k, first, inside), held->beside, &values[e]);
+  }
+}
+
+static void load_held(const berth__lowering *l, berth__kernel *k, berth__l_rows *rows, uint32_t operand) {
+  berth__l_held *held = &rows->held;
+  const bool is_even = rows_are_even(rows);
+  const berth__x end = berth__x_i32(k, rows->length);
+  berth__l_rows_hold_beside(l, k, rows, operand, held->value);
+  for (uint32_t e = 0; e < held->n; e += held->beside) {
+    const berth__x at = berth__x_affine(k, rows->lane, held->beside, (int64_t)e * rows->lanes);
     for (uint32_t f = 0; f < held->beside; f++) {
       held->at[e + f] = berth__x_affine(k, at, 1, f);
       held->is_in[e + f] = is_even ? BERTH__X_NONE : berth__x_lt(k, at, end);
@@ -141,10 +169,15 @@ berth__l_rows berth__l_rows_hold(const berth__lowering *l, berth__kernel *k, uin
   return rows;
 }
 
-berth__x berth__l_rows_held(const berth__l_rows *rows, berth__x i) {
+uint32_t berth__l_rows_which(const berth__l_rows *rows, berth__x i) {
   for (uint32_t e = 0; e < rows->held.n; e++)
-    if (rows->held.at[e] == i) return rows->held.value[e];
-  return BERTH__X_NONE;
+    if (rows->held.at[e] == i) return e;
+  return rows->held.n;
+}
+
+berth__x berth__l_rows_held(const berth__l_rows *rows, berth__x i) {
+  const uint32_t e = berth__l_rows_which(rows, i);
+  return e < rows->held.n ? rows->held.value[e] : BERTH__X_NONE;
 }
 
 /* Elements of a row that make a word of result 0; 1 where it has a word for each, or rows share words. */

@@ -43,6 +43,15 @@ berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64
 berth__l_rows berth__l_rows_hold(const berth__lowering *l, berth__kernel *k, uint32_t operand, int64_t count,
                                  int64_t length);
 berth__x berth__l_rows_held(const berth__l_rows *rows, berth__x i);
+/* The same elements of another operand of that shape, one for each that is held. */
+void berth__l_rows_hold_beside(const berth__lowering *l, berth__kernel *k, const berth__l_rows *rows, uint32_t operand,
+                               berth__x *values);
+/* Which of what is held the element is; rows->held.n: none. */
+uint32_t berth__l_rows_which(const berth__l_rows *rows, berth__x i);
+
+/* Into how many pieces rows are cut whose neighbours have neighbouring threads: these are few where rows are, and there
+ * is more to do than they can. */
+int64_t berth__l_pieces_across(int64_t count, int64_t length);
 
 #define BERTH__FOLD_VALUES 2u
 /* Numbers that every element gives (`element`), and how two sets of them become one (`join`; a is what came before). */

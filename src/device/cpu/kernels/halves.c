@@ -222,6 +222,11 @@ static bool halves_cut(boxes *b) {
       return !berth__call_has(b->call, BERTH__CUMSUM_AXIS_OPERAND) && halves_cut_lines(b, attr[BERTH__CUMSUM_AXIS].i);
     case BERTH__OP_layer_norm:
     case BERTH__OP_rms_norm: return halves_cut_rows(b, attr[BERTH__LAYER_NORM_AXIS].i);
+    case BERTH__OP_layer_norm_grad:
+    case BERTH__OP_rms_norm_grad:
+      halves_cut_rows(b, attr[BERTH__LAYER_NORM_AXIS].i);
+      halves_follow(&b->in[BERTH__NORM_GRAD_DY], b, &b->call->in[BERTH__NORM_GRAD_DY]);
+      return true;
     case BERTH__OP_group_norm: return halves_cut_channels(b, attr[BERTH__GROUP_NORM_GROUPS].i);
     case BERTH__OP_batch_norm: return halves_cut_channels(b, 0);
     case BERTH__OP_reduce_sum:
@@ -564,6 +569,10 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_halves)[] = {
     ROW(cumprod),
     ROW(layer_norm),
     ROW(rms_norm),
+    ROW(layer_norm_grad),
+    ROW(rms_norm_grad),
+    ROW(layer_norm_scale_grad),
+    ROW(rms_norm_scale_grad),
     ROW(group_norm),
     ROW(batch_norm),
     ROW(reduce_sum),

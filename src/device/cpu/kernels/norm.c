@@ -1,72 +1,12 @@
-/* layer_norm, rms_norm, group_norm and batch_norm.
- *
- * Sums are in f32, and yet digits stay where the mean is large beside the deviation: the second pass takes the first
- * mean away before it sums, and so finds what the first one missed. */
-#include "ops/norm.h"
-#include "device/cpu/kernels/vec.h"
+/* layer_norm, rms_norm, group_norm and batch_norm. */
+#include "device/cpu/kernels/norm_moments.h"
 
-#define ITEM 8192  /* elements */
-#define BLOCK 4096 /* elements whose sums are taken in f32 */
-
-typedef struct moments {
-  float mean, rest; /* the mean is the sum of both */
-  float factor;     /* 1 / sqrt(variance + epsilon) */
-} moments;
-
-/* ---- Sums ----------------------------------------------------------------------------------------------------- */
-
-static float sum_block(const float *x, int64_t n) {
-  vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
-  int64_t i = 0;
-  for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES)
-    for (int k = 0; k < 4; k++) sum[k] += vf_load(x + i + k * VF_LANES);
-  for (; i < n; i += VF_LANES) sum[0] += vf_load_n(x + i, vf_tail(n - i));
-  return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
-}
-
-/* The sums of x - offset and of its square. */
-static void square_block(const float *x, int64_t n, float offset, float *first, float *second) {
-  const vf away = vf_set1(offset);
-  vf sum[2] = {vf_zero(), vf_zero()}, square[2] = {vf_zero(), vf_zero()};
-  int64_t i = 0;
-  for (; i + 2 * VF_LANES <= n; i += 2 * VF_LANES)
-    for (int k = 0; k < 2; k++) {
-      const vf d = vf_load(x + i + k * VF_LANES) - away;
-      sum[k] += d;
-      square[k] = vf_fma(d, d, square[k]);
-    }
-  for (; i < n; i += VF_LANES) {
-    const vf d = vf_load_else(x + i, vf_tail(n - i), away) - away;
-    sum[0] += d;
-    square[0] = vf_fma(d, d, square[0]);
-  }
-  *first = vf_sum(sum[0] + sum[1]);
-  *second = vf_sum(square[0] + square[1]);
-}
-
-static float mean_of(const float *x, int64_t n) {
-  double sum = 0;
-  for (int64_t at = 0; at < n; at += BLOCK) sum += (double)sum_block(x + at, n - at < BLOCK ? n - at : BLOCK);
-  return (float)(sum / (double)n);
-}
-
-static moments moments_of(const float *x, int64_t n, double epsilon, bool centred) {
-  const float mean = centred ? mean_of(x, n) : 0;
-  double sum = 0, square = 0;
-  for (int64_t at = 0; at < n; at += BLOCK) {
-    float first, second;
-    square_block(x + at, n - at < BLOCK ? n - at : BLOCK, mean, &first, &second);
-    sum += (double)first;
-    square += (double)second;
-  }
-  const double rest = centred ? sum / (double)n : 0, variance = square / (double)n - rest * rest;
-  return (moments){mean, (float)rest, (float)(1.0 / sqrt((variance < 0 ? 0 : variance) + epsilon))};
-}
+#define ITEM 8192 /* elements */
 
 /* ---- Rows ----------------------------------------------------------------------------------------------------- */
 
 /* y = (x - mean) factor scale + bias, with one scale and bias for all. */
-static void scale_run(float *y, const float *x, int64_t n, const moments *m, float scale, float bias) {
+static void scale_run(float *y, const float *x, int64_t n, const norm_moments *m, float scale, float bias) {
   const vf mean = vf_set1(m->mean), factor = vf_set1(m->factor * scale);
   const vf shift = vf_fnma(vf_set1(m->rest), factor, vf_set1(bias));
   int64_t i = 0;
@@ -75,7 +15,8 @@ static void scale_run(float *y, const float *x, int64_t n, const moments *m, flo
 }
 
 /* The same with a scale and a bias for each element; NULL: 1 and 0. */
-static void scale_row(float *y, const float *x, int64_t n, const moments *m, const float *scale, const float *bias) {
+static void scale_row(float *y, const float *x, int64_t n, const norm_moments *m, const float *scale,
+                      const float *bias) {
   const vf mean = vf_set1(m->mean), factor = vf_set1(m->factor), one = vf_set1(1.0f);
   const vf shift = vf_set1(-m->rest * m->factor);
   int64_t i = 0;
@@ -95,43 +36,29 @@ static float norm_kernel_value_at(const berth_tensor *tensor, int64_t index, flo
 
 /* ---- layer_norm, rms_norm ------------------------------------------------------------------------------------- */
 
-static int64_t norm_kernel_row_length(const berth_op_call *call) {
-  const berth_tensor *x = &call->in[BERTH__NORM_X];
-  const int64_t axis = call->attrs[BERTH__LAYER_NORM_AXIS].i;
-  int64_t length = 1;
-  for (uint32_t i = (uint32_t)(axis < 0 ? axis + (int64_t)x->rank : axis); i < x->rank; i++) length *= x->dim[i];
-  return length;
-}
-
-/* Left out, or a whole row. */
-static bool is_row(const berth_op_call *call, uint32_t operand, int64_t length) {
-  return operand >= call->n_in || call->in[operand].type == BERTH_TYPE_NONE ||
-         berth__count(&call->in[operand]) == length;
-}
-
 static bool takes_rows(const berth_op_call *call) {
-  const int64_t length = norm_kernel_row_length(call);
-  return call->in[BERTH__NORM_X].type == BERTH_F32 && length > 0 && is_row(call, BERTH__NORM_SCALE, length) &&
-         is_row(call, BERTH__NORM_BIAS, length);
+  const int64_t length = berth__norm_row_length(call);
+  return call->in[BERTH__NORM_X].type == BERTH_F32 && length > 0 && norm_is_row(call, BERTH__NORM_SCALE, length) &&
+         norm_is_row(call, BERTH__NORM_BIAS, length);
 }
 
 static int64_t norm_kernel_rows_each(int64_t length) { return length < ITEM ? ITEM / length : 1; }
 
 static int64_t norm_kernel_row_items(const berth_op_call *call) {
-  const int64_t length = norm_kernel_row_length(call), each = norm_kernel_rows_each(length);
+  const int64_t length = berth__norm_row_length(call), each = norm_kernel_rows_each(length);
   return (berth__count(&call->in[BERTH__NORM_X]) / length + each - 1) / each;
 }
 
 static berth_status run_rows(const berth_op_call *call, berth_error *err) {
   const berth_tensor *scale = berth__optional(call, BERTH__NORM_SCALE), *bias = berth__optional(call, BERTH__NORM_BIAS);
   const bool centred = berth__call_code(call) == BERTH__OP_layer_norm;
-  const int64_t length = norm_kernel_row_length(call), each = norm_kernel_rows_each(length),
+  const int64_t length = berth__norm_row_length(call), each = norm_kernel_rows_each(length),
                 rows = berth__count(&call->in[BERTH__NORM_X]) / length;
   const int64_t end = call->end * each < rows ? call->end * each : rows;
   (void)err;
   for (int64_t row = call->begin * each; row < end; row++) {
     const float *x = (const float *)call->in[BERTH__NORM_X].data + row * length;
-    const moments m = moments_of(x, length, call->attrs[BERTH__LAYER_NORM_EPSILON].f, centred);
+    const norm_moments m = norm_moments_of(x, length, call->attrs[BERTH__LAYER_NORM_EPSILON].f, centred);
     scale_row((float *)call->out[0].data + row * length, x, length, &m, scale ? scale->data : NULL,
               bias ? bias->data : NULL);
   }
@@ -192,13 +119,13 @@ static void norm_kernel_normalize_short(vf *at, int64_t n, double epsilon, bool 
 }
 
 static bool takes_short_rows(const berth_op_call *call) {
-  return takes_rows(call) && norm_kernel_row_length(call) <= SHORT;
+  return takes_rows(call) && berth__norm_row_length(call) <= SHORT;
 }
 
 static berth_status run_short_rows(const berth_op_call *call, berth_error *err) {
   const berth_tensor *scale = berth__optional(call, BERTH__NORM_SCALE), *bias = berth__optional(call, BERTH__NORM_BIAS);
   const bool centred = berth__call_code(call) == BERTH__OP_layer_norm;
-  const int64_t length = norm_kernel_row_length(call), each = norm_kernel_rows_each(length),
+  const int64_t length = berth__norm_row_length(call), each = norm_kernel_rows_each(length),
                 rows = berth__count(&call->in[BERTH__NORM_X]) / length;
   const int64_t end = call->end * each < rows ? call->end * each : rows;
   vf at[SHORT];
@@ -235,7 +162,7 @@ static berth_status norm_kernel_run_groups(const berth_op_call *call, berth_erro
     const int64_t start = item * channels * plane, channel = item % groups * channels;
     const float *from = (const float *)x->data + start;
     float *to = (float *)call->out[0].data + start;
-    const moments m = moments_of(from, channels * plane, call->attrs[BERTH__GROUP_NORM_EPSILON].f, true);
+    const norm_moments m = norm_moments_of(from, channels * plane, call->attrs[BERTH__GROUP_NORM_EPSILON].f, true);
     for (int64_t c = 0; c < channels; c++)
       scale_run(to + c * plane, from + c * plane, plane, &m, norm_kernel_value_at(scale, channel + c, 1),
                 norm_kernel_value_at(bias, channel + c, 0));
@@ -333,8 +260,8 @@ static berth_status run_batch(const berth_op_call *call, berth_error *err) {
   for (int64_t item = call->begin; item < call->end; item++) {
     const int64_t channel = item % in[BERTH__NORM_X].dim[1];
     const double variance = (double)norm_kernel_value_at(&in[BERTH__NORM_VARIANCE], channel, 0);
-    const moments m = {norm_kernel_value_at(&in[BERTH__NORM_MEAN], channel, 0), 0,
-                       (float)(1.0 / sqrt(variance + call->attrs[BERTH__BATCH_NORM_EPSILON].f))};
+    const norm_moments m = {norm_kernel_value_at(&in[BERTH__NORM_MEAN], channel, 0), 0,
+                            (float)(1.0 / sqrt(variance + call->attrs[BERTH__BATCH_NORM_EPSILON].f))};
     scale_run((float *)call->out[0].data + item * plane, (const float *)in[BERTH__NORM_X].data + item * plane, plane,
               &m, norm_kernel_value_at(&in[BERTH__NORM_SCALE], channel, 1),
               norm_kernel_value_at(&in[BERTH__NORM_BIAS], channel, 0));
