@@ -37,6 +37,32 @@ static void convolutions(void **state) {
   CHECK_ALL(patterns);
 }
 
+/* What is made channel by channel: transposed, with strides and pads of every kind, and the gradients of weights. */
+static void channel_by_channel(void **state) {
+#define SPREAD(kernel, attrs) \
+  IMAGE("8") "param %w : f32[8, 1, " kernel "] %c = conv_transpose(%x, %w) {group = 8" attrs "} output \"c\" = %c }"
+  static const pattern patterns[] = {
+      {SPREAD("3, 3", ", pads = [1, 1, 1, 1]"), "depthwise", 1, "conv_transpose", 1e-4},
+      {SPREAD("4, 4", ", strides = [2, 2], pads = [1, 1, 1, 1]"), "depthwise", 1, "conv_transpose", 1e-4},
+      {SPREAD("3, 3", ", strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 0]"), "depthwise", 1,
+       "conv_transpose", 1e-4},
+      {SPREAD("2, 1", ", strides = [3, 1]"), "depthwise", 1, "conv_transpose", 1e-4},
+      {SPREAD("2, 3", ", strides = [1, 2], dilations = [2, 1], pads = [3, 0, 1, 2]"), "depthwise", 1, "conv_transpose",
+       1e-4},
+      {"graph \"s\" { input %x : f32[2, 5, 11] param %w : f32[5, 1, 4] param %b : f32[5]\n"
+       "%c = conv_transpose(%x, %w, %b) {group = 5, strides = [3], pads = [2, 1]} %r = relu(%c) output \"r\" = %r }",
+       "depthwise", 1, "conv_transpose", 1e-4},
+      /* several outputs of a group stay as they are */
+      {IMAGE("8") "param %w : f32[8, 2, 3, 3] %c = conv_transpose(%x, %w) {group = 8} output \"c\" = %c }",
+       "conv_transpose", 1, "depthwise", 1e-4},
+      {"graph \"g\" { input %x : f32[2, 6, 9, 8] input %d : f32[2, 6, 5, 4] %w = conv_weight_grad(%x, %d) {group = 6,\n"
+       "kernel = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]} output \"w\" = %w }",
+       "conv_weight_grad", 1, "conv", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 /* Neighbours of a line fill the vectors of a convolution with few outputs. */
 static void few_outputs(void **state) {
   static const pattern patterns[] = {
@@ -523,6 +549,7 @@ static void fails_each_allocation(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(convolutions),
+      cmocka_unit_test(channel_by_channel),
       cmocka_unit_test(few_outputs),
       cmocka_unit_test(batch_norms),
       cmocka_unit_test(layouts),
