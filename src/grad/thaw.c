@@ -1,7 +1,8 @@
 /* Small weights that a file's reader took for constants, so that shapes could follow from them, become params again.
  *
  * A constant is one where every reader takes it for a weight. Products, convolutions, norms, embeddings and recurrent
- * layers have operands that are nothing else. What is added or multiplied element by element is one if what it meets
+ * layers have operands that are nothing else; so has a gather of rows that are not always the same, which is how ONNX
+ * writes an embedding. What is added or multiplied element by element is one if what it meets
  * depends on a weight: what inputs are scaled by before the first layer stays, and so do numbers without an axis. */
 #include "grad/grad.h"
 
@@ -32,6 +33,14 @@ static uint32_t thaw_weights_of(berth__op_code op) {
              1u << BERTH__RECURRENT_PEEPHOLES;
     default: return 0;
   }
+}
+
+/* A table of which rows are taken, and not always the same ones. */
+static bool thaw_is_table(const thaw *t, const berth__node *node, uint32_t k) {
+  if (node->op->code != BERTH__OP_gather || k != BERTH__GATHER_X || node->attrs[BERTH__GATHER_AXIS].i != 0)
+    return false;
+  return t->graph->values[node->in[BERTH__GATHER_X]].shape.rank >= 2 &&
+         t->graph->values[node->in[BERTH__GATHER_INDICES]].kind != BERTH_VALUE_CONSTANT;
 }
 
 /* Shows the same elements: what reads it decides. */
@@ -75,6 +84,7 @@ static bool thaw_reads_weight(const thaw *t, const berth__node *node, berth_valu
     if (node->in[k] != value) continue;
     *reads = true;
     if (k < 32 && (thaw_weights_of(node->op->code) >> k & 1u)) continue;
+    if (thaw_is_table(t, node, k)) continue;
     if (k == 0 && thaw_moves(node->op->code) && thaw_is_read_so(t, node->out[0], is_sure)) continue;
     if (is_sure || !thaw_is_beside(t, node, k)) return false;
   }

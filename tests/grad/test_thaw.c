@@ -78,6 +78,18 @@ static const row rows[] = {
      "input %x : f32[1, 2, 3] " B "const %s : f32[2] = [1.0, 1.0] const %m : f32[2] = [0.0, 0.0]"
      "const %v : f32[2] = [1.0, 1.0] %y = batch_norm(%x, %s, %b, %m, %v) output \"y\" = %y",
      "b s "},
+    {"a table that rows are taken of, as ONNX writes embeddings",
+     "input %i : i64[4] param %w : f32[2, 2] const %e : f32[3, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]"
+     "%g = gather(%e, %i) %y = matmul(%g, %w) output \"y\" = %y",
+     "w e "},
+    {"a table of which always the same rows are taken",
+     "input %x : f32[2, 2] const %i : i64[2] = [2, 0] const %e : f32[3, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]"
+     "%g = gather(%e, %i) %y = mul(%x, %g) output \"y\" = %y",
+     ""},
+    {"numbers of a list",
+     "input %i : i64[4] const %e : f32[3] = [1.0, 2.0, 3.0] param %w : f32[4, 2] %g = gather(%e, %i)"
+     "%y = matmul(%g, %w) output \"y\" = %y",
+     "w "},
     {"read as something else as well", X B "%m = matmul(%x, %w) %y = add(%m, %b) %z = pow(%y, %b) output \"z\" = %z",
      "w "},
     {"an output itself", X B "%m = matmul(%x, %w) %y = add(%m, %b) output \"y\" = %y output \"b\" = %b", "w "},
