@@ -6,7 +6,8 @@
  * x are worth keeping x for, one is not. The move that takes most off the bytes over the target for the work that it
  * adds is made, again and again. What a move is worth changes with the others, so the best few by what was found last
  * are measured anew each time. Then what turns out not to be needed is kept after all, the dearest first. In small
- * graphs, classes are exchanged as long as that saves work, and all of it is done again from choices nearby. */
+ * graphs, classes are exchanged as long as that saves work, and all of it is done again from choices nearby; and both
+ * once more with classes that may be made for each step that needs them. */
 #include "plan/remake.h"
 
 #include <stdlib.h>
@@ -20,9 +21,12 @@
 #define SWAPS_AT_MOST 64u
 #define STAGES 48u
 #define RESTARTS 24u      /* from choices nearby */
+#define LAST_RESTARTS 8u  /* the same with all choices */
 #define SHAKEN 3u         /* classes that these differ in */
 #define DEPTHS 3u         /* a class by itself, with its operands, with theirs */
 #define FROM DEPTHS       /* all that is made from a class */
+#define EACH (DEPTHS + 1) /* a class by itself, made for each step that needs it */
+#define KINDS (DEPTHS + 2)
 #define MOST_LINKS 8u     /* classes between the two */
 #define LEAST_SHARE 1000u /* of the target: what is smaller is left alone where it is not needed late */
 #define QUICK 16.0        /* operations for a byte that is made again at once */
@@ -35,12 +39,13 @@ typedef struct move {
 typedef struct search {
   const berth__remake_model *model;
   uint64_t target;
-  uint8_t *dropped, *before, *best; /* before and best: room */
+  uint8_t *dropped, *before, *best, *kept; /* the last three: room */
   berth__remake_cost now;
   move *moves;
   uint32_t *classes; /* that may be given up */
   uint32_t *source;  /* one per class: what it is quickly made from; NEVER: it is not */
   uint32_t n_moves, n;
+  uint8_t n_choices; /* that are tried for a class */
   uint64_t seed;
 } search;
 
@@ -49,9 +54,10 @@ static void plan_remake_mark(const search *s, uint32_t class, uint32_t depth) {
   const berth__remake_model *model = s->model;
   const uint32_t maker = model->classes[class].maker;
   for (uint32_t c = 0; c < model->n_classes && depth == FROM; c++)
-    if (s->source[c] == class) s->dropped[c] = 1;
-  if (depth == FROM) return;
-  s->dropped[class] = 1;
+    if (s->source[c] == class) s->dropped[c] = BERTH__REMAKE_ONCE;
+  if (depth == EACH) s->dropped[class] = BERTH__REMAKE_EACH;
+  if (depth == FROM || depth == EACH) return;
+  s->dropped[class] = BERTH__REMAKE_ONCE;
   for (uint32_t i = model->first_touch[maker]; i < model->first_touch[maker + 1] && depth > 0; i++) {
     const uint32_t from = model->touches[i].class;
     if (from != class && model->classes[from].may_drop) plan_remake_mark(s, from, depth - 1);
@@ -61,6 +67,7 @@ static void plan_remake_mark(const search *s, uint32_t class, uint32_t depth) {
 static double plan_remake_worth(const search *s, const move *m) {
   berth__remake_cost cost;
   if (s->dropped[m->class] && m->depth == 0) return -1;
+  if (s->dropped[m->class] == BERTH__REMAKE_EACH && m->depth == EACH) return -1;
   memcpy(s->before, s->dropped, s->model->n_classes);
   plan_remake_mark(s, m->class, m->depth);
   const bool ok = berth__remake_measure(s->model, s->dropped, s->target, &cost);
@@ -110,15 +117,19 @@ static void plan_remake_keep(search *s) {
   for (;;) {
     uint32_t best = BERTH__REMAKE_NEVER;
     berth__remake_cost cost, least = s->now;
+    uint8_t best_choice = BERTH__REMAKE_KEPT;
     for (uint32_t i = 0; i < s->n; i++) {
       const uint32_t class = s->classes[i];
-      if (!s->dropped[class] || !plan_remake_try(s, class, 0, &cost) || cost.excess > s->now.excess) continue;
-      if (best == BERTH__REMAKE_NEVER ? cost.work > least.work : cost.work >= least.work) continue;
-      best = class;
-      least = cost;
+      for (uint8_t choice = 0; choice < s->dropped[class]; choice++) {
+        if (!plan_remake_try(s, class, choice, &cost) || cost.excess > s->now.excess) continue;
+        if (best == BERTH__REMAKE_NEVER ? cost.work > least.work : cost.work >= least.work) continue;
+        best = class;
+        best_choice = choice;
+        least = cost;
+      }
     }
     if (best == BERTH__REMAKE_NEVER) return;
-    s->dropped[best] = 0;
+    s->dropped[best] = best_choice;
     s->now = least;
   }
 }
@@ -146,35 +157,53 @@ static void plan_remake_keep_once(search *s) {
   }
 }
 
-/* One class for another, or for two: the first exchange that saves work. */
-static bool plan_remake_swap_one(search *s, uint32_t from) {
+/* Another class given up as well, or two: the first choice that saves work. */
+static bool plan_remake_swap_for(search *s, uint32_t from, uint8_t how) {
+  const bool with_two = s->n <= PAIRS && s->dropped[from] == BERTH__REMAKE_KEPT && how == BERTH__REMAKE_ONCE;
   berth__remake_cost cost;
-  s->dropped[from] = 0;
   for (uint32_t i = 0; i < s->n; i++) {
     const uint32_t class = s->classes[i];
     if (class == from || s->dropped[class]) continue;
-    s->dropped[class] = 1;
+    s->dropped[class] = how;
     if (berth__remake_measure(s->model, s->dropped, s->target, &cost) && plan_remake_is_less(&cost, &s->now)) {
       s->now = cost;
       return true;
     }
-    for (uint32_t k = i + 1; k < s->n && s->n <= PAIRS; k++) {
+    for (uint32_t k = i + 1; k < s->n && with_two; k++) {
       const uint32_t other = s->classes[k];
-      if (other == from || s->dropped[other] || !plan_remake_try(s, other, 1, &cost)) continue;
+      if (other == from || s->dropped[other] || !plan_remake_try(s, other, BERTH__REMAKE_ONCE, &cost)) continue;
       if (!plan_remake_is_less(&cost, &s->now)) continue;
-      s->dropped[other] = 1;
+      s->dropped[other] = BERTH__REMAKE_ONCE;
       s->now = cost;
       return true;
     }
-    s->dropped[class] = 0;
+    s->dropped[class] = BERTH__REMAKE_KEPT;
   }
-  s->dropped[from] = 1;
+  return false;
+}
+
+/* Something else for a class, by itself or for others. */
+static bool plan_remake_swap_one(search *s, uint32_t from) {
+  const uint8_t before = s->dropped[from];
+  const bool has_each = s->n_choices > BERTH__REMAKE_EACH;
+  for (uint8_t choice = 0; choice < s->n_choices; choice++) {
+    berth__remake_cost cost;
+    if (choice == before || (!has_each && choice != BERTH__REMAKE_KEPT)) continue;
+    s->dropped[from] = choice;
+    if (berth__remake_measure(s->model, s->dropped, s->target, &cost) && plan_remake_is_less(&cost, &s->now)) {
+      s->now = cost;
+      return true;
+    }
+    for (uint8_t how = BERTH__REMAKE_ONCE; how < s->n_choices; how++)
+      if (plan_remake_swap_for(s, from, how)) return true;
+  }
+  s->dropped[from] = before;
   return false;
 }
 
 static bool plan_remake_swap(search *s) {
   for (uint32_t i = 0; i < s->n; i++)
-    if (s->dropped[s->classes[i]] && plan_remake_swap_one(s, s->classes[i])) return true;
+    if (plan_remake_swap_one(s, s->classes[i])) return true;
   return false;
 }
 
@@ -201,14 +230,17 @@ static berth_status plan_remake_lower(search *s, berth_error *err) {
   return BERTH_OK;
 }
 
-static berth_status plan_remake_improve(search *s, berth_error *err) {
-  BERTH__TRY(plan_remake_lower(s, err));
-  if (s->n > SMALL) {
-    plan_remake_keep_once(s);
-    return BERTH_OK;
-  }
+static void plan_remake_polish(search *s) {
   plan_remake_keep(s);
   for (uint32_t i = 0; i < SWAPS_AT_MOST && plan_remake_swap(s); i++) plan_remake_keep(s);
+}
+
+static berth_status plan_remake_improve(search *s, berth_error *err) {
+  BERTH__TRY(plan_remake_lower(s, err));
+  if (s->n > SMALL)
+    plan_remake_keep_once(s);
+  else
+    plan_remake_polish(s);
   return BERTH_OK;
 }
 
@@ -220,14 +252,18 @@ static uint32_t plan_remake_draw(search *s, uint32_t below) {
 
 /* Some classes the other way round; false: that cannot be measured. */
 static bool plan_remake_shake(search *s) {
-  for (uint32_t i = 0; i < SHAKEN; i++) s->dropped[s->classes[plan_remake_draw(s, s->n)]] ^= 1;
+  for (uint32_t i = 0; i < SHAKEN; i++) {
+    uint8_t *choice = &s->dropped[s->classes[plan_remake_draw(s, s->n)]];
+    const uint32_t step = s->n_choices > 2 ? 1 + plan_remake_draw(s, s->n_choices - 1u) : 1;
+    *choice = (uint8_t)((*choice + step) % s->n_choices);
+  }
   return berth__remake_measure(s->model, s->dropped, s->target, &s->now);
 }
 
-static berth_status plan_remake_restart(search *s, berth_error *err) {
+static berth_status plan_remake_restart(search *s, uint32_t times, berth_error *err) {
   berth__remake_cost least = s->now;
   memcpy(s->best, s->dropped, s->model->n_classes);
-  for (uint32_t i = 0; i < RESTARTS; i++) {
+  for (uint32_t i = 0; i < times; i++) {
     if (plan_remake_shake(s)) BERTH__TRY(plan_remake_improve(s, err));
     if (plan_remake_is_less(&s->now, &least)) {
       least = s->now;
@@ -282,26 +318,55 @@ static void plan_remake_find_moves(search *s, bool has_all) {
     s->moves[s->n_moves++] = (move){.class = c, .depth = FROM};
     if (!s->model->classes[c].may_drop) continue;
     s->classes[s->n++] = c;
+    if (s->n_choices > BERTH__REMAKE_EACH) s->moves[s->n_moves++] = (move){.class = c, .depth = EACH};
     if (!s->model->classes[c].is_needed_late && (is_small || !has_all)) continue;
     for (uint32_t depth = 0; depth < DEPTHS; depth++) s->moves[s->n_moves++] = (move){.class = c, .depth = depth};
   }
 }
 
+/* What there was stays where what was found is no better. */
+static void plan_remake_take_better(search *s, const berth__remake_cost *before) {
+  if (plan_remake_is_less(&s->now, before)) return;
+  s->now = *before;
+  memcpy(s->dropped, s->kept, s->model->n_classes);
+}
+
+/* From nothing given up. */
+static berth_status plan_remake_again(search *s, bool has_all, berth_error *err) {
+  const berth__remake_cost before = s->now;
+  memcpy(s->kept, s->dropped, s->model->n_classes);
+  plan_remake_find_moves(s, has_all);
+  BERTH__TRY(plan_remake_improve(s, err));
+  plan_remake_take_better(s, &before);
+  return BERTH_OK;
+}
+
+/* From all given up, in one way. */
+static void plan_remake_from_all(search *s, uint8_t choice) {
+  const berth__remake_cost before = s->now;
+  memcpy(s->kept, s->dropped, s->model->n_classes);
+  for (uint32_t i = 0; i < s->n; i++) s->dropped[s->classes[i]] = choice;
+  if (berth__remake_measure(s->model, s->dropped, s->target, &s->now))
+    plan_remake_polish(s);
+  else
+    s->now = before;
+  plan_remake_take_better(s, &before);
+}
+
 /* With few moves and with many: neither is always the better one. */
 static berth_status plan_remake_run(search *s, berth_error *err) {
-  berth__remake_cost few;
   if (!berth__remake_measure(s->model, s->dropped, s->target, &s->now) || s->now.peak <= s->target) return BERTH_OK;
   plan_remake_find_moves(s, false);
   BERTH__TRY(plan_remake_improve(s, err));
-  few = s->now;
-  memcpy(s->best, s->dropped, s->model->n_classes);
-  plan_remake_find_moves(s, true);
-  BERTH__TRY(plan_remake_improve(s, err));
-  if (!plan_remake_is_less(&s->now, &few)) {
-    s->now = few;
-    memcpy(s->dropped, s->best, s->model->n_classes);
-  }
-  return s->n != 0 && s->n <= SMALL ? plan_remake_restart(s, err) : BERTH_OK;
+  BERTH__TRY(plan_remake_again(s, true, err));
+  if (s->n == 0 || s->n > SMALL) return BERTH_OK;
+  BERTH__TRY(plan_remake_restart(s, RESTARTS, err));
+  s->n_choices = BERTH__REMAKE_CHOICES;
+  plan_remake_polish(s);
+  BERTH__TRY(plan_remake_again(s, true, err));
+  plan_remake_from_all(s, BERTH__REMAKE_ONCE);
+  plan_remake_from_all(s, BERTH__REMAKE_EACH);
+  return plan_remake_restart(s, LAST_RESTARTS, err);
 }
 
 berth_status berth__remake_search(const berth__remake_model *model, uint64_t target, uint8_t *dropped,
@@ -313,18 +378,21 @@ berth_status berth__remake_search(const berth__remake_model *model, uint64_t tar
               .dropped = dropped,
               .before = berth__alloc_array(ctx, n, sizeof *s.before),
               .best = berth__alloc_array(ctx, n, sizeof *s.best),
-              .moves = berth__alloc_array(ctx, n, (DEPTHS + 1) * sizeof *s.moves),
+              .kept = berth__alloc_array(ctx, n, sizeof *s.kept),
+              .moves = berth__alloc_array(ctx, n, KINDS * sizeof *s.moves),
               .classes = berth__alloc_array(ctx, n, sizeof *s.classes),
               .source = berth__alloc_array(ctx, n, sizeof *s.source),
+              .n_choices = BERTH__REMAKE_EACH,
               .seed = 1};
   berth_status status = BERTH_OK;
   memset(dropped, 0, n);
-  if (s.before == NULL || s.best == NULL || s.moves == NULL || s.classes == NULL || s.source == NULL)
+  if (s.before == NULL || s.best == NULL || s.kept == NULL || s.moves == NULL || s.classes == NULL || s.source == NULL)
     status = berth__fail_nomem(err, "a plan");
   if (status == BERTH_OK) status = plan_remake_run(&s, err);
   *out = s.now;
   berth__free(ctx, s.before);
   berth__free(ctx, s.best);
+  berth__free(ctx, s.kept);
   berth__free(ctx, s.moves);
   berth__free(ctx, s.classes);
   berth__free(ctx, s.source);

@@ -33,7 +33,16 @@ typedef struct berth__remake_touch {
   bool may_yield; /* the first result may be written over it, if it ends here */
 } berth__remake_touch;
 
-/* Of one plan, in its order. Choices have a byte a class: 1 where it is given up. */
+/* What is chosen for a class. ONCE: it is given up over its longest idle stretch, and made again after it. EACH: it is
+ * given up whenever a step does not need it, and made again for every one that does. */
+enum {
+  BERTH__REMAKE_KEPT,
+  BERTH__REMAKE_ONCE,
+  BERTH__REMAKE_EACH,
+  BERTH__REMAKE_CHOICES
+};
+
+/* Of one plan, in its order. Choices have a byte a class. */
 typedef struct berth__remake_model {
   berth_context *ctx;
   const berth_plan *plan;
@@ -50,8 +59,11 @@ typedef struct berth__remake_model {
   double whole;                 /* the work of all steps */
   /* Room of a measurement. */
   uint8_t *again;     /* one per class: it has been made again */
-  uint32_t *last_use; /* two per class */
+  uint32_t *needed;   /* one per class: the last step that made or needed it */
+  uint32_t *form;     /* one per class: which form of it is there: its own number, then those of clones */
+  uint32_t *last_use; /* one per form */
   uint32_t *runs;     /* steps, with CLONE where one runs again */
+  uint32_t most_runs;
 } berth__remake_model;
 #define BERTH__REMAKE_CLONE (1u << 31)
 
@@ -72,11 +84,14 @@ typedef struct berth__remake_walk {
   const berth__remake_model *model;
   const uint8_t *dropped;
   uint8_t *again;
+  uint32_t *needed;
   uint32_t depth;
   bool fails;
   void (*make)(struct berth__remake_walk *walk, uint32_t class);
   void *user;
 } berth__remake_walk;
+/* Before the first step. */
+void berth__remake_walk_start(berth__remake_walk *walk);
 void berth__remake_need(berth__remake_walk *walk, uint32_t class, uint32_t step);
 
 /* Finds a choice; *out is what it gives, whose peak may be over the target where nothing reaches it. */

@@ -45,7 +45,21 @@ static void plan_remake_clone(const berth__remake_walk *walk, uint32_t index) {
   berth__free(ctx, out);
 }
 
+/* What shows the class is shown again where it is made anew. */
+static void plan_remake_forget_views(const berth__remake_walk *walk, uint32_t class) {
+  const emitter *e = walk->user;
+  const berth__remake_model *model = walk->model;
+  const berth_graph *graph = model->plan->graph;
+  for (size_t n = 0; n < graph->n_values; n++) {
+    berth_value value = (berth_value)n;
+    if (!model->is_view[value] || e->now[value] == value) continue;
+    while (value != BERTH_VALUE_NONE && model->is_view[value]) value = graph->nodes[graph->values[value].node].in[0];
+    if (value != BERTH_VALUE_NONE && model->class_of[value] == class) e->now[n] = (berth_value)n;
+  }
+}
+
 static void plan_remake_emit_clone(berth__remake_walk *walk, uint32_t class) {
+  if (walk->dropped[class] == BERTH__REMAKE_EACH) plan_remake_forget_views(walk, class);
   plan_remake_clone(walk, walk->model->plan->order[walk->model->classes[class].maker]);
 }
 
@@ -97,9 +111,13 @@ berth_status berth__remake_emit(const berth__remake_model *model, const uint8_t 
   for (size_t v = 0; v < n_values && status == BERTH_OK; v++) e.now[v] = (berth_value)v;
   if (status == BERTH_OK) status = berth__graph_duplicate(model->plan->graph, &graph, err);
   if (status == BERTH_OK) {
-    berth__remake_walk walk = {
-        .model = model, .dropped = dropped, .again = model->again, .make = plan_remake_emit_clone, .user = &e};
-    memset(model->again, 0, model->n_classes);
+    berth__remake_walk walk = {.model = model,
+                               .dropped = dropped,
+                               .again = model->again,
+                               .needed = model->needed,
+                               .make = plan_remake_emit_clone,
+                               .user = &e};
+    berth__remake_walk_start(&walk);
     status = berth__rewrite_start(&r, graph, err);
     if (status == BERTH_OK) status = plan_remake_emit_all(&walk, err);
     berth__rewrite_finish(&r);

@@ -3,12 +3,13 @@
  * Views do not depend on the order, so the classes of a plan without in-place results stand for themselves: each has
  * one node that makes it, and what else lies in it is shown there. A class that is given up ends with the last step
  * before its longest idle stretch. Whoever needs it first after that, a step or another clone, has it made again from
- * what is there then, and so it stays until its last reader. A class that is not given up lives on while clones read
- * it. */
+ * what is there then, and so it stays until its last reader; or it is given up again as soon as a step does not need
+ * it. A class that is not given up lives on while clones read it. */
 #include "plan/remake.h"
 
 #define MOST_FEW 24u
 #define MOST_DEPTH 4000u /* clones that wait for each other */
+#define MOST_RUNS 4u     /* for each step */
 
 typedef struct maker {
   berth__remake_model *model;
@@ -180,14 +181,17 @@ static berth_status plan_remake_allocate(maker *m, berth_error *err) {
   model->work = berth__alloc_array(model->ctx, n, sizeof *model->work);
   model->latest = berth__alloc_array(model->ctx, n, sizeof *model->latest);
   model->again = berth__alloc_array(model->ctx, values, sizeof *model->again);
-  model->last_use = berth__alloc_array(model->ctx, 2 * values, sizeof *model->last_use);
-  model->runs = berth__alloc_array(model->ctx, 2 * n, sizeof *model->runs);
+  model->most_runs = MOST_RUNS * (uint32_t)n;
+  model->needed = berth__alloc_array(model->ctx, values, sizeof *model->needed);
+  model->form = berth__alloc_array(model->ctx, values, sizeof *model->form);
+  model->last_use = berth__alloc_array(model->ctx, values + model->most_runs, sizeof *model->last_use);
+  model->runs = berth__alloc_array(model->ctx, model->most_runs, sizeof *model->runs);
   m->gap = berth__alloc_array_zero(model->ctx, values, sizeof *m->gap);
   m->seen = berth__alloc_array(model->ctx, values, sizeof *m->seen);
   m->updated = berth__alloc_array(model->ctx, values, sizeof *m->updated);
   const bool ok = model->classes && model->class_of && model->is_view && model->first_touch && model->touches &&
-                  model->scratch && model->work && model->latest && model->again && model->last_use && model->runs &&
-                  m->gap && m->seen && m->updated;
+                  model->scratch && model->work && model->latest && model->again && model->needed && model->form &&
+                  model->last_use && model->runs && m->gap && m->seen && m->updated;
   return ok ? BERTH_OK : berth__fail_nomem(err, "a plan");
 }
 
@@ -220,6 +224,8 @@ void berth__remake_model_free(berth__remake_model *model) {
   berth__free(ctx, model->work);
   berth__free(ctx, model->latest);
   berth__free(ctx, model->again);
+  berth__free(ctx, model->needed);
+  berth__free(ctx, model->form);
   berth__free(ctx, model->last_use);
   berth__free(ctx, model->runs);
   *model = (berth__remake_model){.ctx = ctx};
@@ -227,10 +233,28 @@ void berth__remake_model_free(berth__remake_model *model) {
 
 /* ---- What a choice gives ---- */
 
+void berth__remake_walk_start(berth__remake_walk *walk) {
+  const berth__remake_model *model = walk->model;
+  memset(walk->again, 0, model->n_classes);
+  for (uint32_t c = 0; c < model->n_classes; c++)
+    walk->needed[c] = model->classes[c].maker == BERTH__REMAKE_NEVER ? 0 : model->classes[c].maker;
+}
+
+/* Whether the class is there for the step, which needs it. */
+static bool plan_remake_is_there(const berth__remake_walk *walk, uint32_t class, uint32_t step) {
+  switch (walk->dropped[class]) {
+    case BERTH__REMAKE_ONCE: return walk->again[class] || step <= walk->model->classes[class].gap_from;
+    case BERTH__REMAKE_EACH: return walk->needed[class] + 1 >= step;
+    default: return true;
+  }
+}
+
 void berth__remake_need(berth__remake_walk *walk, uint32_t class, uint32_t step) {
   const berth__remake_model *model = walk->model;
   const berth__remake_class *c = &model->classes[class];
-  if (!walk->dropped[class] || walk->again[class] || step <= c->gap_from || walk->fails) return;
+  const bool is_there = walk->fails || plan_remake_is_there(walk, class, step);
+  walk->needed[class] = step;
+  if (is_there) return;
   if (model->latest[c->maker] < step || walk->depth == MOST_DEPTH) {
     walk->fails = true;
     return;
@@ -246,28 +270,33 @@ void berth__remake_need(berth__remake_walk *walk, uint32_t class, uint32_t step)
 
 typedef struct recorder {
   const berth__remake_model *model;
-  uint32_t n_runs;
+  uint32_t n_runs, n_forms;
   double work;
 } recorder;
 
-static void plan_remake_record(recorder *r, const uint8_t *again, uint32_t step, bool is_clone) {
+/* False: there is no room for more. */
+static bool plan_remake_record(recorder *r, uint32_t step, bool is_clone) {
   const berth__remake_model *model = r->model;
+  if (r->n_runs == model->most_runs) return false;
   for (uint32_t i = model->first_touch[step]; i < model->first_touch[step + 1]; i++) {
-    const uint32_t class = model->touches[i].class;
-    model->last_use[2 * class + again[class]] = r->n_runs;
+    const berth__remake_touch *t = &model->touches[i];
+    if (is_clone && t->makes) model->form[t->class] = r->n_forms++;
+    model->last_use[model->form[t->class]] = r->n_runs;
   }
   model->runs[r->n_runs++] = is_clone ? step | BERTH__REMAKE_CLONE : step;
+  return true;
 }
 
 static void plan_remake_record_clone(berth__remake_walk *walk, uint32_t class) {
   recorder *r = walk->user;
   const uint32_t step = walk->model->classes[class].maker;
   r->work += walk->model->work[step];
-  plan_remake_record(r, walk->again, step, true);
+  if (!plan_remake_record(r, step, true)) walk->fails = true;
 }
 
 /* The bytes that a run needs, with those before it alive; *alive is what stays. */
-static uint64_t plan_remake_sweep(const berth__remake_model *model, uint32_t index, uint64_t *alive) {
+static uint64_t plan_remake_sweep(const berth__remake_model *model, uint32_t index, uint32_t *n_forms,
+                                  uint64_t *alive) {
   const uint32_t step = model->runs[index] & ~BERTH__REMAKE_CLONE;
   const bool is_clone = (model->runs[index] & BERTH__REMAKE_CLONE) != 0;
   uint64_t fresh = 0, over = 0, result = 0;
@@ -276,11 +305,11 @@ static uint64_t plan_remake_sweep(const berth__remake_model *model, uint32_t ind
     const berth__remake_touch *t = &model->touches[i];
     const berth__remake_class *class = &model->classes[t->class];
     if (t->makes) {
-      if (is_clone) model->again[t->class] = 1;
+      if (is_clone) model->form[t->class] = (*n_forms)++;
       fresh += class->size;
       if (t->is_result) result = class->size;
     }
-    if (model->last_use[2 * t->class + model->again[t->class]] != index || class->stays) continue;
+    if (model->last_use[model->form[t->class]] != index || class->stays) continue;
     over += class->size;
     yields = yields || t->may_yield;
   }
@@ -289,27 +318,36 @@ static uint64_t plan_remake_sweep(const berth__remake_model *model, uint32_t ind
   return needs;
 }
 
+/* Every class in its first form. */
+static uint32_t plan_remake_first_forms(const berth__remake_model *model) {
+  for (uint32_t c = 0; c < model->n_classes; c++) model->form[c] = c;
+  return model->n_classes;
+}
+
 bool berth__remake_measure(const berth__remake_model *model, const uint8_t *dropped, uint64_t target,
                            berth__remake_cost *out) {
-  recorder r = {.model = model};
-  berth__remake_walk walk = {
-      .model = model, .dropped = dropped, .again = model->again, .make = plan_remake_record_clone, .user = &r};
+  recorder r = {.model = model, .n_forms = plan_remake_first_forms(model)};
+  berth__remake_walk walk = {.model = model,
+                             .dropped = dropped,
+                             .again = model->again,
+                             .needed = model->needed,
+                             .make = plan_remake_record_clone,
+                             .user = &r};
   uint64_t alive = model->base;
-  memset(model->again, 0, model->n_classes);
-  memset(model->last_use, 0xff, 2 * (size_t)model->n_classes * sizeof *model->last_use);
+  berth__remake_walk_start(&walk);
+  memset(model->last_use, 0xff, (size_t)model->n_classes * sizeof *model->last_use);
   for (uint32_t step = 0; step < model->n_steps; step++) {
     for (uint32_t i = model->first_touch[step]; i < model->first_touch[step + 1]; i++)
       if (!model->touches[i].makes) berth__remake_need(&walk, model->touches[i].class, step);
-    if (walk.fails) return false;
-    plan_remake_record(&r, model->again, step, false);
+    if (walk.fails || !plan_remake_record(&r, step, false)) return false;
   }
-  memset(model->again, 0, model->n_classes);
+  uint32_t n_forms = plan_remake_first_forms(model);
   for (uint32_t c = 0; c < model->n_classes; c++)
-    if (model->classes[c].is_there && (model->last_use[2 * c] != UINT32_MAX || model->classes[c].stays))
+    if (model->classes[c].is_there && (model->last_use[c] != UINT32_MAX || model->classes[c].stays))
       alive += model->classes[c].size;
   *out = (berth__remake_cost){.work = r.work};
   for (uint32_t i = 0; i < r.n_runs; i++) {
-    const uint64_t needs = plan_remake_sweep(model, i, &alive);
+    const uint64_t needs = plan_remake_sweep(model, i, &n_forms, &alive);
     if (needs > out->peak) out->peak = needs;
     if (needs > target) out->excess += (double)(needs - target);
   }

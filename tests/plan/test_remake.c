@@ -11,7 +11,7 @@
 
 static const berth__limits limits = {.device = "none", .min_align = 1};
 
-#define MOST_TRIED 12u /* classes whose choices are all tried */
+#define MOST_TRIED 9u /* classes whose choices are all tried */
 
 /* The least work that meets the target, of all choices; negative: none does. */
 static double try_all(const berth__remake_model *model, uint64_t target, uint8_t *dropped) {
@@ -22,10 +22,14 @@ static double try_all(const berth__remake_model *model, uint64_t target, uint8_t
       if (n == MOST_TRIED) return -2;
       candidates[n++] = c;
     }
-  for (uint32_t set = 0; set < 1u << n; set++) {
+  uint32_t sets = 1;
+  for (uint32_t i = 0; i < n; i++) sets *= BERTH__REMAKE_CHOICES;
+  for (uint32_t set = 0; set < sets; set++) {
     berth__remake_cost cost;
+    uint32_t left = set;
     memset(dropped, 0, model->n_classes);
-    for (uint32_t i = 0; i < n; i++) dropped[candidates[i]] = set >> i & 1u;
+    for (uint32_t i = 0; i < n; i++, left /= BERTH__REMAKE_CHOICES)
+      dropped[candidates[i]] = (uint8_t)(left % BERTH__REMAKE_CHOICES);
     if (!berth__remake_measure(model, dropped, target, &cost) || cost.peak > target) continue;
     if (best < 0 || cost.work < best) best = cost.work;
   }
