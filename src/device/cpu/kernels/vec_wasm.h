@@ -39,6 +39,10 @@ static inline vi vi_load_u8_n(const void *p, int64_t n) {
 static inline vi vi_load_i8_n(const void *p, int64_t n) {
   return (vi)wasm_i32x4_extend_low_i16x8(wasm_i16x8_extend_low_i8x16(vi_load_n(p, n)));
 }
+static inline vi vi_widen_i8(const void *p) { return (vi)wasm_i16x8_load8x8(p); }
+static inline vi vi_widen_u8(const void *p) { /* less 128 */
+  return (vi)wasm_i16x8_sub(wasm_u16x8_load8x8(p), wasm_i16x8_const_splat(128));
+}
 /* Products of pairs of 16-bit halves, summed. */
 static inline vi vi_dot_halves(vi_half a, vi_half b) { return (vi)wasm_i32x4_dot_i16x8((v128_t)a, (v128_t)b); }
 static inline void vi_mix_n(const void *const row[4], int64_t n, vi out[4]) {
