@@ -266,8 +266,8 @@ berth_value *py_graph_operands(PyObject *given, PyObject *keep, size_t *n) {
 static PyObject *graph_add(PyObject *object, PyObject *args) {
   const char *op;
   PyObject *operands, *attributes;
-  unsigned int n_out;
-  if (!PyArg_ParseTuple(args, "sOOI", &op, &operands, &attributes, &n_out)) return NULL;
+  uint32_t n_out;
+  if (!PyArg_ParseTuple(args, "sOOO&", &op, &operands, &attributes, py_count32, &n_out)) return NULL;
   PyObject *keep = PyList_New(0), *result = NULL;
   const berth_attr *attrs;
   size_t n_in = 0, n_attrs;

@@ -173,12 +173,12 @@ PyObject *py_op_register(PyObject *module, PyObject *args, PyObject *kwargs) {
   berth_error err = {BERTH_OK, ""};
   berth_status status;
   const char *name;
-  unsigned int min_in, max_in, n_out, in_place = 0;
+  uint32_t min_in, max_in, n_out, in_place = 0;
   PyObject *given, *infer, *kernel;
   size_t n_attrs;
   (void)module;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s(II)IOOO|I", names, &name, &min_in, &max_in, &n_out, &given, &infer,
-                                   &kernel, &in_place))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s(O&O&)O&OOO|O&", names, &name, py_count32, &min_in, py_count32,
+                                   &max_in, py_count32, &n_out, &given, &infer, &kernel, py_count32, &in_place))
     return NULL;
   if (!PyCallable_Check(infer) || !PyCallable_Check(kernel)) {
     PyErr_SetString(PyExc_TypeError, "infer and kernel are functions");

@@ -167,6 +167,13 @@ class CustomOps(unittest.TestCase):
             berth.op("test.all")(everything)
         with self.assertRaises(berth.Error):
             berth.op("relu")(everything)
+        for more in (2**32, -(2**32), 2**64):  # counts are not taken modulo 2^32
+            with self.assertRaises(berth.Error):
+                graph.add("test.all", x, None, n_out=2 + more, n=3)
+            with self.assertRaises(berth.Error):
+                berth.op("test.more", inputs=1 + more)(everything)
+            with self.assertRaises(berth.Error):
+                berth.op("test.more", outputs=1 + more)(everything)
 
     def test_an_exception_names_the_op_and_is_the_cause(self):
         @berth.op("test.fails", infer=lambda x, **attrs: x if x[1] != (7,) else 1 / 0)
