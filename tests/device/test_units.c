@@ -70,6 +70,15 @@ static const unit_case wide_cases[] = {
              "%o = attention(%a, %b, %c) output \"o\" = %o }",
      .in = {20 * 32, 2 * 300 * 32, 2 * 300 * 31},
      .out = 20 * 31},
+    /* long sums in sections, which see a bias, what is added and an epilogue when they are whole */
+    {.text = "graph \"g\" { input %a : f32[70, 1536] input %b : f32[1536, 72] input %c : f32[72] %m = matmul(%a, %b) "
+             "%s = add(%m, %c) %o = relu(%s) output \"o\" = %o }",
+     .in = {70 * 1536, 1536 * 72, 72},
+     .out = 70 * 72},
+    {.text = "graph \"g\" { input %a : f32[1, 256, 8, 9] input %b : f32[64, 256, 3, 3] input %c : f32[64] "
+             "%x = conv(%a, %b, %c) {pads = [1, 1, 1, 1]} %o = relu(%x) output \"o\" = %o }",
+     .in = {256 * 72, 64 * 256 * 9, 64},
+     .out = 64 * 72},
     /* attention and its gradients, of what products make for them alone and of what lies as f32 */
     {.text = "graph \"g\" { input %a : f32[140, 64] input %b : f32[64, 144] %m = matmul(%a, %b) "
              "%n = reshape(%m) {shape = [2, 70, 144]} %q, %k, %v = split(%n) {axis = 2} " HEADS

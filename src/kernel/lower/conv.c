@@ -55,39 +55,64 @@ static void lower_conv_describe(berth__tile *tile, const berth__conv *c, int64_t
   describe_window(tile, &c->window);
 }
 
-berth_status berth__lower_convolution(berth__lowering *l, berth_error *err) {
-  const berth_attr *attr = l->call->attrs;
+/* The window is that of `conv`, which the tile keeps looking at. */
+static void lower_conv_plain(berth__tile *tile, berth__lowering *l, berth__conv *conv) {
   const berth_tensor *weight = &l->call->in[1];
-  const int64_t channels = weight->dim[1], outputs = weight->dim[0] / attr[BERTH__CONV_GROUP].i;
-  berth__tile tile;
-  berth__tile_epilogue epilogue;
-  berth__conv conv;
-  berth__conv_read(l->call, &conv);
-  berth__tile_init(&tile, l, berth__l_number(l->call->in[0].type));
-  lower_conv_describe(&tile, &conv, channels, outputs);
-  describe_depth(&tile, &conv, channels, conv.taps);
-  tile.left.batch[1] = outputs * channels * conv.taps;
-  tile.left.line[0] = channels * conv.taps;
-  BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, 2, 1, &attr[BERTH__CONV_ADDS],
-                                       berth__epilogue_first(&attr[BERTH__CONV_ADDS]), &attr[BERTH__CONV_CODE],
-                                       &attr[BERTH__CONV_NUMBERS], err));
-  return berth__tile_lower(&tile, err);
+  const int64_t channels = weight->dim[1], outputs = weight->dim[0] / l->call->attrs[BERTH__CONV_GROUP].i;
+  berth__conv_read(l->call, conv);
+  berth__tile_init(tile, l, berth__l_number(l->call->in[0].type));
+  lower_conv_describe(tile, conv, channels, outputs);
+  describe_depth(tile, conv, channels, conv->taps);
+  tile->left.batch[1] = outputs * channels * conv->taps;
+  tile->left.line[0] = channels * conv->taps;
 }
 
 /* weight [C, O / group, kernel...] */
-berth_status berth__lower_transposed_convolution(berth__lowering *l, berth_error *err) {
+static void lower_conv_transposed(berth__tile *tile, berth__lowering *l, berth__conv *conv) {
   const berth_tensor *weight = &l->call->in[1];
   const int64_t outputs = weight->dim[1], channels = weight->dim[0] / l->call->attrs[BERTH__CONV_GROUP].i;
+  berth__conv_read_transposed(l->call, conv);
+  berth__tile_init(tile, l, berth__l_number(l->call->in[0].type));
+  tile->right.is_transposed = true;
+  lower_conv_describe(tile, conv, channels, outputs);
+  describe_depth(tile, conv, channels, outputs * conv->taps);
+  tile->left.batch[1] = channels * outputs * conv->taps;
+  tile->left.line[0] = conv->taps;
+}
+
+uint64_t berth__scratch_of_convolution(const berth_op_call *call, const berth__kernel_limits *limits) {
+  berth__lowering l = {.limits = limits, .call = call};
+  berth__tile tile;
+  berth__conv conv;
+  lower_conv_plain(&tile, &l, &conv);
+  return berth__tile_scratch(&tile);
+}
+
+uint64_t berth__scratch_of_transposed_convolution(const berth_op_call *call, const berth__kernel_limits *limits) {
+  berth__lowering l = {.limits = limits, .call = call};
+  berth__tile tile;
+  berth__conv conv;
+  lower_conv_transposed(&tile, &l, &conv);
+  return berth__tile_scratch(&tile);
+}
+
+berth_status berth__lower_convolution(berth__lowering *l, berth_error *err) {
+  const berth_attr *attr = l->call->attrs;
   berth__tile tile;
   berth__tile_epilogue epilogue;
   berth__conv conv;
-  berth__conv_read_transposed(l->call, &conv);
-  berth__tile_init(&tile, l, berth__l_number(l->call->in[0].type));
-  tile.right.is_transposed = true;
-  lower_conv_describe(&tile, &conv, channels, outputs);
-  describe_depth(&tile, &conv, channels, outputs * conv.taps);
-  tile.left.batch[1] = channels * outputs * conv.taps;
-  tile.left.line[0] = conv.taps;
+  lower_conv_plain(&tile, l, &conv);
+  BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, 2, 1, &attr[BERTH__CONV_ADDS],
+                                       berth__epilogue_first(&attr[BERTH__CONV_ADDS]), &attr[BERTH__CONV_CODE],
+                                       &attr[BERTH__CONV_NUMBERS], err));
+  return berth__tile_lower_sections(&tile, err);
+}
+
+berth_status berth__lower_transposed_convolution(berth__lowering *l, berth_error *err) {
+  berth__tile tile;
+  berth__tile_epilogue epilogue;
+  berth__conv conv;
+  lower_conv_transposed(&tile, l, &conv);
   BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, 2, 1, NULL, 0, NULL, NULL, err));
-  return berth__tile_lower(&tile, err);
+  return berth__tile_lower_sections(&tile, err);
 }

@@ -43,20 +43,32 @@ void berth__l_last_packed(berth__tile *tile, const berth__last *last, int64_t gr
   tile->right.batch[0] = (outputs + panel - 1) / panel * weight->stride[0];
 }
 
+/* The window is that of `last`, which the tile keeps looking at. */
+static void last_describe(berth__tile *tile, berth__lowering *l, berth__last *last) {
+  berth__last_read(l->call, last);
+  berth__tile_init(tile, l, BERTH__NUM_F32);
+  berth__l_last_pixels(tile, last);
+  berth__l_last_packed(tile, last, l->call->attrs[BERTH__LAST_GROUP].i);
+  tile->right.depth[3] = l->call->in[BERTH__LAST_WEIGHT].stride[1];
+  for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++) tile->right.depth[i] *= tile->right.depth[3];
+}
+
+uint64_t berth__scratch_of_conv_last(const berth_op_call *call, const berth__kernel_limits *limits) {
+  berth__lowering l = {.limits = limits, .call = call};
+  berth__tile tile;
+  berth__last last;
+  last_describe(&tile, &l, &last);
+  return berth__tile_scratch(&tile);
+}
+
 berth_status berth__lower_conv_last(berth__lowering *l, berth_error *err) {
   const berth_attr *attr = l->call->attrs;
-  const int64_t group = attr[BERTH__LAST_GROUP].i;
   berth__last last;
   berth__tile tile;
   berth__tile_epilogue epilogue;
-  berth__last_read(l->call, &last);
-  berth__tile_init(&tile, l, BERTH__NUM_F32);
-  berth__l_last_pixels(&tile, &last);
-  berth__l_last_packed(&tile, &last, group);
-  tile.right.depth[3] = l->call->in[BERTH__LAST_WEIGHT].stride[1];
-  for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++) tile.right.depth[i] *= tile.right.depth[3];
+  last_describe(&tile, l, &last);
   BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, BERTH__LAST_BIAS, l->call->out[0].rank - 1,
                                        &attr[BERTH__LAST_ADDS], berth__epilogue_first(&attr[BERTH__LAST_ADDS]),
                                        &attr[BERTH__LAST_CODE], &attr[BERTH__LAST_NUMBERS], err));
-  return berth__tile_lower(&tile, err);
+  return berth__tile_lower_sections(&tile, err);
 }

@@ -46,42 +46,66 @@ static void describe_rows(berth__tile *tile, bool is_row) {
   berth__tile_axis(&tile->depth, a->dim[a->rank - 1], 0, 0);
 }
 
-berth_status berth__lower_matmul(berth__lowering *l, berth_error *err) {
+static void describe_matmul(berth__tile *tile, berth__lowering *l) {
   const berth_tensor *a = &l->call->in[0], *b = &l->call->in[1], *out = &l->call->out[0];
   const bool is_row = a->rank == 1, is_column = b->rank == 1;
+  berth__tile_init(tile, l, berth__l_number(a->type));
+  describe_batch(tile, out->rank - (is_row ? 0 : 1) - (is_column ? 0 : 1), false);
+  describe_rows(tile, is_row);
+  tile->right.depth[0] = b->stride[is_column ? 0 : b->rank - 2];
+  tile->right.line[0] = is_column ? 0 : b->stride[b->rank - 1];
+  berth__tile_axis(&tile->columns, is_column ? 1 : b->dim[b->rank - 1], is_column ? 0 : out->rank - 1,
+                   is_column ? 0 : 1);
+}
+
+uint64_t berth__scratch_of_matmul(const berth_op_call *call, const berth__kernel_limits *limits) {
+  berth__lowering l = {.limits = limits, .call = call};
+  berth__tile tile;
+  describe_matmul(&tile, &l);
+  return berth__tile_scratch(&tile);
+}
+
+berth_status berth__lower_matmul(berth__lowering *l, berth_error *err) {
   berth__tile tile;
   berth__tile_epilogue epilogue;
-  berth__tile_init(&tile, l, berth__l_number(a->type));
-  describe_batch(&tile, out->rank - (is_row ? 0 : 1) - (is_column ? 0 : 1), false);
-  describe_rows(&tile, is_row);
-  tile.right.depth[0] = b->stride[is_column ? 0 : b->rank - 2];
-  tile.right.line[0] = is_column ? 0 : b->stride[b->rank - 1];
-  berth__tile_axis(&tile.columns, is_column ? 1 : b->dim[b->rank - 1], is_column ? 0 : out->rank - 1,
-                   is_column ? 0 : 1);
+  describe_matmul(&tile, l);
   BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, BERTH__TILE_NONE, 0, NULL, 0, NULL, NULL, err));
-  return berth__tile_lower(&tile, err);
+  return berth__tile_lower_sections(&tile, err);
+}
+
+static void describe_product(berth__tile *tile, berth__lowering *l) {
+  const berth_attr *attr = l->call->attrs;
+  const berth_tensor *w = &l->call->in[BERTH__PRODUCT_WEIGHT], *out = &l->call->out[0];
+  const bool is_packed = attr[BERTH__PRODUCT_PANEL].i > 0, is_blocks = berth__type_is_block(w->type);
+  berth__tile_init(tile, l, BERTH__NUM_F32);
+  describe_batch(tile, out->rank - 2, is_packed);
+  describe_rows(tile, false);
+  tile->right.depth[0] = w->stride[w->rank - (is_blocks ? 1 : 2)]; /* blocks lie along K */
+  tile->right.line[0] = w->stride[w->rank - (is_blocks ? 2 : 1)];
+  tile->right.panel = attr[BERTH__PRODUCT_PANEL].i;
+  tile->right.panel_stride = is_packed ? w->stride[0] : 0;
+  berth__tile_axis(&tile->columns, out->dim[out->rank - 1], out->rank - 1, 1);
+}
+
+uint64_t berth__scratch_of_product(const berth_op_call *call, const berth__kernel_limits *limits) {
+  berth__lowering l = {.limits = limits, .call = call};
+  berth__tile tile;
+  describe_product(&tile, &l);
+  return berth__tile_scratch(&tile);
 }
 
 berth_status berth__lower_fused_product(berth__lowering *l, berth_error *err) {
   const berth_attr *attr = l->call->attrs;
   const berth_tensor *w = &l->call->in[BERTH__PRODUCT_WEIGHT], *out = &l->call->out[0];
-  const bool is_packed = attr[BERTH__PRODUCT_PANEL].i > 0, is_blocks = berth__type_is_block(w->type);
-  if (is_blocks) BERTH__TRY(berth__l_check_blocks(w->type, err));
-  if ((is_packed && w->type != BERTH_F32) || attr[BERTH__PRODUCT_ROUNDS].i != 0)
+  if (berth__type_is_block(w->type)) BERTH__TRY(berth__l_check_blocks(w->type, err));
+  if ((attr[BERTH__PRODUCT_PANEL].i > 0 && w->type != BERTH_F32) || attr[BERTH__PRODUCT_ROUNDS].i != 0)
     return berth__fail(err, BERTH_UNSUPPORTED, "weights that are packed as %s are for kernels of the CPU",
                        berth_type_name(w->type));
   berth__tile tile;
   berth__tile_epilogue epilogue;
-  berth__tile_init(&tile, l, BERTH__NUM_F32);
-  describe_batch(&tile, out->rank - 2, is_packed);
-  describe_rows(&tile, false);
-  tile.right.depth[0] = w->stride[w->rank - (is_blocks ? 1 : 2)]; /* blocks lie along K */
-  tile.right.line[0] = w->stride[w->rank - (is_blocks ? 2 : 1)];
-  tile.right.panel = attr[BERTH__PRODUCT_PANEL].i;
-  tile.right.panel_stride = is_packed ? w->stride[0] : 0;
-  berth__tile_axis(&tile.columns, out->dim[out->rank - 1], out->rank - 1, 1);
+  describe_product(&tile, l);
   BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, BERTH__PRODUCT_BIAS, out->rank - 1, &attr[BERTH__PRODUCT_ADDS],
                                        berth__epilogue_first(&attr[BERTH__PRODUCT_ADDS]), &attr[BERTH__PRODUCT_CODE],
                                        &attr[BERTH__PRODUCT_NUMBERS], err));
-  return berth__tile_lower(&tile, err);
+  return berth__tile_lower_sections(&tile, err);
 }

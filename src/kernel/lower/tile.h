@@ -10,7 +10,9 @@
  *   split      for few results with long sums: the threads of a workgroup share the depth
  *   deep       as shared, for few results with long sums: parts of a workgroup share the depth
  *   packed     for few rows and weights in blocks, or halves: threads decode whole slices of them
- *   matrix     as shared, for matrix units: where the plan allows what they round to, or operands are no wider */
+ *   matrix     as shared, for matrix units: where the plan allows what they round to, or operands are no wider
+ *
+ * Long sums with few results are cut into sections first, each of which is such a tile (tile_sections.c). */
 #ifndef BERTH_KERNEL_LOWER_TILE_H
 #define BERTH_KERNEL_LOWER_TILE_H
 
@@ -210,6 +212,12 @@ bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth_
 bool berth__tile_fours_form(const berth__tile *tile, berth__matrix_form *out); /* that of f32 */
 berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
                                 berth_error *err);
+/* tile_sections.c: long sums with few results, cut into sections of the depth that have workgroups of their own. What
+ * these sum lies in the step's scratch, and a second kernel adds it up, always in the same order. How many sections
+ * there are depends on extents, types and limits alone; 1: the tile is lowered as it is. */
+uint32_t berth__tile_sections(const berth__tile *tile);
+uint64_t berth__tile_scratch(const berth__tile *tile); /* bytes of scratch */
+berth_status berth__tile_lower_sections(berth__tile *tile, berth_error *err);
 /* tile.c: the workgroups that tiles of this size are. */
 int64_t berth__tile_groups(const berth__tile *tile, int64_t rows, int64_t columns);
 /* tile_packed.c: whether it can be made, and the slices that a sum has then. */
