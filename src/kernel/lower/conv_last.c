@@ -47,6 +47,7 @@ void berth__l_last_packed(berth__tile *tile, const berth__last *last, int64_t gr
 static void last_describe(berth__tile *tile, berth__lowering *l, berth__last *last) {
   berth__last_read(l->call, last);
   berth__tile_init(tile, l, BERTH__NUM_F32);
+  tile->has_weight = true;
   berth__l_last_pixels(tile, last);
   berth__l_last_packed(tile, last, l->call->attrs[BERTH__LAST_GROUP].i);
   tile->right.depth[3] = l->call->in[BERTH__LAST_WEIGHT].stride[1];

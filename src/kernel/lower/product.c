@@ -78,6 +78,7 @@ static void describe_product(berth__tile *tile, berth__lowering *l) {
   const berth_tensor *w = &l->call->in[BERTH__PRODUCT_WEIGHT], *out = &l->call->out[0];
   const bool is_packed = attr[BERTH__PRODUCT_PANEL].i > 0, is_blocks = berth__type_is_block(w->type);
   berth__tile_init(tile, l, BERTH__NUM_F32);
+  tile->has_weight = true;
   describe_batch(tile, out->rank - 2, is_packed);
   describe_rows(tile, false);
   tile->right.depth[0] = w->stride[w->rank - (is_blocks ? 1 : 2)]; /* blocks lie along K */

@@ -75,6 +75,7 @@ typedef struct berth__tile {
   void (*finish)(const struct berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
   const void *user;    /* finish's own */
   bool goes_elsewhere; /* finish does not store into the call's first result */
+  bool has_weight;     /* the right side is one as a rule, and nothing of a run stores it */
   /* For few rows. scale: an operand that runs along the depth; rows are divided by the root of the mean of their
    * squares and multiplied by it, on the way: sum of x * scale * w over that root. BERTH__TILE_NONE: they are not. */
   uint32_t scale;
