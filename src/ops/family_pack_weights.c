@@ -89,8 +89,8 @@ static double weight(const berth_op_call *call, int64_t row, int64_t column) {
   const berth_tensor *w = &call->in[BERTH__PACK_WEIGHT];
   int64_t at = column * w->stride[w->rank - 1];
   for (uint32_t axis = w->rank - 1; axis-- > 0; row /= w->dim[axis]) at += row % w->dim[axis] * w->stride[axis];
-  return (pack_weights_load(w, at) - per_column(call, BERTH__PACK_ZERO, column, 0)) *
-         per_column(call, BERTH__PACK_SCALE, column, 1);
+  return berth__packed_weight((pack_weights_load(w, at) - per_column(call, BERTH__PACK_ZERO, column, 0)) *
+                              per_column(call, BERTH__PACK_SCALE, column, 1));
 }
 
 static berth_status pack_weights_kernel(const berth_op_call *call, berth_error *err) {

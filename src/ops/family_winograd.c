@@ -77,8 +77,10 @@ static berth_status pack_kernel(const berth_op_call *call, berth_error *err) {
       for (int64_t k = 0; k < panel; k++) {
         const int64_t output = item / channels * panel + k, to = (at * out->dim[1] * channels + item) * panel + k;
         const bool is_there = output < outputs;
-        berth__store_f64(out, to,
-                         is_there ? transformed(call, &m, item % channels, output, at / m.size, at % m.size) : 0);
+        berth__store_f64(
+            out, to,
+            is_there ? berth__packed_weight(transformed(call, &m, item % channels, output, at / m.size, at % m.size))
+                     : 0);
       }
   return BERTH_OK;
 }

@@ -229,6 +229,44 @@ static void packing(void **state) {
       }
 }
 
+/* Numbers below those that are normal come out as 0, from the fast and from the reference kernel; all others stay. */
+static void subnormal_weights_become_zero(void **state) {
+  float values[] = {1, 1e-40f, -1e-40f, 0x1p-126f, -0x1p-126f, 0x1.fffffcp-127f, INFINITY, 0.5f, -1e-45f};
+  const float want[] = {1, 0, 0, 0x1p-126f, -0x1p-126f, 0, INFINITY, 0.5f, 0};
+  enum {
+    ROWS = 9
+  };
+  const berth__op *op = berth__op_find(NULL, "pack_weights");
+  const berth__cpu_isa *isa;
+  berth_error err;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    float out[ROWS * 64] = {7};
+    const berth_tensor in = {.data = values, .type = BERTH_F32, .rank = 2, .dim = {ROWS, 1}, .stride = {1, 1}};
+    const berth_tensor to = {.data = out, .type = BERTH_F32, .rank = 3, .dim = {1, ROWS, isa->panel}};
+    berth_attr attrs[BERTH_MAX_RANK];
+    for (uint32_t k = 0; k < op->family->n_attrs; k++) {
+      attrs[k] = op->family->attrs[k];
+      if (strcmp(attrs[k].name, "panel") == 0) attrs[k].i = isa->panel;
+    }
+    berth_op_call call = {.in = &in,
+                          .out = &to,
+                          .n_in = 1,
+                          .n_out = 1,
+                          .attrs = attrs,
+                          .n_attrs = op->family->n_attrs,
+                          .end = 1,
+                          .user = berth__op_user(op)};
+    const berth__cpu_kernel *kernel = berth__cpu_kernel_find(&(berth__cpu_kernels){.isa = isa}, op, &call);
+    assert_non_null(kernel);
+    TEST_OK(kernel->run(&call, &err));
+    for (size_t row = 0; row < ROWS; row++) assert_true(out[row * isa->panel] == want[row]);
+    memset(out, 1, sizeof out);
+    TEST_OK(op->family->kernel(&call, &err));
+    for (size_t row = 0; row < ROWS; row++) assert_true(out[row * isa->panel] == want[row]);
+  }
+}
+
 /* Few columns, each of them a run of its own. */
 static void narrow_columns(void **state) {
   static const packed_shape shapes[] = {
@@ -472,6 +510,7 @@ int main(void) {
       cmocka_unit_test(lines),
       cmocka_unit_test(other_types_are_left_to_the_reference),
       cmocka_unit_test(packing),
+      cmocka_unit_test(subnormal_weights_become_zero),
       cmocka_unit_test(packing_bytes_and_halves),
       cmocka_unit_test(narrow_columns),
       cmocka_unit_test(narrow_not_numbers),

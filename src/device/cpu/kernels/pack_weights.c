@@ -83,6 +83,16 @@ static void finish_panel(const berth_op_call *call, float *panel, int64_t width,
       vf_store(panel + c, (vf_load(panel + c) - vf_load(zero + c)) * vf_load(factor + c));
 }
 
+/* As berth__packed_weight. */
+static void drop_subnormals(float *rows, int64_t n) {
+  const vf least = vf_set1(0x1p-126f);
+  for (int64_t i = 0; i < n; i += VF_LANES) {
+    const int64_t lanes = vf_tail(n - i);
+    const vf x = vf_load_n(rows + i, lanes);
+    vf_store_n(rows + i, vf_pick_lt(vf_abs(x), least, vf_zero(), x), lanes);
+  }
+}
+
 /* What gemm_pack_panel does, of any type and with panels of any width. */
 static void pack_any(float *to, int64_t width, const berth_tensor *w, int64_t at, int64_t rows, int64_t columns) {
   const int64_t down = w->stride[w->rank - 2], across = w->stride[w->rank - 1];
@@ -135,6 +145,7 @@ static void weights_kernel_pack(const berth_op_call *call, int64_t item, int64_t
   float *to = is_bf16 || is_f16 ? block : (float *)out->data + (item * out->dim[1] + first) * width;
   pack_rows(w, to, width, first, end, column, columns);
   finish_panel(call, to, width, end - first, column, columns);
+  drop_subnormals(to, (end - first) * width);
   if (is_f16)
     half_store_line((uint16_t *)out->data + (item * out->dim[1] + first) * width, block, (end - first) * width);
   if (is_bf16) pair_rows(block, end - first, (uint16_t *)out->data + (item * out->dim[1] + first / 2) * VF_PANEL * 2);

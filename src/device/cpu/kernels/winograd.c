@@ -3,6 +3,7 @@
  * (gemm_tile.h) and the products of a tile are transformed back into pixels of the result. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
+#include "ops/operand.h"
 
 #define INLINED static inline __attribute__((always_inline))
 #define SIZE 6 /* the larger of the two: tiles of 4 from 6 x 6 inputs, or of 2 from 4 x 4 */
@@ -366,9 +367,9 @@ static void winograd_kernel_pack_row(const berth__winograd *m, const float kerne
   for (int64_t i = 0; i < m->size; i++)
     for (int64_t k = 0; k < m->size; k++)
       for (int64_t o = 0; o < n; o++)
-        to[(i * m->size + k) * value + o] =
-            (float)(m->kernel_side[k][0] * half_way[i][0][o] + m->kernel_side[k][1] * half_way[i][1][o] +
-                    m->kernel_side[k][2] * half_way[i][2][o]);
+        to[(i * m->size + k) * value + o] = (float)berth__packed_weight(m->kernel_side[k][0] * half_way[i][0][o] +
+                                                                        m->kernel_side[k][1] * half_way[i][1][o] +
+                                                                        m->kernel_side[k][2] * half_way[i][2][o]);
 }
 
 static berth_status pack_run(const berth_op_call *call, berth_error *err) {
