@@ -87,6 +87,20 @@ static double chain_with_two(berth__chain_code code, double x, double y) {
   }
 }
 
+/* Of sines, and hyperbolic. */
+static double chain_inverse(berth__chain_code code, double x) {
+  switch (code) {
+    case BERTH__CHAIN_asin: return asin(x);
+    case BERTH__CHAIN_acos: return acos(x);
+    case BERTH__CHAIN_atan: return atan(x);
+    case BERTH__CHAIN_sinh: return sinh(x);
+    case BERTH__CHAIN_cosh: return cosh(x);
+    case BERTH__CHAIN_asinh: return asinh(x);
+    case BERTH__CHAIN_acosh: return acosh(x);
+    default: return atanh(x);
+  }
+}
+
 static double chain_smooth(berth__chain_code code, double x) {
   switch (code) {
     case BERTH__CHAIN_exp: return exp(x);
@@ -101,7 +115,8 @@ static double chain_smooth(berth__chain_code code, double x) {
       return x == -INFINITY ? 0 : x * chain_sigmoid(1.5957691216057307117 * (x + 0.044715 * x * x * x));
     case BERTH__CHAIN_silu: return x == -INFINITY ? 0 : x * chain_sigmoid(x);
     case BERTH__CHAIN_sin: return sin(x);
-    default: return cos(x);
+    case BERTH__CHAIN_cos: return cos(x);
+    default: return chain_inverse(code, x);
   }
 }
 

@@ -38,6 +38,14 @@ static const function functions[] = {
     {"silu", exact_silu, 4, 2e-36, -90, 90},
     {"sin", sin, 2, 1e-9, -8000, 8000},
     {"cos", cos, 2, 1e-9, -8000, 8000},
+    {"asin", asin, 3, 0, -1.1, 1.1},
+    {"acos", acos, 3, 0, -1.1, 1.1},
+    {"atan", atan, 3, 0, -12, 12},
+    {"sinh", sinh, 5, 0, -90, 90},
+    {"cosh", cosh, 5, 0, -90, 90},
+    {"asinh", asinh, 4, 0, -30, 30},
+    {"acosh", acosh, 4, 0, 0.5, 30},
+    {"atanh", atanh, 4, 0, -1.1, 1.1},
 };
 
 static uint64_t seed;

@@ -44,6 +44,8 @@ FUNCTION = {
     "softplus": lambda x: np.logaddexp(0, x), "erf": special.erf,
     "gelu": lambda x: np.where(x == -INF, 0, x * special.ndtr(x)), "gelu_tanh": gelu_tanh,
     "silu": lambda x: np.where(x == -INF, 0, x * special.expit(x)), "sin": np.sin, "cos": np.cos,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh,
 }
 
 

@@ -128,6 +128,14 @@ STEP_OF_ONE(gelu_tanh, vf_gelu_tanh(x))
 STEP_OF_ONE(silu, vf_silu(x))
 STEP_OF_ONE(sin, vf_sin(x))
 STEP_OF_ONE(cos, vf_cos(x))
+STEP_OF_ONE(asin, vf_asin(x))
+STEP_OF_ONE(acos, vf_acos(x))
+STEP_OF_ONE(atan, vf_atan(x))
+STEP_OF_ONE(sinh, vf_sinh(x))
+STEP_OF_ONE(cosh, vf_cosh(x))
+STEP_OF_ONE(asinh, vf_asinh(x))
+STEP_OF_ONE(acosh, vf_acosh(x))
+STEP_OF_ONE(atanh, vf_atanh(x))
 
 /* ---- div ------------------------------------------------------------------------------------------------------ */
 

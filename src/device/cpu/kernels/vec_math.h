@@ -188,6 +188,99 @@ static inline vf vf_mend_far(vf x, vf y, float (*of)(float)) {
 static inline vf vf_sin(vf x) { return vf_mend_far(x, vf_sine(x, 0), sinf); }
 static inline vf vf_cos(vf x) { return vf_mend_far(x, vf_sine(x, 1), cosf); }
 
+/* ---- Inverse and hyperbolic functions --------------------------------------------------------------------------- */
+
+#define VF_HALF_PI 1.57079637f
+#define VF_HALF_PI_REST (-4.37113883e-08f) /* what rounding took from it */
+#define VF_LN_2 0.693147181f
+
+/* By the angle to a quarter or half turn where x is steep: below tan(pi / 8) a short polynomial does. */
+static inline vf vf_atan(vf x) {
+  const vf a = vf_abs(x), one = vf_set1(1.0f), steep = vf_set1(2.41421356f), flat = vf_set1(0.414213562f);
+  const vf top = vf_pick_lt(steep, a, vf_set1(-1.0f), vf_pick_lt(flat, a, a - one, a));
+  const vf bottom = vf_pick_lt(steep, a, a, vf_pick_lt(flat, a, a + one, one));
+  const vf turn = vf_pick_lt(steep, a, one, vf_pick_lt(flat, a, vf_set1(0.5f), vf_zero())); /* of half pi */
+  const vf t = top / bottom, square = t * t;
+  vf p;
+  VF_POLY(square, p, -6.083451731e-02f, 1.059600093e-01f, -1.424384865e-01f, 1.999848943e-01f, -3.333331551e-01f);
+  const vf rest = vf_fma(turn, vf_set1(VF_HALF_PI_REST), vf_fma(p, square * t, t));
+  return vf_with_sign(vf_fma(turn, vf_set1(VF_HALF_PI), rest), x);
+}
+
+/* (asin t - t) / t for a square of t up to 1/4. */
+static inline vf vf_asin_rest(vf square) {
+  vf p;
+  VF_POLY(square, p, 3.756523459e-02f, 1.440258368e-02f, 3.181761698e-02f, 4.451571969e-02f, 7.500510920e-02f,
+          1.666665987e-01f);
+  return p * square;
+}
+
+/* Beyond 1/2, asin x = pi / 2 - 2 asin sqrt((1 - x) / 2). */
+static inline vf vf_asin(vf x) {
+  const vf a = vf_abs(x), half = vf_set1(0.5f), far = vf_fnma(half, a, half);
+  const vf square = vf_pick_lt(half, a, far, a * a), t = vf_pick_lt(half, a, vf_sqrt(far), a);
+  const vf y = vf_fma(t, vf_asin_rest(square), t);
+  const vf beyond = vf_fnma(vf_set1(2.0f), y, vf_set1(VF_HALF_PI)) + vf_set1(VF_HALF_PI_REST);
+  return vf_with_sign(vf_pick_lt(half, a, beyond, y), x);
+}
+
+static inline vf vf_acos(vf x) {
+  const vf a = vf_abs(x), half = vf_set1(0.5f), far = vf_fnma(half, a, half), two = vf_set1(2.0f);
+  const vf square = vf_pick_lt(half, a, far, a * a), t = vf_pick_lt(half, a, vf_sqrt(far), x);
+  const vf y = vf_fma(t, vf_asin_rest(square), t);
+  const vf near = vf_set1(VF_HALF_PI) - (y - vf_set1(VF_HALF_PI_REST));
+  const vf other = vf_fnma(two, y, vf_set1(2.0f * VF_HALF_PI)) + vf_set1(2.0f * VF_HALF_PI_REST);
+  return vf_pick_lt(half, a, vf_pick_lt(x, vf_zero(), other, two * y), near);
+}
+
+/* Where e^a is out of range, e^(a / 2) is not. */
+static inline vf vf_half_exp(vf a) {
+  const vf root = vf_exp(a * vf_set1(0.5f));
+  return vf_set1(0.5f) * root * root;
+}
+
+static inline vf vf_sinh(vf x) {
+  const vf a = vf_abs(x), e = vf_expm1(vf_min(vf_set1(80.0f), a)), half = vf_set1(0.5f);
+  const vf y = vf_pick_lt(vf_set1(80.0f), a, vf_half_exp(a), half * (e + e / (e + vf_set1(1.0f))));
+  return vf_pick_nan(x, x, vf_with_sign(y, x));
+}
+
+static inline vf vf_cosh(vf x) {
+  const vf a = vf_abs(x), e = vf_exp(vf_min(vf_set1(80.0f), a)), half = vf_set1(0.5f);
+  return vf_pick_nan(x, x, vf_pick_lt(vf_set1(80.0f), a, vf_half_exp(a), vf_fma(half, e, half / e)));
+}
+
+/* log(1 + x); far from 0, what rounding took from 1 + x is put back. */
+static inline vf vf_log1p(vf x) {
+  const vf one = vf_set1(1.0f), whole = one + x;
+  const vf far = vf_log(whole) + (x - (whole - one)) / whole;
+  const vf near = x + vf_log1p_rest(x);
+  return vf_pick_lt(x, vf_set1(-0.29f), far, vf_pick_lt(vf_set1(0.414f), x, far, near));
+}
+
+#define VF_SQUARES_MAX 1e9f /* beyond, sqrt(x^2 + 1) is x */
+
+static inline vf vf_asinh(vf x) {
+  const vf a = vf_abs(x), one = vf_set1(1.0f), b = vf_min(vf_set1(VF_SQUARES_MAX), a), square = b * b;
+  const vf near = vf_log1p(b + square / (one + vf_sqrt(one + square)));
+  const vf y = vf_pick_lt(vf_set1(VF_SQUARES_MAX), a, vf_log(a) + vf_set1(VF_LN_2), near);
+  return vf_pick_nan(x, x, vf_with_sign(y, x));
+}
+
+static inline vf vf_acosh(vf x) {
+  const vf one = vf_set1(1.0f), t = vf_min(vf_set1(VF_SQUARES_MAX), x) - one;
+  const vf near = vf_log1p(t + vf_sqrt(t * (t + vf_set1(2.0f))));
+  const vf y = vf_pick_lt(vf_set1(VF_SQUARES_MAX), x, vf_log(x) + vf_set1(VF_LN_2), near);
+  return vf_pick_nan(x, x, vf_pick_lt(x, one, vf_set1(NAN), y));
+}
+
+static inline vf vf_atanh(vf x) {
+  const vf a = vf_abs(x), one = vf_set1(1.0f);
+  vf y = vf_set1(0.5f) * vf_log1p((a + a) / (one - a));
+  y = vf_pick_eq(a, one, vf_set1(INFINITY), y);
+  return vf_with_sign(vf_pick_lt(one, a, vf_set1(NAN), y), x);
+}
+
 /* ---- pow ------------------------------------------------------------------------------------------------------ */
 
 static inline vf vf_pow_by_lane(vf x, vf y) {
