@@ -269,4 +269,5 @@ const berth__family berth__family_recurrent = {
     .items = recurrent_items,
     .scratch = recurrent_scratch,
     .kernel = recurrent_kernel,
+    .unit_last = 1u << BERTH__RECURRENT_X,
 };

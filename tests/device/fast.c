@@ -27,7 +27,7 @@ static void *take(size_t size) {
 }
 
 static int64_t lay_out(berth_tensor *t, fast_layout how) {
-  int64_t next = 1;
+  int64_t next = how == FAST_STEPPED ? 3 : 1;
   for (uint32_t k = 0; k < t->rank; k++) {
     const uint32_t axis = how == FAST_REVERSED ? k : t->rank - 1 - k;
     t->stride[axis] = next;

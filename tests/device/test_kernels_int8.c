@@ -348,6 +348,34 @@ static void long_products(void **state) {
 
 /* ---- quantize and dequantize ---- */
 
+/* Entries along several axes of x, with the last of them or without, of fewer axes than x, and rows of few elements. */
+static void quantized_by_several_axes(void **state) {
+  static const struct {
+    int64_t x[4];
+    uint32_t rank;
+    int64_t entries[4];
+  } shapes[] = {{{2, 5, 6, 37}, 3, {5, 1, 37}}, {{2, 5, 6, 37}, 4, {2, 1, 6, 1}}, {{2, 5, 6, 37}, 4, {2, 5, 6, 37}},
+                {{2, 5, 6, 3}, 3, {5, 6, 1}},   {{3, 70, 3, 3}, 3, {70, 1, 1}},   {{3, 70, 1, 1}, 4, {3, 70, 1, 1}}};
+  static const double scale[] = {0.25, 0.5, 0.03125, 0.3, 0.7};
+  static const berth_type types[] = {BERTH_U8, BERTH_I8};
+  (void)state;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int t = 0; t < 2; t++) {
+      fast_operand by = {.type = BERTH_F32, .rank = shapes[i].rank, .values = scale, .n_values = 5};
+      memcpy(by.dim, shapes[i].entries, sizeof shapes[i].entries);
+      const fast_operand zero = bytes(types[t], by.rank, by.dim);
+      fast_case c = {.op = "quantize",
+                     .in = {{.type = BERTH_F32, .rank = 4}, by},
+                     .attrs = {FAST_STRING("to", berth_type_name(types[t]))}};
+      memcpy(c.in[0].dim, shapes[i].x, sizeof shapes[i].x);
+      fast_check(&c);
+      c.in[2] = zero;
+      fast_check(&c);
+      fast_check(&(fast_case){.op = "dequantize", .in = {bytes(types[t], 4, shapes[i].x), by}});
+      fast_check(&(fast_case){.op = "dequantize", .in = {bytes(types[t], 4, shapes[i].x), by, zero}});
+    }
+}
+
 static void quantized(void **state) {
   static const double scale[] = {0.25, 0.5, 0.03125};
   static const double odd[] = {1, -0.5, NAN, 0.125, INFINITY, 300, -INFINITY, 0.375, -0.125, 1e30, 7};
@@ -427,12 +455,19 @@ static void sums(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products),        cmocka_unit_test(extremes),
-      cmocka_unit_test(product_tails),   cmocka_unit_test(convolutions),
-      cmocka_unit_test(depthwise),       cmocka_unit_test(quantized),
-      cmocka_unit_test(depthwise_plain), cmocka_unit_test(depthwise_with_zero_points),
-      cmocka_unit_test(long_products),   cmocka_unit_test(dequantized),
-      cmocka_unit_test(ranges),          cmocka_unit_test(sums),
+      cmocka_unit_test(products),
+      cmocka_unit_test(extremes),
+      cmocka_unit_test(product_tails),
+      cmocka_unit_test(convolutions),
+      cmocka_unit_test(depthwise),
+      cmocka_unit_test(quantized),
+      cmocka_unit_test(quantized_by_several_axes),
+      cmocka_unit_test(depthwise_plain),
+      cmocka_unit_test(depthwise_with_zero_points),
+      cmocka_unit_test(long_products),
+      cmocka_unit_test(dequantized),
+      cmocka_unit_test(ranges),
+      cmocka_unit_test(sums),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,30 @@ for model in "${models[@]}"; do
 done
 [ -d "$folder" ] || skip_test "models beside the repository" "there is no $folder"
 
+# What models were seen to do, a graph each: a name, and its nodes.
+form() { # name, text
+  printf 'graph "f" { %s output "y" = %%y }\n' "$2" >"$work/form.berth"
+  check "$1: no reference kernel" none "$work/form.berth"
+}
+for op in lstm gru rnn; do
+  case $op in lstm) gates=32 ;; gru) gates=24 ;; *) gates=8 ;; esac
+  form "$op of a transposed operand" "input %z : f32[5, 16, 7] param %w : f32[1, $gates, 16] \
+    param %r : f32[1, $gates, 8] %x = transpose(%z) {perm = [0, 2, 1]} %y, %l = $op(%x, %w, %r)"
+done
+form "boxes that overlap" 'input %b : f32[1, 50, 4] input %s : f32[1, 3, 50] const %m : i64[1] = [10]
+  input %o : f32[] %y, %n = non_max_suppression(%b, %s, %m, %o)'
+form "as many rows as a run says" 'input %b : f32[1, 50, 4] input %s : f32[1, 3, 50] const %m : i64[1] = [10]
+  input %o : f32[] %r, %n = non_max_suppression(%b, %s, %m, %o) const %f : i64[1] = [0]
+  const %z : i64[1] = [0] %y = narrow(%r, %f, %n, %z)'
+form "the largest of every second element" 'input %z : f32[8, 64]
+  %x = narrow(%z) {axes = [1], starts = [0], ends = [64], steps = [2]} %y = reduce_max(%x) {axes = [1]}'
+form "bytes with scales along two axes" 'input %x : f32[2, 3, 8, 8] input %s : f32[3, 1, 8] input %z : u8[3, 1, 8]
+  %y = quantize(%x, %s, %z) {to = "u8"}'
+for op in asin acos atan sinh cosh asinh acosh atanh; do
+  form "$op" "input %x : f32[4, 64] %y = $op(%x)"
+  form "$op of f16" "input %x : f16[4, 64] %y = $op(%x)"
+done
+
 printf 'graph "f" { input %%x : f64[4, 4] %%y = matmul(%%x, %%x) output "y" = %%y }\n' >"$work/slow.berth"
 check "a reference kernel is found" test "$(references "$work/slow.berth")" = '"reference_steps":1'
 tap_done

@@ -14,6 +14,9 @@ static berth_status plain_run(const berth_op_call *call, berth_error *err) {
   return ((const berth__op *)call->user)->family->kernel(call, err);
 }
 
+/* Slices that a run decides; those that attributes tell have a kernel of their own. */
+static bool plain_takes_narrow(const berth_op_call *call) { return call->n_in > 1; }
+
 #define PLAIN(op) \
   { .name = #op " plain", .code = BERTH__OP_##op, .items = plain_items, .scratch = plain_scratch, .run = plain_run }
 
@@ -25,6 +28,12 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_plain)[] = {
     PLAIN(pad),
     PLAIN(choose),
     PLAIN(bitcast),
+    {.name = "narrow plain",
+     .code = BERTH__OP_narrow,
+     .takes = plain_takes_narrow,
+     .items = plain_items,
+     .scratch = plain_scratch,
+     .run = plain_run},
     /* bytes into panels, once, in the prelude */
     PLAIN(pack_weights_i8),
     /* rounds that wait for each other over a few classes: threads share the rows, and nothing else can be shared */

@@ -1,5 +1,5 @@
-/* quantize, dequantize, quantize_range between f32 and bytes: one scale and zero point for all, or one for each entry
- * of an axis. */
+/* quantize, dequantize, quantize_range between f32 and bytes: one scale and zero point for all, one for each entry of
+ * an axis, or of several axes. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
@@ -8,10 +8,11 @@ typedef struct rows {
   int64_t count, length, entries; /* row r has entry r % entries */
   int64_t all;                    /* elements; the last row may be short */
   bool is_along;
+  uint32_t n_outer; /* where entries go along several axes: those of x before the last, over which row r is counted */
+  int64_t outer[BERTH_MAX_RANK], step[BERTH_MAX_RANK]; /* their extents, and from entry to entry on them */
 } rows;
 
 #define PIECE 16384 /* elements of a row where there is one entry for all */
-#define SHORT 32    /* rows with an entry each that are too short to be worth it */
 
 /* The one axis along which an operand has more than one entry: its index in x, or -1 where it has one; -2: none such.
  */
@@ -25,6 +26,29 @@ static int quant_kernel_axis_of(const berth_tensor *x, const berth_tensor *entri
   return found;
 }
 
+static bool quant_kernel_are_alike(const berth_tensor *a, const berth_tensor *b) {
+  return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+}
+
+/* Rows of the last axis of x, for entries that go along several. */
+static bool quant_kernel_rows_of_many(const berth_op_call *call, rows *out) {
+  const berth_tensor *x = &call->in[BERTH__QUANTIZE_X], *scale = &call->in[BERTH__QUANTIZE_SCALE];
+  if (scale->rank > x->rank || x->rank == 0) return false;
+  if (berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT) &&
+      !quant_kernel_are_alike(scale, &call->in[BERTH__QUANTIZE_ZERO_POINT]))
+    return false;
+  const uint32_t lacks = x->rank - scale->rank, last = x->rank - 1;
+  out->is_along = scale->rank > 0 && scale->dim[scale->rank - 1] != 1;
+  out->length = x->dim[last];
+  out->count = out->length > 0 ? out->all / out->length : 0;
+  out->n_outer = last;
+  for (uint32_t k = 0; k < last; k++) {
+    out->outer[k] = x->dim[k];
+    out->step[k] = k < lacks || scale->dim[k - lacks] == 1 ? 0 : scale->stride[k - lacks];
+  }
+  return true;
+}
+
 static bool quant_kernel_rows_of(const berth_op_call *call, rows *out) {
   const berth_tensor *x = &call->in[BERTH__QUANTIZE_X];
   const bool has_zero = berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT);
@@ -32,17 +56,18 @@ static bool quant_kernel_rows_of(const berth_op_call *call, rows *out) {
             zero_axis = has_zero ? quant_kernel_axis_of(x, &call->in[BERTH__QUANTIZE_ZERO_POINT]) : axis;
   *out = (rows){.all = berth__count(x), .length = PIECE, .entries = 1};
   out->count = (out->all + PIECE - 1) / PIECE;
-  if (!berth__is_contiguous(x) || axis == -2 || axis != zero_axis) return false;
+  if (!berth__is_contiguous(x)) return false;
   if (!berth__is_contiguous(&call->in[BERTH__QUANTIZE_SCALE]) ||
       (has_zero && !berth__is_contiguous(&call->in[BERTH__QUANTIZE_ZERO_POINT])))
     return false;
+  if (axis == -2 || axis != zero_axis) return quant_kernel_rows_of_many(call, out);
   if (axis == -1) return true;
   out->is_along = axis + 1 == (int)x->rank;
   out->length = 1;
   for (uint32_t k = (uint32_t)axis + (out->is_along ? 0 : 1); k < x->rank; k++) out->length *= x->dim[k];
   if (!out->is_along) out->entries = x->dim[axis];
   out->count = out->length > 0 ? out->all / out->length : 0;
-  return out->is_along || out->length >= SHORT;
+  return true;
 }
 
 static bool quant_kernel_is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_I8; }
@@ -80,15 +105,23 @@ static inline vi load_bytes(const berth_tensor *tensor, int64_t index, int64_t n
   return tensor->type == BERTH_U8 ? vi_load_u8_n(at, n) : vi_load_i8_n(at, n);
 }
 
-/* Scale and zero point of the n elements of row `row` from `at` on. */
-static inline vf quant_kernel_scale_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
-  const float *scale = call->in[BERTH__QUANTIZE_SCALE].data;
-  return r->is_along ? vf_load_n(scale + at, n) : vf_set1(scale[row % r->entries]);
+/* The entry of a row, or the first of those along it. */
+static int64_t quant_kernel_entry(const rows *r, int64_t row) {
+  int64_t entry = 0;
+  if (r->n_outer == 0) return r->is_along ? 0 : row % r->entries;
+  for (uint32_t k = r->n_outer; k-- > 0; row /= r->outer[k]) entry += row % r->outer[k] * r->step[k];
+  return entry;
 }
-static inline vi quant_kernel_zero_of(const berth_op_call *call, const rows *r, int64_t row, int64_t at, int64_t n) {
+
+/* Scale and zero point of the n elements from `at` on of the row that has this entry. */
+static inline vf quant_kernel_scale_of(const berth_op_call *call, const rows *r, int64_t entry, int64_t at, int64_t n) {
+  const float *scale = (const float *)call->in[BERTH__QUANTIZE_SCALE].data + entry;
+  return r->is_along ? vf_load_n(scale + at, n) : vf_set1(*scale);
+}
+static inline vi quant_kernel_zero_of(const berth_op_call *call, const rows *r, int64_t entry, int64_t at, int64_t n) {
   if (!berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT)) return vi_set1(0);
-  return r->is_along ? load_bytes(&call->in[BERTH__QUANTIZE_ZERO_POINT], at, n)
-                     : vi_set1((int32_t)berth__load_i64(&call->in[BERTH__QUANTIZE_ZERO_POINT], row % r->entries));
+  return r->is_along ? load_bytes(&call->in[BERTH__QUANTIZE_ZERO_POINT], entry + at, n)
+                     : vi_set1((int32_t)berth__load_i64(&call->in[BERTH__QUANTIZE_ZERO_POINT], entry));
 }
 
 static inline int64_t row_end(const rows *r, int64_t row) {
@@ -122,23 +155,23 @@ static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) 
   uint8_t *out = (uint8_t *)call->out[0].data + row * r->length;
   const bool is_signed = call->out[0].type == BERTH_I8;
   const vf least = vf_set1(is_signed ? -128.0f : 0.0f), most = vf_set1(is_signed ? 127.0f : 255.0f);
-  const int64_t end = row_end(r, row);
+  const int64_t end = row_end(r, row), entry = quant_kernel_entry(r, row);
   if (!r->is_along) {
-    const float scale = ((const float *)call->in[BERTH__QUANTIZE_SCALE].data)[row % r->entries];
+    const float scale = ((const float *)call->in[BERTH__QUANTIZE_SCALE].data)[entry];
     const berth_tensor *zero = &call->in[BERTH__QUANTIZE_ZERO_POINT];
     const bool has_zero = berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT);
     if (scale > 0 && vf_divides_fast(scale)) {
-      quantize_line(x, end, scale, has_zero ? (int32_t)berth__load_i64(zero, row % r->entries) : 0, is_signed, out);
+      quantize_line(x, end, scale, has_zero ? (int32_t)berth__load_i64(zero, entry) : 0, is_signed, out);
       return;
     }
   }
-  vf scale = quant_kernel_scale_of(call, r, row, 0, 0);
-  vi zero = quant_kernel_zero_of(call, r, row, 0, 0);
+  vf scale = quant_kernel_scale_of(call, r, entry, 0, 0);
+  vi zero = quant_kernel_zero_of(call, r, entry, 0, 0);
   for (int64_t at = 0; at < end; at += VF_LANES) {
     const int64_t n = vf_tail(end - at);
     if (r->is_along) {
-      scale = quant_kernel_scale_of(call, r, row, at, n);
-      zero = quant_kernel_zero_of(call, r, row, at, n);
+      scale = quant_kernel_scale_of(call, r, entry, at, n);
+      zero = quant_kernel_zero_of(call, r, entry, at, n);
     }
     const vf shift = vf_from_int(zero);
     vf y = vf_load_n(x + at, n) / scale;
@@ -151,14 +184,14 @@ static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) 
 static void dequantize_row(const berth_op_call *call, const rows *r, int64_t row) {
   float *out = (float *)call->out[0].data + row * r->length;
   const bool is_i32 = call->in[BERTH__QUANTIZE_X].type == BERTH_I32;
-  const int64_t first = row * r->length, end = row_end(r, row);
-  vf scale = quant_kernel_scale_of(call, r, row, 0, 0);
-  vi zero = quant_kernel_zero_of(call, r, row, 0, 0);
+  const int64_t first = row * r->length, end = row_end(r, row), entry = quant_kernel_entry(r, row);
+  vf scale = quant_kernel_scale_of(call, r, entry, 0, 0);
+  vi zero = quant_kernel_zero_of(call, r, entry, 0, 0);
   for (int64_t at = 0; at < end; at += VF_LANES) {
     const int64_t n = vf_tail(end - at);
     if (r->is_along) {
-      scale = quant_kernel_scale_of(call, r, row, at, n);
-      zero = quant_kernel_zero_of(call, r, row, at, n);
+      scale = quant_kernel_scale_of(call, r, entry, at, n);
+      zero = quant_kernel_zero_of(call, r, entry, at, n);
     }
     vi x;
     if (is_i32 && n == VF_LANES) {

@@ -1,8 +1,9 @@
 /* Sums, means, largest and smallest elements over some axes, f32; sums of bytes. Either the axes that go have the
  * neighbouring elements (runs are folded in vectors), or an axis that stays has them (results lie in the lanes of
- * vectors). */
+ * vectors). Where neither has, runs are gathered. */
 #include "device/cpu/kernels/reduce.h"
 
+#include "device/cpu/kernels/turn.h"
 #include "ops/operand.h"
 
 #define ITEM 16384 /* elements that are read */
@@ -25,15 +26,20 @@ static void reduce_kernel_add_axis(axes *a, int64_t dim, int64_t stride) {
   a->stride[a->rank++] = stride;
 }
 
+/* One element over and over is no neighbour of itself. */
+static uint64_t reduce_kernel_distance(int64_t stride) {
+  return stride == 0 ? UINT64_MAX : stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+}
+
 /* The order in which elements are folded does not matter, but the fastest axis has to be the last. */
 static void put_fastest_last(axes *a) {
   for (uint32_t i = 0; i + 1 < a->rank; i++)
-    if (a->stride[i] == 1) {
-      const int64_t dim = a->dim[i], last = a->rank - 1;
+    if (reduce_kernel_distance(a->stride[i]) < reduce_kernel_distance(a->stride[a->rank - 1])) {
+      const int64_t dim = a->dim[i], stride = a->stride[i], last = a->rank - 1;
       a->dim[i] = a->dim[last];
       a->stride[i] = a->stride[last];
       a->dim[last] = dim;
-      a->stride[last] = 1;
+      a->stride[last] = stride;
     }
 }
 
@@ -55,8 +61,8 @@ bool reduce_read(reduction *r, const berth_op_call *call) {
     r->gone.stride[0] = r->kept.rank == 0;
   }
   put_fastest_last(&r->gone);
-  r->in_runs = reduce_last_of(&r->gone, r->gone.stride, 0) == 1;
-  if (!r->in_runs && reduce_last_of(&r->kept, r->kept.stride, 0) != 1) return false;
+  r->in_runs = r->gone.stride[r->gone.rank - 1] == 1 || reduce_last_of(&r->kept, r->kept.stride, 0) != 1;
+  r->step = r->in_runs ? r->gone.stride[r->gone.rank - 1] : 1;
   r->run = reduce_last_of(&r->gone, r->gone.dim, 1);
   r->n_inner = r->in_runs ? 1 : reduce_last_of(&r->kept, r->kept.dim, 1);
   r->n_outer = r->kept.count / r->n_inner;
@@ -190,16 +196,22 @@ static double sum_runs(const reduction *r, const float *x) {
 /* One result, whose elements lie in runs. */
 static float reduce_runs(const reduction *r, const way *w, const float *x) {
   double sum = 0;
-  float state = w->start;
-  if (w->is_sum && r->run <= SHORT_RUN && r->gone.rank > 1) return (float)sum_runs(r, x);
-  if (!w->is_sum && r->run <= SHORT_RUN && r->gone.rank > 1)
+  float state = w->start, gathered[BLOCK];
+  const bool is_short = r->step == 1 && r->run <= SHORT_RUN && r->gone.rank > 1;
+  if (w->is_sum && is_short) return (float)sum_runs(r, x);
+  if (!w->is_sum && is_short)
     return w->join == reduce_kernel_larger ? fold_runs(r, x, w->start, reduce_kernel_larger)
                                            : fold_runs(r, x, w->start, reduce_kernel_smaller);
   reduce_place at = {{0}, 0};
   for (int64_t k = 0; k < r->gone.count / r->run; k++, reduce_next(&r->gone, &at)) {
-    const float *run = x + at.offset;
     for (int64_t i = 0; i < r->run; i += BLOCK) {
-      const float part = w->run(run + i, r->run - i < BLOCK ? r->run - i : BLOCK);
+      const int64_t n = r->run - i < BLOCK ? r->run - i : BLOCK;
+      const float *run = x + at.offset + i * r->step;
+      if (r->step != 1) {
+        turn_together(gathered, run, r->step, n, sizeof *run);
+        run = gathered;
+      }
+      const float part = w->run(run, n);
       if (w->is_sum)
         sum += (double)part;
       else
@@ -226,7 +238,7 @@ static void reduce_columns(const reduction *r, const way *w, const float *x, int
 
 /* Results whose few elements lie one result after the other: a vector of them at once, one in each lane. */
 static bool has_short_lines(const reduction *r) {
-  return r->gone.rank == 1 && r->run <= VF_LANES && r->kept.rank == 1 && r->kept.stride[0] == r->run;
+  return r->gone.rank == 1 && r->step == 1 && r->run <= VF_LANES && r->kept.rank == 1 && r->kept.stride[0] == r->run;
 }
 
 static void reduce_short(const reduction *r, const way *w, const float *x, int64_t n, float *out, bool is_mean) {
@@ -285,7 +297,7 @@ static berth_status reduce_kernel_run(const berth_op_call *call, berth_error *er
 
 static bool bytes_take(const berth_op_call *call) {
   reduction r;
-  return reduce_read(&r, call);
+  return reduce_read(&r, call) && r.step == 1;
 }
 
 static inline vi bytes_at(const berth_tensor *in, int64_t index, int64_t n) {

@@ -16,6 +16,7 @@ typedef struct reduction {
   axes kept, gone; /* the fastest axis last */
   bool in_runs;
   int64_t run;      /* elements of the fastest axis that goes, or rows of columns */
+  int64_t step;     /* from one to the next in a run: where it is not 1, runs are gathered piece by piece */
   int64_t n_inner;  /* results that lie in a row; 1 in runs */
   int64_t n_outer;  /* the others */
   int64_t per_item; /* outer results in runs, columns otherwise */
@@ -25,7 +26,7 @@ typedef struct reduction {
 #define reduce_items BERTH__PER_ISA(berth__reduce_items)
 #define reduce_offset_of BERTH__PER_ISA(berth__reduce_offset_of)
 
-/* False: neither the axes that go nor those that stay have neighbouring elements. */
+/* False: there is nothing to reduce, or the axes are known to a run only. */
 bool reduce_read(reduction *r, const berth_op_call *call);
 int64_t reduce_items(const berth_op_call *call);
 /* Where index `at` of the first n axes lies. */

@@ -1,6 +1,7 @@
 /* Sums, means, largest and smallest elements of integers over some axes: folded in 64 bits, as the reference kernel
  * does, in loops that compilers turn into vectors. */
 #include "device/cpu/kernels/reduce.h"
+#include "device/cpu/kernels/turn.h"
 #include "ops/operand.h"
 
 typedef enum int_fold {
@@ -94,6 +95,21 @@ static void reduce_int_store(const folding *f, int64_t index, int64_t state) {
   berth__store_i64(&f->call->out[0], index, f->is_mean ? state / f->r.gone.count : state);
 }
 
+#define GATHERED 512 /* elements of a run whose neighbours lie elsewhere */
+
+static int64_t reduce_int_run(const folding *f, int64_t state, int64_t first) {
+  const reduction *r = &f->r;
+  const size_t size = berth_type_size(f->call->in[BERTH__REDUCE_X].type);
+  uint64_t gathered[GATHERED];
+  if (r->step == 1) return f->type->run(f->how, state, reduce_int_at(f, first), r->run);
+  for (int64_t i = 0; i < r->run; i += GATHERED) {
+    const int64_t n = r->run - i < GATHERED ? r->run - i : GATHERED;
+    turn_together(gathered, reduce_int_at(f, first + i * r->step), r->step, n, size);
+    state = f->type->run(f->how, state, gathered, n);
+  }
+  return state;
+}
+
 static void reduce_int_of_runs(const folding *f, int64_t item) {
   const reduction *r = &f->r;
   const int64_t begin = item * r->per_item, left = r->n_outer - begin;
@@ -102,7 +118,7 @@ static void reduce_int_of_runs(const folding *f, int64_t item) {
     int64_t state = reduce_int_start(f);
     reduce_place at = {{0}, 0};
     for (int64_t k = 0; k < r->gone.count / r->run; k++, reduce_next(&r->gone, &at))
-      state = f->type->run(f->how, state, reduce_int_at(f, first + at.offset), r->run);
+      state = reduce_int_run(f, state, first + at.offset);
     reduce_int_store(f, i, state);
   }
 }
@@ -122,7 +138,7 @@ static void reduce_int_of_columns(const folding *f, int64_t item) {
   for (int64_t i = 0; i < n; i++) reduce_int_store(f, outer * r->n_inner + column + i, state[i]);
 }
 
-static berth_status reduce_int_run(const berth_op_call *call, berth_error *err) {
+static berth_status reduce_int_run_call(const berth_op_call *call, berth_error *err) {
   const berth__op_code code = berth__call_code(call);
   folding f = {.call = call,
                .type = reduce_int_type(call->in[BERTH__REDUCE_X].type),
@@ -140,7 +156,7 @@ static berth_status reduce_int_run(const berth_op_call *call, berth_error *err) 
 #define ROW(op)                                                                                           \
   {                                                                                                       \
     .name = #op " of integers", .code = BERTH__OP_##op, .takes = reduce_int_takes, .items = reduce_items, \
-    .run = reduce_int_run                                                                                 \
+    .run = reduce_int_run_call                                                                            \
   }
 
 const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_reduce_int)[] = {
