@@ -256,6 +256,31 @@ static berth_status reorder(const berth_graph *graph, const berth_plan_desc *des
   return BERTH_OK;
 }
 
+/* A budget on a step of training, from the order of the graph and, where that fails, from the smallest one: a search
+ * for the smallest order does not mind what is kept below the fullest step, such as the gradients of logits until much
+ * of the backward pass has been, and a budget does. `plan` is in the graph's order; the one that is better stays. */
+static berth_status meet_from_both(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
+                                   berth_plan **plan, berth_error *err) {
+  berth_plan_desc again = *desc;
+  berth_plan *other;
+  berth_error why;
+  again.order = BERTH_ORDER_MEMORY;
+  BERTH__TRY(plan_build(graph, &again, limits, &other, err));
+  const bool has_smaller = other->info.arena_size < (*plan)->info.arena_size,
+             fits = other->info.arena_size <= desc->budget;
+  berth_status status = fits ? BERTH_OK : berth__budget_meet(plan, desc, limits, err);
+  bool takes_other = fits;
+  if (status == BERTH_INFEASIBLE && has_smaller) {
+    const berth_status second = berth__budget_meet(&other, desc, limits, &why);
+    takes_other = second != BERTH_INFEASIBLE || other->info.arena_size < (*plan)->info.arena_size;
+    if (takes_other) status = second;
+    if (takes_other && second != BERTH_OK && err != NULL) *err = why;
+  }
+  berth_plan_destroy(takes_other ? *plan : other);
+  if (takes_other) *plan = other;
+  return status;
+}
+
 /* What is alive at the fullest step bounds every packing from below. */
 static void note_order(berth_plan *plan) {
   berth_plan_info *info = &plan->info;
@@ -272,11 +297,14 @@ berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *
   BERTH__TRY(check_weights(desc, limits, err));
   source.order = BERTH_ORDER_SOURCE;
   BERTH__TRY(plan_build(graph, &source, limits, &plan, err));
-  bool exceeds_budget = desc->budget != 0 && plan->info.arena_size > desc->budget;
+  const bool exceeds_budget = desc->budget != 0 && plan->info.arena_size > desc->budget;
   berth_status status = BERTH_OK;
-  if (desc->order == BERTH_ORDER_MEMORY || exceeds_budget) status = reorder(graph, desc, limits, &plan, err);
+  if (exceeds_budget && plan->graph->n_updates != 0)
+    status = meet_from_both(graph, desc, limits, &plan, err);
+  else if (desc->order == BERTH_ORDER_MEMORY || exceeds_budget)
+    status = reorder(graph, desc, limits, &plan, err);
   if (status == BERTH_OK) note_order(plan);
-  if (status == BERTH_OK && desc->budget != 0 && plan->info.arena_size > desc->budget)
+  if (status == BERTH_OK && plan->graph->n_updates == 0 && desc->budget != 0 && plan->info.arena_size > desc->budget)
     status = berth__budget_meet(&plan, desc, limits, err);
   if (status == BERTH_OK && limits->max_block != 0 && plan->info.arena_size > limits->max_block)
     status =
