@@ -1,4 +1,4 @@
-/* Making instructions that read and write: buffers, arrays, variables. None of them is ever shared. */
+/* Builds instructions that read and write buffers, arrays and variables. None of them is ever shared. */
 #include "kernel/maker.h"
 
 static berth__x kernel_access_put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t bits,

@@ -1,5 +1,5 @@
-/* Two kernels as one: the first workgroups are those of the first, the others those of the second. They share nothing
- * but the launch, so they must have no business with each other. */
+/* Merges two kernels into one: the first workgroups run the first kernel, the others the second. They share only the
+ * launch, so they must be independent. */
 #include <stdio.h>
 
 #include "kernel/kernel.h"

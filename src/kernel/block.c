@@ -1,4 +1,5 @@
-/* Blocks while a kernel is made: what is visible inside them, and what their conditions say about ranges. */
+/* Blocks of a kernel under construction: what is visible inside them, and what their conditions imply for value
+ * ranges. */
 #include "kernel/maker.h"
 
 static berth__x kernel_block_put(berth__kernel *k, berth__inst_code code, uint32_t bits, const berth__inst *of) {

@@ -1,4 +1,4 @@
-/* Making instructions: types are checked here, forms are chosen in simplify.c. */
+/* Builds instructions: types are checked here, forms are chosen in simplify.c. */
 #include <string.h>
 
 #include "kernel/maker.h"

@@ -1,4 +1,4 @@
-/* What renderers of several languages need. */
+/* What the renderers of several languages share. */
 #include "kernel/dialect.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
-/* Kernels without tiles, for devices that have no matrix units: the kernel is made once more, and where it multiplies
- * tiles each thread loads what its own sums need, an `each` becomes its block once for each sum, and copies are loads
- * and stores. Sums are variables, and what multiplies is rounded as the units would. What threads exchange goes through
- * shared memory. */
+/* Replaces tiles, for devices without matrix units. The kernel is built again: where it multiplies tiles, each
+ * thread loads what its own sums need; an `each` becomes its block once per sum; copies become loads and stores.
+ * Sums become variables, and factors are rounded as the matrix units would. Subgroup exchange goes through shared
+ * memory. */
 #include "kernel/maker.h"
 
 typedef struct expansion {

@@ -1,4 +1,4 @@
-/* The end of making a kernel: what never runs or is never needed goes, what is left is counted anew. */
+/* Finishes a kernel: removes what never runs or is never needed, and numbers the rest again. */
 #include "kernel/maker.h"
 
 /* Beside each instruction. */

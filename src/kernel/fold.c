@@ -1,4 +1,4 @@
-/* Instructions whose operands are known, computed while the kernel is made. */
+/* Constant folding: instructions with known operands are computed while the kernel is built. */
 #include "kernel/lanes.h"
 #include "kernel/maker.h"
 

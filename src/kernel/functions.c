@@ -1,5 +1,5 @@
-/* Instructions that languages leave open: what becomes of a division by 0, and which way a number is rounded to f16.
- * Words with @ are the dialect's. */
+/* Instructions that languages leave open: division by 0, and the direction of rounding to f16. Words with @ are the
+ * dialect's. */
 #include "kernel/dialect.h"
 
 /* To nearest even: by the bits that go; below 2^-14, where an f16 is a multiple of 2^-24, by adding a number whose last

@@ -1,5 +1,6 @@
-/* Index arithmetic: i32 results as sums of multiples, so that what a reshape takes apart and puts together again is
- * seen to be the same. Sums hold modulo 2^32; quotients and remainders are touched only where nothing can wrap. */
+/* Index arithmetic: i32 results are kept as sums of multiples, so that an index which a reshape takes apart and puts
+ * together again is recognised as the same. Sums hold modulo 2^32; quotients and remainders are changed only where
+ * nothing can wrap. */
 #include "base/math.h"
 #include "kernel/maker.h"
 

@@ -1,10 +1,10 @@
-/* Runs a kernel here, a few workgroups at a time. Their threads go in step: an instruction is computed for all of them
- * before the next one, and blocks say which of them it counts for. Results of threads that are out of a block are of no
- * use to anyone, so only what acts asks who is in.
+/* Interprets a kernel on the host, a few workgroups at a time. The threads of these run in lockstep: an instruction is
+ * computed for all of them before the next one, and blocks keep track of the active threads. Results of inactive
+ * threads are never used, so only instructions with side effects check who is active.
  *
- * What a device would not tell is an error here: an index that is out of its buffer or array, a barrier that not all
- * threads come to, an element of a shared array that two threads use between the same two barriers, an element of a
- * buffer that two threads store different values into at once. */
+ * What a device would not report is an error here: an index outside its buffer or array, a barrier that not all
+ * threads reach, an element of a shared array that two threads use between the same two barriers, an element of a
+ * buffer to which two threads store different values at once. */
 #include <inttypes.h>
 #include <string.h>
 

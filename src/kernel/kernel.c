@@ -1,4 +1,4 @@
-/* Kernels: made, looked at, compared. */
+/* Kernels: creating, querying and comparing them. */
 #include "kernel/kernel.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* What PURE instructions compute, over any number of threads at a time: constants are folded by it, and the interpreter
- * runs on it. */
+/* What PURE instructions compute, over any number of threads at a time. Constant folding and the interpreter use it. */
 #ifndef BERTH_KERNEL_LANES_H
 #define BERTH_KERNEL_LANES_H
 

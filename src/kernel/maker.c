@@ -1,4 +1,4 @@
-/* The list of instructions while it grows, and the table that finds an equal one. */
+/* The growing list of instructions, and the hash table that finds an equal one (common subexpressions). */
 #include "kernel/maker.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What a kernel is made with: shared by the files that build one, and nobody else's. */
+/* The state of a kernel under construction, shared only by the files that build kernels. */
 #ifndef BERTH_KERNEL_MAKER_H
 #define BERTH_KERNEL_MAKER_H
 

@@ -1,4 +1,4 @@
-/* The form for people: results that one instruction uses stand where they are used. */
+/* Prints a kernel as readable text: results that only one instruction uses are printed where they are used. */
 #include <math.h>
 
 #include "base/text.h"

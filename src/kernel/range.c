@@ -1,4 +1,4 @@
-/* What integers lie between. Where a result may wrap, it may be anything. */
+/* Value ranges of integers. A result that may wrap has the full range. */
 #include "kernel/maker.h"
 
 typedef struct range {

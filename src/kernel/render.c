@@ -1,5 +1,5 @@
-/* Kernels as source, in the words of a dialect. A result becomes part of the expression that reads it where that is the
- * only one, and a name of its own otherwise. */
+/* Renders a kernel as source, using a dialect. A result with one reader becomes part of the expression that reads
+ * it; others get a name. */
 #include <string.h>
 
 #include "kernel/dialect.h"

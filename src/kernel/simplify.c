@@ -1,4 +1,4 @@
-/* The shortest form of a PURE instruction: known results, identities, and what the ranges of operands decide. */
+/* Simplifies a PURE instruction: known results, identities, and what the ranges of its operands decide. */
 #include "base/math.h"
 #include "kernel/maker.h"
 

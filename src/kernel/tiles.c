@@ -1,4 +1,4 @@
-/* Making tiles, sums and the instructions on them. */
+/* Builds tiles, sums, and the instructions on them. */
 #include "kernel/maker.h"
 
 /* ---- Tiles and sums ---- */

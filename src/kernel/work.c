@@ -1,4 +1,4 @@
-/* What a run of a kernel computes, counted from its instructions. */
+/* Counts what a run of a kernel computes, from its instructions. */
 #include "kernel/maker.h"
 
 static bool kernel_work_is_computed(const berth__kernel *k, const berth__inst *inst) {

@@ -1,7 +1,7 @@
-/* Constant folding. Binding has computed what follows from constants alone, because shapes may depend on it; here the
- * nodes after those results go away.
+/* Constant folding. Binding has already computed everything that follows from constants alone, because shapes may
+ * depend on it; this pass removes the nodes whose results are known.
  *
- * But a node that only shows a part of a constant that stays anyway is better left as a view of it, which has no bytes
+ * A node that only shows a part of a constant that stays anyway is left as a view of it, since a view has no bytes
  * of its own. */
 #include "pass/pass.h"
 

@@ -1,9 +1,9 @@
-/* Which nodes run once.
+/* Finds the nodes that run once (the prelude).
  *
- * A node that reads only params, constants and results of such nodes gives the same at every run: packed weights, a
- * normalisation folded into a convolution, a slice of a weight. It runs in the prelude, when the weights are put in
- * place. What a run reads of it stays in the arena beside the weights; params that only the prelude reads need no place
- * there. */
+ * A node that reads only params, constants and results of such nodes gives the same result in every run: a packed
+ * weight, a normalisation folded into a convolution, a slice of a weight. It runs in the prelude, when the weights
+ * are put in place. Results that a run reads stay in the arena beside the weights; params that only the prelude
+ * reads need no bytes there. */
 #include "pass/prelude.h"
 
 #include <stdlib.h>

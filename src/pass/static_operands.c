@@ -1,5 +1,5 @@
-/* Operands that are constants become the attributes that stand for them: the shape of a reshape, the bounds of a slice.
- * Views are made from attributes, and the constant need not lie in the arena. */
+/* Turns constant operands into the attributes that stand for them: the shape of a reshape, the bounds of a slice.
+ * Views are made from attributes, and the constant then needs no bytes in the arena. */
 #include "pass/pass.h"
 
 #define MAX_ENTRIES 4096

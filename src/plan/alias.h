@@ -1,5 +1,5 @@
-/* Who lies in whose bytes: views, in-place results, parts born inside their concat, the two results of an If in one
- * place. Decided before packing. */
+/* Which values share bytes: views, in-place results, parts computed inside their concat, the two results of an If in
+ * one slot. Decided before packing. */
 #ifndef BERTH_PLAN_ALIAS_H
 #define BERTH_PLAN_ALIAS_H
 

@@ -1,4 +1,4 @@
-/* Which steps are worth running slice by slice by themselves: a peak of the load, down to several heights. */
+/* Finds ranges of steps that are worth running slice by slice on their own: peaks of the load, at several heights. */
 #include "plan/batch.h"
 
 #define LEVELS 16u

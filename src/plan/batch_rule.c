@@ -1,4 +1,5 @@
-/* Along which axis results are cut. An op without a rule is run on all of the batch at once, after the last slice. */
+/* Rules: along which axis the results of a node are cut. An op without a rule runs on the whole batch at once, after
+ * the last slice. */
 #include "ops/registry.h"
 #include "plan/batch.h"
 

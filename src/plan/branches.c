@@ -1,8 +1,8 @@
-/* The two sides of a choose in one place.
+/* Puts the two sides of a choose into one slot.
  *
- * A choose lies over one of its operands where that dies there. Where the other one is made only when the first is not
- * (their conditions exclude each other), both are made in the same bytes: only one of them ever is, and nothing is
- * copied. Both live at the choose, so that the load never rises. */
+ * A choose lies over one of its operands if that operand dies there. If the other side is computed only when the
+ * first is not (their conditions exclude each other), both are computed in the same bytes: a run computes only one
+ * of them, and nothing is copied. Both live until the choose, so the load never rises. */
 #include "plan/alias.h"
 
 #define MAX_CHOICES 4096 /* each looks at every value */

@@ -1,7 +1,10 @@
-/* Conditions. What a choose takes where its condition is true is needed only then, and so is whatever only that was
- * made from. Walking the steps backwards, every use of a value has a condition: that of its reader, and the condition
- * on top where the reader is a choose that takes the value. What all uses have in common is the condition of the step
- * that makes it, as far as the conditions are known by then. Nothing of this is stored in a graph. */
+/* Derives the condition of every step.
+ *
+ * What a choose takes if its condition is true is needed only then, and so is everything that only it was computed
+ * from. Walking the steps backwards, every use of a value has a condition: that of its reader and, if the reader is
+ * a choose that takes the value, the condition of that choose as well. The condition of a step is what all uses of
+ * its results have in common, as far as those conditions are known when the step runs. Nothing of this is stored in
+ * a graph. */
 #include "plan/condition.h"
 
 #define NOT_USED UINT32_MAX

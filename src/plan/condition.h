@@ -1,4 +1,4 @@
-/* When a step is needed at all: conditions, derived from the graph's choices. */
+/* Conditions: when a step is needed at all, derived from the graph's choices. */
 #ifndef BERTH_PLAN_CONDITION_H
 #define BERTH_PLAN_CONDITION_H
 

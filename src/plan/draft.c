@@ -1,5 +1,6 @@
-/* Drafts. Every rule gives an order, each is tried with and without strided views (those save copies but keep their
- * root alive), and the one with the smallest load is the start of a search for a better one (order_search.c). */
+/* Drafts. Every scheduling rule gives an order. Each order is tried with and without strided views (which save
+ * copies but keep their root alive), and the one with the smallest load is the start of the search for a better one
+ * (order_search.c). */
 #include "plan/draft.h"
 
 #include "pass/prelude.h"

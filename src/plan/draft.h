@@ -1,4 +1,4 @@
-/* Drafts: ways to run a graph, measured before one of them becomes a plan. */
+/* Drafts: candidate orders of a graph, measured before one of them becomes a plan. */
 #ifndef BERTH_PLAN_DRAFT_H
 #define BERTH_PLAN_DRAFT_H
 

@@ -1,5 +1,5 @@
-/* The picture as a page of its own: page.html with the numbers put in as JSON. The build makes page.html part of the
- * library (berth_embed in the CMake files), so that the page needs nothing from elsewhere. */
+/* The picture as a self-contained page: page.html with the numbers inserted as JSON. The build embeds page.html in
+ * the library (berth_embed in the CMake files). */
 #include <inttypes.h>
 
 #include "plan/draw_facts.h"

@@ -1,4 +1,5 @@
-/* Weights that lie in the arena as they lie in their file. */
+/* Weights that are mapped pages of their file instead of copies: they lie in the arena at the same offset within a
+ * page as in the file. */
 #ifndef BERTH_PLAN_FILE_RUNS_H
 #define BERTH_PLAN_FILE_RUNS_H
 

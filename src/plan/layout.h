@@ -1,4 +1,4 @@
-/* Where params lie, by name: so that several plans use the same bytes. */
+/* Layouts: the offsets of params by name, so that several plans use the same bytes. */
 #ifndef BERTH_PLAN_LAYOUT_H
 #define BERTH_PLAN_LAYOUT_H
 

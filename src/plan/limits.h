@@ -1,4 +1,4 @@
-/* All that the planner knows of a device, so that planning is tested without a driver. */
+/* Everything that the planner knows about a device, so that planning can be tested without a driver. */
 #ifndef BERTH_PLAN_LIMITS_H
 #define BERTH_PLAN_LIMITS_H
 

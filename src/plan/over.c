@@ -1,9 +1,9 @@
-/* Results over their operands at a price.
+/* Sets `over` on nodes whose op can overwrite an operand only at a price.
  *
- * Some ops can write over an operand only when they keep parts of it in scratch first, and are a little slower for it.
- * That is worth it where the arena is fullest and nowhere else. Every step has a load: the bytes that are alive there.
- * The largest load of the steps that cannot be helped is a floor: no step below it needs help, and every one above it
- * does. Whether the plan that comes of it is smaller is seen by making it. */
+ * Such ops first save parts of the operand in scratch, and are a little slower for it. That is worth it only where
+ * the arena is fullest. Every step has a load: the bytes alive there. The largest load among the steps that cannot
+ * be helped is a floor: steps below it need no help, and every step above it gets the attribute. Whether the plan
+ * becomes smaller is found out by making it. */
 #include "plan/over.h"
 
 #include "plan/buffers.h"

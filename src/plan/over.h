@@ -1,4 +1,4 @@
-/* Results over their operands at a price. */
+/* Results that overwrite an operand at a price (over.c). */
 #ifndef BERTH_PLAN_OVER_H
 #define BERTH_PLAN_OVER_H
 

@@ -1,4 +1,4 @@
-/* Where the prelude keeps what it makes on the way. */
+/* Slots for the temporaries and the scratch of the prelude. */
 #ifndef BERTH_PLAN_PREPARATION_H
 #define BERTH_PLAN_PREPARATION_H
 

@@ -1,4 +1,4 @@
-/* Asking a plan. */
+/* Queries on a plan. */
 #include "base/desc.h"
 #include "plan/plan.h"
 

@@ -1,4 +1,4 @@
-/* Values made again for a late reader, so that they need not be kept meanwhile. */
+/* Recomputes values for a late reader, so that they need not be kept in between (rematerialization). */
 #include "pass/pass.h"
 #include "plan/budget.h"
 

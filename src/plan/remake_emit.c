@@ -1,4 +1,4 @@
-/* The graph of a choice: the plan's nodes in its order, with clones before the first who needs them. */
+/* Builds the graph of a choice: the plan's nodes in its order, with clones before their first readers. */
 #include "pass/pass.h"
 #include "plan/budget.h"
 #include "plan/remake.h"

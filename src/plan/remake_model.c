@@ -1,10 +1,10 @@
-/* Bytes, who touches them, and when they are idle.
+/* A model of the plan: bytes, their readers and writers, and when they are idle.
  *
- * Views do not depend on the order, so the classes of a plan without in-place results stand for themselves: each has
- * one node that makes it, and what else lies in it is shown there. A class that is given up ends with the last step
- * before its longest idle stretch. Whoever needs it first after that, a step or another clone, has it made again from
- * what is there then, and so it stays until its last reader; or it is given up again as soon as a step does not need
- * it. A class that is not given up lives on while clones read it. */
+ * Views do not depend on the order, so the classes of a plan without in-place results serve as units. Each has one
+ * node that makes it; the other values in it are views. A class that is given up ends with the last step before its
+ * longest idle stretch. Its first reader after that, a step or another clone, has it computed again from what is
+ * alive then, and it stays until its last reader; or it is given up again as soon as a step does not need it. A class
+ * that is not given up lives as long as clones read it. */
 #include "plan/remake.h"
 
 #define MOST_FEW 24u

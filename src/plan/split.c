@@ -1,4 +1,5 @@
-/* Which nodes to run in slices: those around the fullest step, as far back and forth as values get smaller. */
+/* Chooses the nodes to run in slices: those around the fullest step, as far before and after it as values get
+ * smaller. */
 #include "plan/budget.h"
 
 #define MOST_EXITS 6u

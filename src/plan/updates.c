@@ -1,6 +1,6 @@
-/* The next values of states as early as they can be made. A gradient that waits for the end of a step, though its
- * optimiser could run at once, is alive for nothing; a search for the smallest order does not mind where something else
- * is fuller. What moves makes no new bytes (its results are the states'), so nothing gets larger. */
+/* Moves the updates of states as early as possible. A gradient that waits for the end of a step although its
+ * optimiser could run at once is alive for nothing, but the search for the smallest order ignores that if another
+ * step is fuller. The moved nodes add no bytes (their results are the states), so the load never rises. */
 #include "plan/budget.h"
 
 #define MOST_BYTES 64u /* of a number */

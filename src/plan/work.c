@@ -1,5 +1,5 @@
-/* What nodes cost, to compare what could run again: operations of products as they are, and something for every element
- * that is read or written. */
+/* What nodes cost, to compare which could be run again: the operations of products, plus a cost for every element
+ * read or written. */
 #include "plan/remake.h"
 
 #define PER_ELEMENT 2.0 /* operations that moving an element takes as long as */

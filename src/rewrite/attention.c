@@ -1,5 +1,6 @@
-/* Attention as exporters write it: softmax(q k' * scale + bias) v, a product at a time, becomes one node, and the
- * matrix of scores is never there. Heads that were split off by transposes stay views. */
+/* Recognises attention as exporters write it, softmax(q k' * scale + bias) v as separate products, and makes it one
+ * node (flash attention): the matrix of scores is then never in memory. Heads that were split off by transposes stay
+ * views. */
 #include "pass/pass.h"
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"

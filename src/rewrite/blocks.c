@@ -1,6 +1,7 @@
-/* Weights in blocks stay in blocks. Graphs are written with `unpack` in front of what reads a weight; as nodes of their
- * own, these would put every weight into memory as f32. Here a product reads the blocks themselves, and a table of
- * embeddings decodes the rows that are looked up. What reads an unpacked weight in another way keeps its unpack. */
+/* Keeps quantised weights (block types) quantised. Graphs are written with an `unpack` in front of whatever reads
+ * such a weight; as a node of its own, it would put the whole weight into memory as f32. Here a product reads the
+ * blocks themselves, and an embedding table decodes only the rows that are looked up. Other readers keep their
+ * unpack. */
 #include "base/blocks.h"
 #include "pass/pass.h"
 #include "rewrite/pattern.h"

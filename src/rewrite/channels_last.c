@@ -1,7 +1,7 @@
-/* Channels last.
+/* Channels last (NHWC).
  *
- * Walking the nodes in order, every value of three or more axes may have a twin (twins.h). Convolutions and
- * poolings make twins; nodes that treat all axes alike follow the twins of their operands, so that a whole region stays
+ * Walking the nodes in order, every value of three or more axes may have a twin (twins.h). Convolutions and poolings
+ * make twins; nodes that treat all axes alike follow the twins of their operands, so that a whole region stays
  * channels last. */
 #include "ops/chain.h"
 #include "ops/conv.h"

@@ -1,5 +1,6 @@
-/* Batch norms with channels first. One that alone reads a convolution goes into its weight and bias, which the prelude
- * makes; any other becomes a product and a sum, which fusion then takes into what is around them. */
+/* Folds batch norms (channels first). If a batch norm is the only reader of a convolution, it is folded into the
+ * weight and bias, which the prelude computes. Any other becomes a product and a sum, which fusion then takes into
+ * the nodes around it. */
 #include "ops/conv.h"
 #include "pass/prelude.h"
 #include "rewrite/convolution.h"

@@ -1,6 +1,6 @@
-/* Products of the same x, queries, keys and values above all, as one product: the prelude puts their weights beside
- * each other (packed ones panel after panel, plain ones column after column), and their results are strided views of
- * its result. Only where everybody who reads these takes them as they lie. */
+/* Merges products of the same x, most often queries, keys and values, into one product. The prelude puts their
+ * weights next to each other (packed ones panel after panel, plain ones column after column), and their results are
+ * strided views of its result. Done only if all readers of these accept strides. */
 #include "base/blocks.h"
 #include "graph/region.h"
 #include "ops/operand.h"

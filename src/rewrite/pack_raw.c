@@ -1,5 +1,5 @@
-/* Weights that the model has as bytes or halves are packed from these: pack_weights of a dequantize or a cast takes
- * what is before it, and the weight is never in memory as f32 beside its packed form. */
+/* Packs weights directly from bytes or f16 if the model stores them so: pack_weights takes the operand of a
+ * dequantize or a cast, and the weight is never in memory as f32 beside its packed form. */
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
 

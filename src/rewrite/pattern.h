@@ -1,4 +1,4 @@
-/* What passes ask of a graph that they look for patterns in: before berth__rewrite_start. */
+/* Queries on a graph that passes use to find patterns, before berth__rewrite_start. */
 #ifndef BERTH_REWRITE_PATTERN_H
 #define BERTH_REWRITE_PATTERN_H
 

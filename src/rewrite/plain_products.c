@@ -1,4 +1,4 @@
-/* Products as the op that takes a bias and an epilogue; weights stay as they are. */
+/* Turns matmul into the op that takes a bias and an epilogue; weights keep their layout. */
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
 

@@ -1,5 +1,5 @@
-/* Finding quantised products in a graph: dequantize, compute, quantize as exporters write it, and products of integers
- * whose x is quantised while the model runs. */
+/* Finds quantised products in a graph: dequantize, compute, quantize as exporters write it (QDQ), and integer
+ * products whose x is quantised at run time. */
 #include <math.h>
 
 #include "ops/chain.h"

@@ -1,6 +1,6 @@
-/* What only shows a dequantised value in another shape goes before the dequantize: a Flatten between the last
- * convolution of a quantised model and its first product would hide the bytes from it, and the product would get a
- * weight of f32. */
+/* Moves a node that only reshapes a dequantised value in front of the dequantize. A Flatten between the last
+ * convolution of a quantised model and its first product would otherwise hide the bytes from it, and the product
+ * would get an f32 weight. */
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
 

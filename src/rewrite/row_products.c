@@ -1,6 +1,6 @@
-/* Products of few rows, as when text is generated a token at a time, with what stands around them: the norm before
- * them, where nobody else reads its result, and a second product of the same x that theirs is combined with (a gate).
- * Such products wait for their weights, and the rest is done meanwhile. Weights stay as they are. */
+/* Fuses products of few rows (GEMV, as in generating text token by token) with the nodes around them: the norm
+ * before them, if nobody else reads its result, and a second product of the same x that theirs is combined with (a
+ * gate). Such products wait for their weights, and the rest is computed meanwhile. Weights keep their layout. */
 #include "base/blocks.h"
 #include "ops/epilogue.h"
 #include "pass/pass.h"

@@ -1,5 +1,5 @@
-/* What runs a call: a fast kernel or the reference kernel, in how many pieces, with how much scratch. The same answer
- * when a plan is made and when its program is. */
+/* Chooses what runs a call: a fast kernel or the reference kernel, in how many pieces, with how much scratch. The
+ * answer is the same when the plan and when the program is made. */
 #include "base/math.h"
 #include "device/cpu/cpu.h"
 

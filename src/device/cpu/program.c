@@ -1,6 +1,5 @@
-/* The program: the flat list of kernel calls. Running a model is walking it; every pointer, count and share of the work
- * was decided before. Calls whose condition does not hold are passed over, and the ends of a loop may go elsewhere than
- * to the next call. */
+/* The program: the flat list of kernel calls. A run walks this list; every pointer, count and share of the work was
+ * decided before. Calls whose condition does not hold are skipped, and the end of a loop may jump back. */
 #include "base/cancel.h"
 #include "base/math.h"
 #include "device/cpu/cpu.h"

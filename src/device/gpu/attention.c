@@ -1,4 +1,4 @@
-/* How attention and its gradients will be computed, as far as a graph that is not planned yet tells. */
+/* Predicts how attention and its gradients will be computed, as far as a graph that is not planned yet allows. */
 #include "kernel/lower/attention.h"
 
 #include "device/gpu/recipe.h"

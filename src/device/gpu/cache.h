@@ -1,6 +1,6 @@
-/* Compiled kernels on disk, one file each, named after what it was made from: for devices whose compilers are slow.
- * Nothing here fails a compilation: what cannot be read, or is not what it should be, counts as missing and is written
- * again; what cannot be written is not. */
+/* Compiled kernels on disk, one file each, named by a hash of what they were compiled from, for devices whose
+ * compilers are slow. The cache never makes a compilation fail: a file that cannot be read or is not valid counts as
+ * missing and is written again; a file that cannot be written is skipped. */
 #ifndef BERTH_DEVICE_GPU_CACHE_H
 #define BERTH_DEVICE_GPU_CACHE_H
 

@@ -1,5 +1,5 @@
-/* What the driver of a GPU gives. Programs, parts, binding, host steps, checked mode, observing and running are written
- * once (program.c) over this table; a device adds its memory (device.h) and its dialect (loop/dialect.h).
+/* What the driver of a GPU implements. Programs, submissions, binding, host steps, checked mode, observers and running
+ * are written once (program.c) over this table; a device adds its memory (device.h) and its dialect (kernel/dialect.h).
  *
  * A driver's berth__engine begins with a berth__gpu_engine. Its block_destroy calls berth__gpu_forget_block. */
 #ifndef BERTH_DEVICE_GPU_DRIVER_H

@@ -1,8 +1,10 @@
-/* What matrix units multiply as 16 bits may lie in memory as such: half the bytes to write and to read, and in the
- * form that the largest products take. A factor is a result that is read as an operand of such products alone (or of
- * attention and its gradients, where these are such), or shown to them; nothing is lost by keeping it so, since it
- * would be rounded where it is multiplied. Sums over all rows (the gradient of a bias) take it as it is multiplied
- * beside them. What others read too stays f32, and large products get a copy. */
+/* Stores factors in 16 bits: values that matrix units multiply as bf16 or f16 anyway. This halves the bytes to write
+ * and to read, and is the form that the largest products need.
+ *
+ * A factor is a result that only such products (or attention and its gradients, if they use matrix units) read as an
+ * operand, directly or through views. Nothing is lost, since it would be rounded when it is multiplied. Sums over
+ * all rows (the gradient of a bias) read it in this form, too. Values that others read as well stay f32, and large
+ * products get a copy. */
 #include "device/gpu/recipe.h"
 #include "graph/rewrite.h"
 #include "ops/registry.h"

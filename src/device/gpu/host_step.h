@@ -1,6 +1,6 @@
-/* Steps that a device has no kernels for, or that read weights which are not on the device, run on the CPU between its
- * submissions: operands come down, the CPU device's kernel runs on the engine's threads, results go up. Bytes go both
- * ways in the device's form (uniform elements) and are converted here. */
+/* Host steps: steps that a device has no kernels for, or that read weights which are not on the device, run on the
+ * CPU between its submissions. Operands are downloaded, the CPU device's kernel runs on the engine's threads, and
+ * results are uploaded. Bytes are transferred in the device's form (uniform elements) and converted here. */
 #ifndef BERTH_DEVICE_GPU_HOST_STEP_H
 #define BERTH_DEVICE_GPU_HOST_STEP_H
 

@@ -1,4 +1,4 @@
-/* The kernels of a plan, for people. */
+/* Prints the kernels of a plan as text. */
 #include "device/gpu/recipe.h"
 
 static berth_status gpu_kernels_print_all(const berth__recipe *recipe, berth_write_fn write, void *user,

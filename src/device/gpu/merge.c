@@ -1,5 +1,6 @@
-/* Kernels of one phase as one, where kernels begin early: a kernel that follows several begins when the last of them is
- * under way, and that takes longer to find out than to run them. */
+/* Merges the kernels of one phase into one launch where kernels begin early (programmatic dependent launch): a
+ * kernel that follows several others would begin when the last of them is under way, and waiting for that takes
+ * longer than running them as one. */
 #include "device/gpu/recipe.h"
 
 static berth_status merge_keep(berth__recipe *recipe, berth__kernel *kernel, uint32_t *out, berth_error *err) {

@@ -1,5 +1,5 @@
-/* A pack: compiled kernels in one file, found by their source and by what they were compiled for. With it, a machine
- * runs a model that has a driver and no compiler. */
+/* A pack: ahead-of-time compiled kernels in one file, found by their source and their target. With it, a machine
+ * with a driver but no compiler runs a model. */
 #ifndef BERTH_DEVICE_GPU_PACK_H
 #define BERTH_DEVICE_GPU_PACK_H
 

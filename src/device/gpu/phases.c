@@ -1,6 +1,6 @@
-/* Fewer phases. A barrier costs a GPU about a microsecond, and longer for what is left behind: the last workgroups of
- * one kernel before the first of the next. The order of a plan is made for memory; here every dispatch goes into the
- * first phase that the bytes which it reads and writes allow. */
+/* Reduces the number of phases. A barrier costs a GPU about a microsecond, plus the idle time between the last
+ * workgroups of one kernel and the first of the next. The order of a plan is made for memory; here every dispatch
+ * moves into the first phase that the bytes it reads and writes allow. */
 #include "device/gpu/recipe.h"
 
 typedef struct phases {

@@ -1,5 +1,5 @@
-/* The profiles that can be named, so that a plan can be made on a machine without the GPU. Matrix units count for
- * devices whose kernels can have them alone, and so do lanes that exchange (device/plan_create.c). */
+/* The profiles that can be named, so that a plan can be made on a machine without the GPU. Matrix units and subgroup
+ * exchange count only for devices whose kernels can use them (device/plan_create.c). */
 #include "device/gpu/profile.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Making a recipe: every step of a plan is lowered, equal kernels become one, and barriers stand only where bytes of
- * the plan conflict. */
+/* Makes a recipe: lowers every step of a plan, merges equal kernels, and puts barriers only where bytes of the plan
+ * conflict. */
 #include "device/gpu/recipe.h"
 
 #include "base/math.h"

@@ -1,4 +1,4 @@
-/* Where the steps of a plan run: on its device, or on the CPU between transfers. */
+/* Tells where the steps of a plan run: on its device, or on the CPU between transfers. */
 #include "base/desc.h"
 #include "device/gpu/recipe.h"
 

@@ -1,4 +1,5 @@
-/* sin, cos, tan and their inverses. An angle is a number of quarter turns and a rest of at most an eighth. */
+/* sin, cos, tan and their inverses. An angle is split into a number of quarter turns and a remainder of at most an
+ * eighth of a turn. */
 #include <math.h>
 
 #include "kernel/lower/math.h"

@@ -1,5 +1,6 @@
-/* attention, never with all scores in memory: weights are relative to the largest score so far, and what was summed
- * before fades when a larger one comes. Here one thread has a query; attention_tiled.c has the form for real GPUs. */
+/* attention without a matrix of scores (online softmax): weights are relative to the largest score so far, and sums
+ * are rescaled when a larger one comes. Here one thread handles a query; attention_tiled.c has the form for real
+ * GPUs. */
 #include "kernel/lower/attention.h"
 
 #include <math.h>

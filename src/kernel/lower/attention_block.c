@@ -1,4 +1,4 @@
-/* A workgroup's block of queries: which they are, and the keys that they see. */
+/* A workgroup's block of queries: which queries it has, and which keys they see. */
 #include <math.h>
 
 #include "kernel/lower/attention.h"

@@ -1,4 +1,4 @@
-/* How attention is cut for a real GPU. */
+/* Chooses how attention is tiled and split on a real GPU. */
 #include "kernel/lower/attention.h"
 
 #define MOST_QUERIES 16u /* of a block: four rows of the result a thread, of 128 threads */

@@ -1,4 +1,5 @@
-/* The end of attention where several workgroups shared the keys: one thread an element of the result. */
+/* The last kernel of attention with split keys (flash decoding): combines the records of the workgroups that shared
+ * the keys, one thread per element of the result. */
 #include <math.h>
 
 #include "kernel/lower/attention.h"

@@ -1,4 +1,4 @@
-/* rope: pairs of elements turned by an angle that grows with the position. */
+/* rope (rotary position embedding): pairs of elements are rotated by an angle that grows with the position. */
 #include <math.h>
 
 #include "kernel/lower/math.h"

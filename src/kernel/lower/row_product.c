@@ -1,4 +1,4 @@
-/* row_product: a tile whose few rows are normed on the way, or that has two right sides. */
+/* row_product: a product of few rows (GEMV) whose rows are normalised on the way, or that has two right sides. */
 #include "base/blocks.h"
 #include "kernel/lower/tile.h"
 

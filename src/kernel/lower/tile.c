@@ -1,4 +1,4 @@
-/* Describing a tile, choosing its form from shapes and limits, and the usual end of a sum. */
+/* Describes a tile, chooses its form from shapes and limits, and finishes a sum in the usual way. */
 #include "kernel/lower/tile.h"
 
 #include "ops/epilogue.h"

@@ -1,6 +1,7 @@
-/* As shared, for few results with long sums: the threads of a workgroup are parts that share the depth. Each part has
- * pieces of its own in shared memory and sums for the same results; in the end the first part adds up what the others
- * have. A device that such results would leave idle has more to do at once, and nothing is kept in memory between. */
+/* The form `deep` (split-K inside a workgroup), for few results with long sums: as `shared`, but the threads of a
+ * workgroup form parts that share the depth. Each part has its own pieces in shared memory and sums for the same
+ * results; at the end the first part adds up the partial sums of the others. A device that such results would leave
+ * idle has more work at once, and no partial sums are kept in memory. */
 #include "kernel/lower/tile.h"
 
 #define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */

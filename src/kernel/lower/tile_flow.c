@@ -1,5 +1,5 @@
-/* Workgroups that go on with further columns, and have the rows for all of them. Lanes that exchange are all that a sum
- * has, so nobody waits for anybody. */
+/* Workgroups that continue with further columns and keep the rows for all of them. A sum belongs to lanes of one
+ * subgroup, so no barrier is needed. */
 #include "kernel/lower/tile_packed.h"
 
 /* What each row is divided by. The barrier after the rows is in it. */

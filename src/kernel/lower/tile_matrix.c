@@ -1,6 +1,7 @@
-/* Sums by matrix units. A workgroup goes along the depth a piece at a time, with several pieces in shared memory: while
- * it multiplies one, others are on their way. A side whose elements lie as the units take them, 16 bytes beside each
- * other, is copied there; any other side goes through registers, where it is unpacked and rounded. */
+/* Sums on matrix units (tensor cores). A workgroup goes along the depth a piece at a time, with several pieces in
+ * shared memory: while it multiplies one, others are being copied. A side whose elements lie as the units need them,
+ * 16 adjacent bytes at a time, is copied asynchronously; any other side goes through registers, where it is unpacked
+ * and rounded. */
 #include "kernel/lower/tile.h"
 
 #define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */

@@ -1,5 +1,5 @@
-/* Rows that are normed on the way through a product: x / root * scale times w is (x * scale times w) / root, and
- * whoever sums the one sees all that the root is made of. */
+/* Normalises rows inside a product: x / root * scale times w equals (x * scale times w) / root, and whoever computes
+ * the sum sees all elements that the root is computed from. */
 #include "kernel/lower/tile.h"
 
 berth__x berth__tile_norm_factor(const berth__tile *tile, berth__kernel *k, berth__x squares) {

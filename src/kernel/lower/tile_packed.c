@@ -1,5 +1,5 @@
-/* Products of few rows whose lanes share sums, and those of threads that have sums to themselves; tile_packed_sum.c has
- * how they are summed. */
+/* Products of few rows (GEMV): those whose lanes share sums, and those whose threads have sums of their own.
+ * tile_packed_sum.c computes the sums. */
 #include "kernel/lower/tile_packed.h"
 #include "base/blocks.h"
 

@@ -1,4 +1,4 @@
-/* The way to an element of what is multiplied, and of the result. */
+/* Addresses of the elements of operands and of the result. */
 #include "base/blocks.h"
 #include "kernel/lower/tile.h"
 #include "kernel/lower/words.h"

@@ -1,5 +1,5 @@
-/* Each thread sums some rows and columns of the result, with what it multiplies straight from memory. Neighbouring
- * threads have neighbouring columns, and a thread's columns are not far apart either. */
+/* The form `registers`: each thread computes some rows and columns of the result and reads the factors straight from
+ * memory. Adjacent threads have adjacent columns, and a thread's own columns are close to each other. */
 #include "kernel/lower/tile.h"
 
 /* Steps along the last axis of the depth that a round of its loop takes: one where a step is long enough to make a

@@ -1,5 +1,6 @@
-/* A workgroup takes a piece of both sides at a time into shared memory, where each element is used by a whole row or
- * column of threads. While it works on a piece, the next one is already on its way from memory into registers. */
+/* The form `shared`: a workgroup copies a piece of both sides at a time to shared memory, where a whole row or
+ * column of threads uses each element. While it works on a piece, the next one is being loaded from memory into
+ * registers. */
 #include "kernel/lower/tile.h"
 
 #define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */

@@ -1,6 +1,6 @@
-/* A workgroup has some columns of a few rows, and its threads share the depth: each sums a part of it. Parts beside
- * each other are added up as sets, where lanes exchange what they have, and sets in shared memory; otherwise, a set is
- * a part. */
+/* The form `split`: a workgroup computes some columns of a few rows, and its threads share the depth: each sums a
+ * part of it. Adjacent parts are added up as sets by subgroup exchange where lanes can do that, and sets in shared
+ * memory; elsewhere a set is one part. */
 #include "kernel/lower/tile.h"
 
 typedef struct work {

@@ -1,5 +1,4 @@
-/* Whole words of what is multiplied: one load of narrow elements brings neighbours along the depth, or lines beside
- * each other. */
+/* Loads whole words of factors: one load of narrow elements brings neighbours along the depth, or adjacent lines. */
 #include "kernel/lower/tile.h"
 #include "kernel/lower/words.h"
 

@@ -1,5 +1,5 @@
-/* Copies that turn the order of elements: read along the operand's neighbours, written along the result's, and turned
- * in between in a tile of shared memory. Without it one of the two sides would touch an address of its own for every
+/* Tiled transposes: copies that read along the operand's contiguous axis and write along the result's, and transpose
+ * a tile in shared memory in between. Without it, one of the two sides would touch a separate address for every
  * thread. */
 #include "kernel/lower/copy.h"
 

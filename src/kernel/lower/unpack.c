@@ -1,4 +1,4 @@
-/* unpack and unpack_rows: elements that lie in blocks as f32, a thread for four of them. */
+/* unpack and unpack_rows: decode quantised elements (block types) to f32, one thread for four of them. */
 #include "kernel/lower/blocks.h"
 
 static const berth__l_table tree = {.kind = BERTH__TABLE_TREE};

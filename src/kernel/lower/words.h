@@ -1,5 +1,5 @@
-/* Whole words of narrow elements: a thread that makes all elements of a word stores it at once, and one that needs all
- * of them loads it at once. */
+/* Whole words of narrow elements: a thread that computes all elements of a word stores it at once, and a thread that
+ * needs all of them loads it at once. */
 #ifndef BERTH_KERNEL_LOWER_WORDS_H
 #define BERTH_KERNEL_LOWER_WORDS_H
 
