@@ -291,12 +291,12 @@ BERTH_API berth_status berth_graph_param(berth_graph *graph, const char *name, b
                                          berth_value *out, berth_error *err);
 BERTH_API berth_status berth_graph_constant(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
                                             const void *data, size_t size, berth_value *out, berth_error *err);
-/* A state outlives a run, and a run updates it: a cache, a counter, a weight in training. `data` is what it holds
- * before the first run; NULL: zeros, and then its extents may be named dimensions. One place serves all bindings of a
- * session, so that such a name must be bound to the same extent in all of them. berth_graph_update says what the state
- * holds when a run has ended; `next` has its type and shape. Whoever reads the state in the graph sees what it held
- * before the run, wherever it stands. A state without an update is constant to a run and can still be written between
- * runs. */
+/* A state is a value that outlives a run and that a run updates: a KV cache, a counter, a weight in training. `data`
+ * is what it holds before the first run; NULL: zeros, and then its extents may be named dimensions. All bindings of
+ * a session share the state, so such a name must be bound to the same extent in all of them. berth_graph_update sets
+ * the value that the state becomes at the end of a run; `next` has its type and shape. Readers of the state in the
+ * graph see what it held before the run, wherever they are. A state without an update stays constant during runs and
+ * can be written between them. */
 BERTH_API berth_status berth_graph_state(berth_graph *graph, const char *name, berth_type type, berth_shape shape,
                                          const void *data, size_t size, berth_value *out, berth_error *err);
 BERTH_API berth_status berth_graph_update(berth_graph *graph, berth_value state, berth_value next, berth_error *err);
@@ -306,23 +306,23 @@ BERTH_API berth_status berth_graph_add(berth_graph *graph, const char *op, const
 BERTH_API berth_status berth_graph_output(berth_graph *graph, const char *name, berth_value value, berth_error *err);
 BERTH_API berth_status berth_graph_rename(berth_graph *graph, berth_value value, const char *name, berth_error *err);
 
-/* Gradients: adds nodes, of public ops, that compute the derivatives of `loss` (one number of a float type) by `n_of`
- * values; grads[i] is the gradient of of[i], of its type and shape, to be named as an output or read by other nodes.
- * BERTH_VALUE_NONE: the loss does not depend on it. UNSUPPORTED: a gradient would have to pass through an op that has
- * no rule, or a rule needs an extent that is not known before the graph is bound; the message names the node. Taking
- * the gradient of a gradient works. docs/training.md has the rules. */
+/* Gradients (reverse-mode differentiation): adds nodes, of public ops, that compute the derivatives of `loss` (a
+ * scalar of a float type) by `n_of` values. grads[i] is the gradient of of[i], with its type and shape, to be named
+ * as an output or read by other nodes; BERTH_VALUE_NONE: the loss does not depend on of[i]. UNSUPPORTED: a gradient
+ * would have to pass through an op that has no rule, or a rule needs an extent that is unknown before the graph is
+ * bound; the message names the node. Gradients of gradients work. docs/training.md has the rules. */
 BERTH_API berth_status berth_graph_grad(berth_graph *graph, berth_value loss, const berth_value *of, size_t n_of,
                                         berth_value *grads, berth_error *err);
 
-/* Training: the graph becomes one whose runs are steps. Params become states that start with their weights, the
- * gradients of the loss by them are added, and so is the optimiser, which updates them in place. `learning_rate` is a
- * new input, a scalar of f32, so that a schedule is what the caller writes into it. The optimiser's own states are
- * named after the params: "w.velocity", "w.mean", "w.square"; "train.step" counts steps. Losses and weights are read as
- * ever: outputs, and berth_session_state_read. A param of bf16 or f16 has a copy in f32, "w.master", which the
- * optimiser updates; the param is that copy, rounded. When it fails, nothing has changed. */
+/* Training: turns the graph into one whose runs are training steps. Params become states that start with their
+ * weights; the gradients of the loss by them are added, and an optimiser that updates them in place. `learning_rate`
+ * is a new input, a scalar of f32: a schedule is what the caller writes into it. The optimiser's own states are
+ * named after the params: "w.velocity", "w.mean", "w.square"; "train.step" counts steps. Losses are read as outputs,
+ * weights with berth_session_state_read. A param of bf16 or f16 (mixed precision) has a master copy in f32,
+ * "w.master", which the optimiser updates; the param is that copy, rounded. On failure nothing has changed. */
 typedef enum berth_optimizer {
   BERTH_OPTIMIZER_SGD = 0,  /* w -= rate (velocity = momentum velocity + gradient) */
-  BERTH_OPTIMIZER_ADAMW = 1 /* moments with bias correction; the decay of weights is apart from them */
+  BERTH_OPTIMIZER_ADAMW = 1 /* moments with bias correction, decoupled weight decay */
 } berth_optimizer;
 
 typedef struct berth_train_desc {
@@ -331,11 +331,11 @@ typedef struct berth_train_desc {
   double momentum;              /* SGD; 0: there is no velocity */
   double beta1, beta2, epsilon; /* AdamW */
   double weight_decay;          /* SGD adds it to the gradient, AdamW takes rate times it off the weight; 0: none */
-  double clip;                  /* the largest norm of all gradients together; 0: any. Keeps them all alive */
+  double clip;                  /* largest global norm of the gradients; 0: no clipping. Keeps all alive */
   const berth_value *params;    /* what is trained; the other params stay as they are. NULL: all of a float type */
   size_t n_params;
-  /* So many runs make a step: their gradients are summed in states ("w.sum"), and the last one updates the weights with
-   * the mean of them. "train.run" counts runs, "train.step" steps. 0 and 1: every run is a step. */
+  /* Gradient accumulation: so many runs make a step. Gradients are summed in states ("w.sum"), and the last run updates
+   * the weights with their mean. "train.run" counts runs, "train.step" steps. 0 and 1: every run is a step. */
   uint32_t accumulate;
 } berth_train_desc;
 #define BERTH_TRAIN_DESC_INIT \
@@ -343,11 +343,12 @@ typedef struct berth_train_desc {
 BERTH_API berth_status berth_graph_train(berth_graph *graph, berth_value loss, const berth_train_desc *desc,
                                          berth_error *err);
 
-/* Low-rank adapters (LoRA): every product of a value and a matrix [K, N] that is a param (or a transposed one, [N, K])
- * becomes x W + alpha / rank (x A) B, with two new params "W.lora_a" [K, rank] and "W.lora_b" [rank, N], to be trained
- * in the place of W. They have no weights yet; with B = 0 the graph computes what it did. It is a new graph, in which
- * values have their names and other numbers. A matrix that is read in other ways too (an embedding that is also the
- * last product) stays as it is. INVALID: a param that is named here gets no adapter, or none at all does. */
+/* Low-rank adapters (LoRA): every product of a value and a matrix param [K, N] (or a transposed one, [N, K]) becomes
+ * x W + alpha / rank (x A) B, with two new params "W.lora_a" [K, rank] and "W.lora_b" [rank, N], which are trained
+ * instead of W. They have no weights yet; with B = 0 the graph computes what it did before. The result is a new
+ * graph, in which values keep their names but have other numbers. A matrix that has other readers too (an embedding
+ * that is also the last product) gets no adapter. INVALID: a param that is named here gets no adapter, or no param
+ * does. */
 typedef struct berth_lora_desc {
   uint32_t struct_size;
   uint32_t rank;             /* at least 1 */
@@ -357,10 +358,11 @@ typedef struct berth_lora_desc {
 } berth_lora_desc;
 #define BERTH_LORA_DESC_INIT \
   { (uint32_t)sizeof(berth_lora_desc), 8, 0, NULL, 0 }
-/* Readers take small tensors of an ONNX file (up to 64 elements) for constants. Those that are weights, a bias of ten,
- * become params, with the elements that they have: float initializers with an axis, which stand where only a weight
- * stands (products, convolutions, norms, recurrent layers), or are added to or multiplied with what depends on one.
- * For training, before anything else is done with the graph. *n (NULL: ignored): how many. */
+/* Small tensors of an ONNX file (up to 64 elements) are read as constants. This turns those that are weights (a bias
+ * of ten numbers) into params with the elements that they have: float initializers with at least one axis that are
+ * only used as weights (of products, convolutions, norms, recurrent layers), or added to or multiplied with a value
+ * that depends on a weight. Call it before anything else is done with the graph that is to be trained. *n (NULL:
+ * ignored): their number. */
 BERTH_API berth_status berth_graph_thaw(berth_graph *graph, uint32_t *n, berth_error *err);
 BERTH_API berth_status berth_graph_lora(const berth_graph *graph, const berth_lora_desc *desc, berth_graph **out,
                                         berth_error *err);
@@ -373,8 +375,9 @@ BERTH_API berth_status berth_graph_print(const berth_graph *graph, berth_write_f
 BERTH_API berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out,
                                          berth_error *err);
 /* Files are mapped, not copied: neither the model nor its weights may change until the last graph, plan and session
- * made from them is gone. Replace a file by renaming another over it, which is safe at any time. A file that has become
- * shorter is an IO error where it would be read next (see BERTH_OPTION_CATCH_SIGBUS for one that does so meanwhile). */
+ * made from them is gone. Replace a file by renaming another over it, which is safe at any time. A file that has
+ * become shorter is an IO error when it would be read next (see BERTH_OPTION_CATCH_SIGBUS for files that shrink
+ * during a read). */
 BERTH_API berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph **out, berth_error *err);
 typedef struct berth_load_desc {
   uint32_t struct_size;
