@@ -3,7 +3,7 @@
 #include "base/context.h"
 
 berth_status berth_cancel_create(berth_context *ctx, berth_cancel **out, berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_cancel_create needs a place for the token");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_cancel_create needs a pointer to store the token");
   *out = NULL;
   if (ctx == NULL) return berth__fail(err, BERTH_INVALID, "the context is NULL");
   berth_cancel *cancel = berth__alloc_zero(ctx, sizeof *cancel);

@@ -54,7 +54,7 @@ static void base_context_draw_key(berth_context *ctx) {
 }
 
 berth_status berth_context_create(const berth_context_desc *desc, berth_context **out, berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_context_create needs a place for the context");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_context_create needs a pointer to store the context");
   *out = NULL;
   berth_context_desc d = BERTH_CONTEXT_DESC_INIT;
   BERTH__TRY(BERTH__DESC_COPY(&d, desc, "berth_context_desc", err));

@@ -106,7 +106,7 @@ static berth_status base_convert_check_elements(berth_type type, const void *src
   uint64_t bytes;
   if (storage.bytes == 0) return berth__fail(err, BERTH_INVALID, "there is no type %d", (int)type);
   if (!berth__storage_bytes(storage, count, &bytes))
-    return berth__fail(err, BERTH_INVALID, "%llu elements are no whole number of blocks of %u, which %s has",
+    return berth__fail(err, BERTH_INVALID, "%llu elements are not a whole number of blocks of %u, which %s has",
                        (unsigned long long)count, storage.elements, berth_type_name(type));
   if ((src == NULL || dst == NULL) && count != 0)
     return berth__fail(err, BERTH_INVALID, "elements are converted from and to NULL");

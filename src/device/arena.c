@@ -130,7 +130,7 @@ berth_status berth_arena_create(const berth_plan *plan, const berth_arena_desc *
                                 berth_error *err) {
   berth_arena_desc full = BERTH_ARENA_DESC_INIT;
   const berth__device *device;
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_arena_create needs a place for the arena");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_arena_create needs a pointer to store the arena");
   *out = NULL;
   if (plan == NULL) return berth__fail(err, BERTH_INVALID, "the plan is NULL");
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_arena_desc", err));
@@ -279,7 +279,7 @@ static berth_status device_arena_find_elements(const berth_arena *arena, berth_v
   const berth_storage storage = (*out)->storage;
   BERTH__TRY(check_range(first, count, berth__storage_count(storage, (*out)->size), "elements", value, err));
   if (first % storage.elements == 0 && count % storage.elements == 0) return BERTH_OK;
-  return berth__fail(err, BERTH_INVALID, "value %u is %s: elements %llu up to %llu + %llu are no whole blocks of %u",
+  return berth__fail(err, BERTH_INVALID, "value %u is %s: elements %llu up to %llu + %llu are not whole blocks of %u",
                      value, berth_type_name(storage.type), (unsigned long long)first, (unsigned long long)first,
                      (unsigned long long)count, storage.elements);
 }
@@ -391,9 +391,9 @@ berth_status berth_arena_copy_first(berth_arena *arena, berth_value dst, berth_v
 berth_status berth_arena_copy_all(berth_arena *dst, const berth_arena *src, berth_error *err) {
   if (dst == NULL || src == NULL) return berth__fail(err, BERTH_INVALID, "copying an arena needs two arenas");
   if (dst->device != src->device || dst->size != src->size)
-    return berth__fail(err, BERTH_INVALID, "the arenas are no twins: %llu bytes on %s and %llu bytes on %s",
-                       (unsigned long long)dst->size, dst->device->name, (unsigned long long)src->size,
-                       src->device->name);
+    return berth__fail(
+        err, BERTH_INVALID, "the arenas belong to different plans: %llu bytes on %s and %llu bytes on %s",
+        (unsigned long long)dst->size, dst->device->name, (unsigned long long)src->size, src->device->name);
   return dst->device->copy(dst->block, 0, src->block, 0, src->size, err);
 }
 

@@ -10,7 +10,7 @@ berth_status berth__device_profile(const berth__device *device, const berth__eng
   memset(out, 0, sizeof *out);
   if (device->profile == NULL)
     return name == NULL ? BERTH_OK
-                        : berth__fail(err, BERTH_INVALID, "the device '%s' is no GPU and has no GPU profiles ('%s')",
+                        : berth__fail(err, BERTH_INVALID, "the device '%s' is not a GPU and has no GPU profiles ('%s')",
                                       device->name, name);
   const bool is_asked = name == NULL && engine != NULL;
   if (is_asked)
@@ -56,7 +56,7 @@ berth_status berth_compute_from_name(const char *name, berth_compute *out, berth
 static berth_status check_compute(const berth__device *device, const berth_plan_desc *desc,
                                   const berth__profile *profile, berth_error *err) {
   const char *name = berth_compute_name(desc->compute);
-  if (name == NULL) return berth__fail(err, BERTH_INVALID, "there is no way %d to compute", (int)desc->compute);
+  if (name == NULL) return berth__fail(err, BERTH_INVALID, "there is no berth_compute %d", (int)desc->compute);
   if (desc->compute == BERTH_COMPUTE_F32 || (profile->loops.multiplies >> desc->compute & 1u) != 0) return BERTH_OK;
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "the device '%s'%s%s has no matrix units for %s that kernels could use; NVIDIA GPUs of compute "
@@ -89,7 +89,7 @@ berth_status berth_plan_create(const berth_graph *graph, const berth_plan_desc *
   const berth__device *device;
   berth__profile profile;
   berth_plan_desc full = BERTH_PLAN_DESC_INIT;
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_plan_create needs a place for the plan");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_plan_create needs a pointer to store the plan");
   *out = NULL;
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_plan_desc", err));

@@ -104,7 +104,8 @@ berth_status berth_plan_steps(const berth_plan *plan, berth_step_info *out, uint
                               berth_error *err) {
   step_list list = {.out = (unsigned char *)out, .capacity = out != NULL ? capacity : 0};
   if (n != NULL) *n = 0;
-  if (plan == NULL || n == NULL) return berth__fail(err, BERTH_INVALID, "a plan and a place for the count are needed");
+  if (plan == NULL || n == NULL)
+    return berth__fail(err, BERTH_INVALID, "a plan and a pointer to store the count are needed");
   if (list.capacity != 0) {
     BERTH__TRY(berth__result_check(out, "berth_step_info", err));
     list.stride = out->struct_size;

@@ -21,7 +21,7 @@ static berth_status pack_integers(berth_type type, uint32_t *dst, const void *sr
     const int64_t value = berth__load_i64(&from, (int64_t)i);
     if (is_signed ? value != (int32_t)value : (uint64_t)value > UINT32_MAX)
       return berth__fail(err, BERTH_INVALID,
-                         "element %llu is %lld, which the 32 bits that this device has for %s do not hold",
+                         "element %llu is %lld, which does not fit in the 32 bits that this device has for %s",
                          (unsigned long long)i, (long long)value, berth_type_name(type));
     dst[i] = (uint32_t)value;
   }

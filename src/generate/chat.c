@@ -29,7 +29,7 @@ static berth_status chat_render(berth_generator *g, const berth_message *message
   berth__gguf_string source;
   const berth__token_ids *ids = berth__tokenizer_ids(g->tokenizer);
   if (berth__gguf_find(g->model, "tokenizer.chat_template") == NULL)
-    return berth__fail(err, BERTH_UNSUPPORTED, "the model has no chat template: it continues texts");
+    return berth__fail(err, BERTH_UNSUPPORTED, "the model has no chat template: it can only continue texts");
   BERTH__TRY(berth__gguf_string_of(g->model, "tokenizer.chat_template", &source, err));
   berth__chat_message *copies = berth__alloc_array(g->ctx, n, sizeof *copies);
   if (copies == NULL) return berth__fail_nomem(err, "a chat");
@@ -72,7 +72,7 @@ static size_t chat_shorten(const berth_generator *g, berth__tokens *tokens) {
 
 static berth_status chat_continue(berth_generator *g, berth__tokens *tokens, berth_error *err) {
   uint32_t same = 0;
-  if (tokens->count == 0) return berth__fail(err, BERTH_MALFORMED, "the chat template makes nothing of the messages");
+  if (tokens->count == 0) return berth__fail(err, BERTH_MALFORMED, "the chat template makes no text from the messages");
   if (tokens->count > g->capacity && !(g->desc.flags & BERTH_GENERATOR_SLIDE))
     return berth__fail(err, BERTH_INFEASIBLE, "the chat has %zu tokens, and the context has room for %" PRIu32,
                        tokens->count, g->capacity);

@@ -35,8 +35,8 @@ static berth_status create_check_arch(berth_generator *g, berth_error *err) {
   const berth__arch *arch = berth__arch_find(g->model);
   snprintf(g->architecture, sizeof g->architecture, "%.*s", (int)(name.size < 63 ? name.size : 63), name.data);
   if (arch != NULL && arch->embeds)
-    return berth__fail(err, BERTH_UNSUPPORTED, "a model of architecture '%s' makes vectors of texts and generates none",
-                       g->architecture);
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "a model of architecture '%s' computes text embeddings and generates no text", g->architecture);
   return BERTH_OK; /* one that is not known is refused where its graph is made */
 }
 
@@ -168,7 +168,8 @@ static berth_status create_from(berth_context *ctx, const char *path, berth__map
 berth_status berth_generator_create(berth_context *ctx, const char *path, const berth_generator_desc *desc,
                                     berth_generator **out, berth_error *err) {
   berth__mapping file;
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_generator_create needs a place for the generator");
+  if (out == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_generator_create needs a pointer to store the generator");
   *out = NULL;
   if (ctx == NULL || path == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_generator_create needs a context and a path");
@@ -188,7 +189,7 @@ berth_status berth_generator_from_memory(berth_context *ctx, const void *data, s
   if (out != NULL) *out = NULL;
   if (ctx == NULL || data == NULL || out == NULL)
     status = berth__fail(err, BERTH_INVALID,
-                         "berth_generator_from_memory needs a context, data and a place for the generator");
+                         "berth_generator_from_memory needs a context, data and a pointer to store the generator");
   if (status == BERTH_OK) status = BERTH__DESC_COPY(&full, desc, "berth_generator_desc", err);
   if (status == BERTH_OK) return create_from(ctx, NULL, &memory, &full, out, err);
   berth__file_unmap(&memory);
@@ -214,7 +215,7 @@ static berth_status fork_into(const berth_generator *from, berth_generator *g, b
 berth_status berth_generator_fork(berth_generator *generator, berth_generator **out, berth_error *err) {
   if (out != NULL) *out = NULL;
   if (generator == NULL || out == NULL)
-    return berth__fail(err, BERTH_INVALID, "berth_generator_fork needs a generator and a place for another");
+    return berth__fail(err, BERTH_INVALID, "berth_generator_fork needs a generator and a pointer to store another");
   berth_generator *g = berth__alloc(generator->ctx, sizeof *g);
   if (g == NULL) return berth__fail_nomem(err, "a generator");
   *g = *generator;

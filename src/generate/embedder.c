@@ -37,7 +37,7 @@ static berth_status embedder_open(berth_embedder *e, const char *path, berth_err
   BERTH__TRY(berth__gguf_open(e->ctx, path, &file, &e->model, err));
   const berth__arch *arch = berth__arch_find(e->model);
   if (arch != NULL && !arch->embeds)
-    return berth__fail(err, BERTH_UNSUPPORTED, "a model of architecture '%s' generates text and makes no vectors of it",
+    return berth__fail(err, BERTH_UNSUPPORTED, "a model of architecture '%s' generates text and computes no embeddings",
                        arch->name);
   BERTH__TRY(berth__tokenizer_create(e->ctx, e->model, &e->tokenizer, err));
   BERTH__TRY(berth__arch_graph(e->model, NULL, &e->graph, err));
@@ -70,7 +70,8 @@ static berth_status embedder_start(berth_embedder *e, berth_error *err) {
 
 berth_status berth_embedder_create(berth_context *ctx, const char *path, const berth_embedder_desc *desc,
                                    berth_embedder **out, berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_embedder_create needs a place for the embedder");
+  if (out == NULL)
+    return berth__fail(err, BERTH_INVALID, "berth_embedder_create needs a pointer to store the embedder");
   *out = NULL;
   if (ctx == NULL || path == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_embedder_create needs a context and a path");
@@ -113,7 +114,8 @@ berth_status berth_embedder_embed(berth_embedder *e, const char *text, size_t si
                                   berth_error *err) {
   berth__tokens tokens = {0};
   if (e == NULL || dst == NULL || (text == NULL && size != 0))
-    return berth__fail(err, BERTH_INVALID, "berth_embedder_embed needs an embedder, a text and a place for the vector");
+    return berth__fail(err, BERTH_INVALID,
+                       "berth_embedder_embed needs an embedder, a text and a pointer to store the vector");
   if (count != e->width)
     return berth__fail(err, BERTH_INVALID, "a vector has %" PRIu32 " numbers, but there is room for %zu", e->width,
                        count);

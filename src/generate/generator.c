@@ -153,7 +153,7 @@ berth_status berth_generator_feed_tokens(berth_generator *g, const int32_t *toke
     return berth__fail(err, BERTH_INVALID, "berth_generator_feed_tokens needs a generator and tokens");
   for (size_t i = 0; i < n_tokens; i++)
     if (tokens[i] < 0 || (uint32_t)tokens[i] >= g->vocabulary)
-      return berth__fail(err, BERTH_INVALID, "token %" PRId32 " is none of the vocabulary's %" PRIu32, tokens[i],
+      return berth__fail(err, BERTH_INVALID, "token %" PRId32 " is not one of the vocabulary's %" PRIu32, tokens[i],
                          g->vocabulary);
   BERTH__TRY(berth__generator_make_room(g, n_tokens, err));
   const uint32_t before = g->n_tokens;
@@ -183,7 +183,8 @@ berth_status berth_generator_encode(const berth_generator *g, const char *text, 
                                     int32_t *dst, size_t capacity, size_t *count, berth_error *err) {
   berth__tokens tokens = {0};
   if (g == NULL || (text == NULL && size != 0) || (dst == NULL && capacity != 0) || count == NULL)
-    return berth__fail(err, BERTH_INVALID, "berth_generator_encode needs a generator, text and places for its results");
+    return berth__fail(err, BERTH_INVALID,
+                       "berth_generator_encode needs a generator, text and pointers to store its results");
   const uint32_t special = flags & BERTH_FEED_SPECIAL ? (uint32_t)BERTH__ENCODE_PARSE_SPECIAL : 0;
   const berth_status status =
       berth__tokenizer_encode(g->tokenizer, text, size, special | BERTH__ENCODE_ADD_SPECIAL, &tokens, err);
@@ -232,7 +233,8 @@ berth_status berth_generator_next(berth_generator *g, berth_piece *out, berth_er
 
 berth_status berth_generator_logits(berth_generator *g, const float **logits, uint32_t *count, berth_error *err) {
   if (g == NULL || logits == NULL || count == NULL)
-    return berth__fail(err, BERTH_INVALID, "berth_generator_logits needs a generator and places for its results");
+    return berth__fail(err, BERTH_INVALID,
+                       "berth_generator_logits needs a generator and pointers to store its results");
   BERTH__TRY(berth__generator_evaluate(g, err));
   *logits = g->logits;
   *count = g->vocabulary;

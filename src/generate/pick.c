@@ -32,7 +32,7 @@ berth_status berth__generator_add_pick(berth_generator *g, berth_error *err) {
 
 berth_status berth_generator_graph(const berth_graph *graph, const char *device, berth_graph **out, berth_error *err) {
   bool has_pick;
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_generator_graph needs a place for the graph");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_generator_graph needs a pointer to store the graph");
   *out = NULL;
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   if (graph->n_outputs != 1)

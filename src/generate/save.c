@@ -120,7 +120,7 @@ uint64_t berth_generator_save_size(const berth_generator *g) {
 
 berth_status berth_generator_save(berth_generator *g, void *dst, size_t size, berth_error *err) {
   if (g == NULL || dst == NULL)
-    return berth__fail(err, BERTH_INVALID, "berth_generator_save needs a generator and a place for its bytes");
+    return berth__fail(err, BERTH_INVALID, "berth_generator_save needs a generator and a pointer to store its bytes");
   if (size != berth_generator_save_size(g))
     return berth__fail(err, BERTH_INVALID, "the conversation is %" PRIu64 " bytes, but %zu were given",
                        berth_generator_save_size(g), size);
@@ -151,19 +151,19 @@ berth_status berth_generator_save(berth_generator *g, void *dst, size_t size, be
 
 static berth_status load_check(const berth_generator *g, const uint8_t *src, size_t size, save_header *head,
                                berth_error *err) {
-  if (size < sizeof *head) return berth__fail(err, BERTH_MALFORMED, "%zu bytes are no saved conversation", size);
+  if (size < sizeof *head) return berth__fail(err, BERTH_MALFORMED, "%zu bytes are not a saved conversation", size);
   memcpy(head, src, sizeof *head);
   if (memcmp(head->mark, save_mark, sizeof save_mark) != 0)
-    return berth__fail(err, BERTH_MALFORMED, "these bytes are no saved conversation");
+    return berth__fail(err, BERTH_MALFORMED, "these bytes are not a saved conversation");
   if (head->fingerprint != g->fingerprint || head->vocabulary != g->vocabulary)
-    return berth__fail(err, BERTH_INVALID, "this conversation was held with another model, or another type of cache");
+    return berth__fail(err, BERTH_INVALID, "this conversation belongs to another model, or to another type of cache");
   if (head->n_tokens > g->capacity)
     return berth__fail(err, BERTH_INFEASIBLE, "the conversation has %" PRIu32 " tokens, and there is room for %" PRIu32,
                        head->n_tokens, g->capacity);
   if (head->n_evaluated > head->n_tokens || head->n_held > sizeof g->stream.held || head->has_logits > 1 ||
       head->zero != 0 || (head->has_logits && head->n_evaluated == 0) ||
       size != sizeof *head + save_rest(g, head->n_tokens, head->n_evaluated, head->has_logits))
-    return berth__fail(err, BERTH_MALFORMED, "the saved conversation is cut off, or not whole");
+    return berth__fail(err, BERTH_MALFORMED, "the saved conversation is truncated or damaged");
   for (uint32_t i = 0; i < head->n_tokens; i++) {
     int32_t token;
     memcpy(&token, src + sizeof *head + i * sizeof token, sizeof token);

@@ -174,9 +174,10 @@ static void lora_look(lora *l) {
 static berth_status lora_check_used(const lora *l, berth_error *err) {
   for (size_t i = 0; i < l->desc.n_params; i++)
     if (l->a[l->desc.params[i]] == BERTH_VALUE_NONE)
-      return berth__fail(err, BERTH_INVALID,
-                         "param '%s' is in no product of a value and a matrix, or not in such products alone",
-                         l->from->values[l->desc.params[i]].name);
+      return berth__fail(
+          err, BERTH_INVALID,
+          "param '%s' cannot have an adapter: it must be the matrix of products, and nothing else may read it",
+          l->from->values[l->desc.params[i]].name);
   if (l->n == 0)
     return berth__fail(err, BERTH_INVALID, "graph '%s' has no product of a value and a param that is a matrix",
                        l->from->name);
@@ -210,7 +211,7 @@ static berth_status lora_mark(lora *l, berth_error *err) {
   for (size_t i = 0; i < l->desc.n_params; i++) {
     const berth_value w = l->desc.params[i];
     if (w >= l->from->n_values || l->from->values[w].kind != BERTH_VALUE_PARAM)
-      return berth__fail(err, BERTH_INVALID, "value %u, to be adapted, is no param of the graph", w);
+      return berth__fail(err, BERTH_INVALID, "value %u, to be adapted, is not a param of the graph", w);
     l->is_asked[w] = true;
   }
   lora_look(l);
@@ -240,7 +241,7 @@ static berth_status lora_make(lora *l, berth_error *err) {
 berth_status berth_graph_lora(const berth_graph *graph, const berth_lora_desc *desc, berth_graph **out,
                               berth_error *err) {
   lora l = {.desc = BERTH_LORA_DESC_INIT, .from = graph};
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_lora needs a place for the graph");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_lora needs a pointer to store the graph");
   *out = NULL;
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   BERTH__TRY(BERTH__DESC_COPY(&l.desc, desc, "berth_lora_desc", err));

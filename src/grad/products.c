@@ -109,7 +109,7 @@ void berth__grad_of_det(berth__grad *d) {
   if (!berth__grad_fixed(d, x)) return;
   const int64_t n = berth__grad_shape(d, x).dim[rank - 1];
   if (rank + 2 > BERTH_MAX_RANK) {
-    berth__grad_fail(d, BERTH_UNSUPPORTED, "its gradient needs two axes more than there can be");
+    berth__grad_fail(d, BERTH_UNSUPPORTED, "its gradient needs two more axes than are supported");
     return;
   }
   const berth_value dy = berth__grad_unsqueeze(d, berth__grad_dy(d), axes, 2);

@@ -24,12 +24,13 @@ static berth_status train_check(const training *t, berth_error *err) {
   const berth_train_desc *desc = &t->desc;
   const bool is_sgd = desc->optimizer == BERTH_OPTIMIZER_SGD;
   if (!is_sgd && desc->optimizer != BERTH_OPTIMIZER_ADAMW)
-    return berth__fail(err, BERTH_INVALID, "optimizer %d is none that is known", (int)desc->optimizer);
+    return berth__fail(err, BERTH_INVALID, "there is no optimizer %d", (int)desc->optimizer);
   const bool fits = is_sgd ? train_is_number(desc->momentum, HUGE_VAL)
                            : desc->beta1 >= 0 && desc->beta1 < 1 && desc->beta2 >= 0 && desc->beta2 < 1 &&
                                  train_is_number(desc->epsilon, HUGE_VAL);
   if (!fits || !train_is_number(desc->weight_decay, HUGE_VAL) || !train_is_number(desc->clip, HUGE_VAL))
-    return berth__fail(err, BERTH_INVALID, "a number of the optimiser is negative, out of range or none");
+    return berth__fail(err, BERTH_INVALID,
+                       "a hyperparameter of the optimiser is negative, out of range or not a number");
   if (desc->params == NULL && desc->n_params != 0)
     return berth__fail(err, BERTH_INVALID, "params are counted but not given");
   return BERTH_OK;
@@ -39,7 +40,7 @@ static berth_status train_check_param(const training *t, size_t index, berth_err
   const berth_graph *graph = t->d.graph;
   const berth_value param = t->params[index];
   if (param >= graph->n_values || graph->values[param].kind != BERTH_VALUE_PARAM)
-    return berth__fail(err, BERTH_INVALID, "value %u, to be trained, is no param of the graph", param);
+    return berth__fail(err, BERTH_INVALID, "value %u, to be trained, is not a param of the graph", param);
   if (!berth__type_is_float(graph->values[param].type))
     return berth__fail(err, BERTH_UNSUPPORTED, "param '%s' is %s; only f32, f64, f16 and bf16 can be trained",
                        graph->values[param].name, berth_type_name(graph->values[param].type));

@@ -129,15 +129,15 @@ static berth_status grad_check(const berth_graph *graph, berth_value loss, const
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   if (n_of != 0 && (of == NULL || grads == NULL))
     return berth__fail(err, BERTH_INVALID,
-                       "berth_graph_grad needs the values to differentiate by, and a place for "
+                       "berth_graph_grad needs the values to differentiate by, and a pointer to store "
                        "their gradients");
-  if (loss >= graph->n_values) return berth__fail(err, BERTH_INVALID, "the loss is no value of the graph");
+  if (loss >= graph->n_values) return berth__fail(err, BERTH_INVALID, "the loss is not a value of the graph");
   const berth__value *value = &graph->values[loss];
   int64_t count;
   char text[BERTH__SHAPE_TEXT];
   if (!berth__type_is_float(value->type) || !berth__shape_count(&value->shape, &count) || count != 1)
     return berth__fail(err, BERTH_INVALID,
-                       "'%s' is %s%s; a loss is one number of a float type: reduce_sum or reduce_mean makes one",
+                       "'%s' is %s%s; a loss must be a scalar of a float type: reduce_sum or reduce_mean makes one",
                        value->name, berth_type_name(value->type), berth__shape_text(&value->shape, text));
   for (size_t i = 0; i < n_of; i++) {
     if (of[i] >= graph->n_values)

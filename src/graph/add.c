@@ -148,7 +148,7 @@ static berth_status add_by_name(berth_graph *graph, const char *op, const berth_
   if (found == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "there is no op '%s'; docs/ops.md lists them", op);
   if (found->tier == BERTH__MADE)
     return berth__fail(err, BERTH_UNSUPPORTED,
-                       "op '%s' is made by rewriting alone, and may change; docs/ops.md says what it is made from", op);
+                       "op '%s' is internal: only rewriting makes it; docs/ops.md lists the public ops", op);
   return berth__graph_add_op(graph, found, in, n_in, attrs, n_attrs, NULL, out, n_out, err);
 }
 

@@ -266,7 +266,7 @@ static berth_status fail_open(const berth_graph *graph, const berth__value *valu
                          value->name, graph->values[graph->inputs[i]].name);
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "the shape of '%s' is not known with every dimension bound: it depends on elements that only a run"
-                     " computes, and nothing says how large it can become%s",
+                     " computes, and nothing bounds its size%s",
                      value->name,
                      is_range ? "; `most`, in ONNX a named or fixed dimension in its value_info, would" : "");
 }
@@ -326,7 +326,7 @@ static berth_status copy_graph(binding *b, berth_graph **out, berth_error *err) 
 
 berth_status berth_graph_bind(const berth_graph *graph, const berth_dim *dims, size_t n_dims, berth_graph **out,
                               berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_bind needs a place for the graph");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_bind needs a pointer to store the graph");
   *out = NULL;
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   if (dims == NULL && n_dims != 0) return berth__fail(err, BERTH_INVALID, "dimensions are counted but not given");

@@ -7,7 +7,7 @@
 #include "base/storage.h"
 
 berth_status berth_graph_create(berth_context *ctx, const char *name, berth_graph **out, berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_create needs a place for the graph");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_create needs a pointer to store the graph");
   *out = NULL;
   if (ctx == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_create needs a context");
   berth_graph *graph = berth__alloc_zero(ctx, sizeof *graph);
@@ -119,7 +119,7 @@ static berth_status graph_check_blocks(const berth__value *value, berth_error *e
       value->shape.dim[rank - 1] % storage.elements == 0)
     return BERTH_OK;
   char text[BERTH__SHAPE_TEXT];
-  return berth__fail(err, BERTH_INVALID, "%s lies in blocks of %u, and the last axis of %s is no multiple of that",
+  return berth__fail(err, BERTH_INVALID, "%s lies in blocks of %u, and the last axis of %s is not a multiple of that",
                      berth_type_name(value->type), storage.elements, berth__shape_text(&value->shape, text));
 }
 

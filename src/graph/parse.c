@@ -166,7 +166,7 @@ static berth_status graph_parse_build(builder *b, berth_error *err) {
 }
 
 berth_status berth_graph_parse(berth_context *ctx, const char *text, size_t size, berth_graph **out, berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_parse needs a place for the graph");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_parse needs a pointer to store the graph");
   *out = NULL;
   if (ctx == NULL || (text == NULL && size != 0))
     return berth__fail(err, BERTH_INVALID, "berth_graph_parse needs a context and a text");

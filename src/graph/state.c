@@ -58,7 +58,7 @@ static bool may_be_equal(int64_t a, int64_t b) { return a == b || a == BERTH__DI
 
 berth_status berth__graph_check_update(const berth_graph *graph, berth__update update, berth_error *err) {
   if (update.state >= graph->n_values || graph->values[update.state].kind != BERTH_VALUE_STATE)
-    return berth__fail(err, BERTH_INVALID, "'%s' is updated but is no state",
+    return berth__fail(err, BERTH_INVALID, "'%s' is updated but is not a state",
                        update.state < graph->n_values ? graph->values[update.state].name : "?");
   const berth__value *state = &graph->values[update.state];
   if (update.next >= graph->n_values)

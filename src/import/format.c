@@ -73,13 +73,11 @@ const berth__format *berth__format_for_weights(const berth__mapping *file, const
 
 berth_status berth__format_refuse(const berth__format *format, const char *path, const char *wanted, berth_error *err) {
   const char *file = path != NULL ? path : "the memory given";
-  if (format == NULL)
-    return berth__fail(err, BERTH_UNSUPPORTED, "%s is of no kind that berth knows: this is not a format that it reads",
-                       file);
+  if (format == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "%s is not in a format that berth reads", file);
   if (format->load == NULL && format->read_weights == NULL && format->inspect == NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "%s is %s, which this build does not read yet", file,
                        format->description);
-  return berth__fail(err, BERTH_UNSUPPORTED, "%s is %s: this is not a format that has %s", file, format->description,
+  return berth__fail(err, BERTH_UNSUPPORTED, "%s is %s: that format cannot contain %s", file, format->description,
                      wanted);
 }
 

@@ -55,7 +55,7 @@ berth_status berth_graph_load_with(berth_context *ctx, const char *path, const b
                                    berth_error *err) {
   berth_load_desc full = BERTH_LOAD_DESC_INIT;
   berth__mapping file;
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a place for the graph");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a pointer to store the graph");
   *out = NULL;
   if (ctx == NULL || path == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a context and a path");
@@ -77,7 +77,7 @@ static berth_status import_load_memory(berth__mapping *memory, uint64_t file_siz
     return berth__fail(err, BERTH_INVALID, "a file of %llu bytes cannot begin with %zu", (unsigned long long)file_size,
                        memory->size);
   if (!berth__gguf_probe(memory->data, memory->size))
-    return berth__fail(err, BERTH_UNSUPPORTED, "only of a GGUF file the beginning is enough");
+    return berth__fail(err, BERTH_UNSUPPORTED, "only a GGUF file can be read from its beginning alone");
   memory->whole = file_size;
   return BERTH_OK;
 }
@@ -90,7 +90,8 @@ berth_status berth_graph_from_memory_with(berth_context *ctx, const void *data, 
   berth_status status = BERTH_OK;
   if (out != NULL) *out = NULL;
   if (out == NULL || ctx == NULL || (data == NULL && size > 0))
-    status = berth__fail(err, BERTH_INVALID, "berth_graph_from_memory needs a context, data and a place for the graph");
+    status = berth__fail(err, BERTH_INVALID,
+                         "berth_graph_from_memory needs a context, data and a pointer to store the graph");
   if (status == BERTH_OK) status = BERTH__DESC_COPY(&full, desc, "berth_load_desc", err);
   if (status == BERTH_OK) status = import_load_memory(&memory, full.file_size, err);
   if (status == BERTH_OK) return import_load_described(ctx, NULL, &memory, &full, out, err);
@@ -126,7 +127,7 @@ static berth_status inspect(berth_context *ctx, const char *path, const berth__m
 
 berth_status berth_model_inspect(berth_context *ctx, const char *path, berth_model_info **out, berth_error *err) {
   berth__mapping file;
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_model_inspect needs a place for what it finds");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_model_inspect needs a pointer to store what it finds");
   *out = NULL;
   if (ctx == NULL || path == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_model_inspect needs a context and a path");
@@ -141,7 +142,8 @@ berth_status berth_model_inspect_memory(berth_context *ctx, const void *data, si
   berth__mapping memory = {.data = data, .size = size};
   if (out != NULL) *out = NULL;
   if (out == NULL || ctx == NULL || (data == NULL && size > 0))
-    return berth__fail(err, BERTH_INVALID, "berth_model_inspect_memory needs a context, data and a place for a result");
+    return berth__fail(err, BERTH_INVALID,
+                       "berth_model_inspect_memory needs a context, data and a pointer to store a result");
   BERTH__TRY(import_load_memory(&memory, file_size, err));
   return inspect(ctx, NULL, &memory, out, err);
 }

@@ -22,7 +22,7 @@ berth_status berth__weights_add(berth_weights *weights, char *name, berth__weigh
   *tensor = (berth__weight){.name = name};
   const uint32_t index = (uint32_t)weights->count++; /* from here on the name is freed with the rest */
   if (berth__map_get(&weights->index, name, &other))
-    return berth__fail(err, BERTH_MALFORMED, "the name \"%s\" comes twice", name);
+    return berth__fail(err, BERTH_MALFORMED, "the name \"%s\" appears twice", name);
   BERTH__TRY(berth__map_put(weights->ctx, &weights->index, name, index, err));
   *out = tensor;
   return BERTH_OK;
@@ -82,7 +82,7 @@ static berth_status import_read_weights(berth_weights *w, const char *path, bert
 berth_status berth_weights_open(berth_context *ctx, const char *path, berth_weights **out, berth_error *err) {
   berth_weights *w = NULL;
   berth_status status;
-  if (!out) return berth__fail(err, BERTH_INVALID, "berth_weights_open needs a place for its result");
+  if (!out) return berth__fail(err, BERTH_INVALID, "berth_weights_open needs a pointer to store its result");
   *out = NULL;
   if (!ctx || !path) return berth__fail(err, BERTH_INVALID, "berth_weights_open needs a context and a path");
   BERTH__TRY(import_weights_create(ctx, &w, err));
@@ -105,7 +105,7 @@ fail:
 berth_status berth_weights_from_memory(berth_context *ctx, const void *data, size_t size, berth_weights **out,
                                        berth_error *err) {
   berth_weights *w = NULL;
-  if (!out) return berth__fail(err, BERTH_INVALID, "berth_weights_from_memory needs a place for its result");
+  if (!out) return berth__fail(err, BERTH_INVALID, "berth_weights_from_memory needs a pointer to store its result");
   *out = NULL;
   if (!ctx || (!data && size > 0)) {
     return berth__fail(err, BERTH_INVALID, "berth_weights_from_memory needs a context and data");

@@ -17,7 +17,8 @@ berth_status berth__epilogue_check(const berth__infer *infer, uint32_t first, co
   for (uint32_t k = first; k < infer->n_in; k++) {
     char extra[BERTH__SHAPE_TEXT], result[BERTH__SHAPE_TEXT];
     if (infer->in_type[k] == BERTH_TYPE_NONE)
-      return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " is left out; every operand of the tail is needed", k);
+      return berth__fail(err, BERTH_INVALID, "operand %" PRIu32 " is left out; every operand of the epilogue is needed",
+                         k);
     BERTH__TRY(berth__broadcast(out, &infer->in_shape[k], &both, err));
     bool grows = both.rank != out->rank;
     for (uint32_t axis = 0; axis < out->rank && !grows; axis++)

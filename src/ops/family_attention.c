@@ -45,7 +45,7 @@ static int64_t kv_heads_of(const berth_attr *attr, uint32_t rank) {
 static berth_status attention_check_attributes(const berth_attr *attr, berth_error *err) {
   const bool sliding = attention_is_mode(attr, "sliding_window");
   if (!sliding && !attention_is_mode(attr, "none") && !attention_is_mode(attr, "causal"))
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of none, causal and sliding_window",
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is not one of none, causal and sliding_window",
                        attr[BERTH__ATTENTION_MODE].s);
   if (sliding && attr[BERTH__ATTENTION_WINDOW].i < 1)
     return berth__fail(err, BERTH_INVALID, "mode \"sliding_window\" needs a `window` of 1 or more, not %" PRId64,

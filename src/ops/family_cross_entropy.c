@@ -52,7 +52,7 @@ berth_status berth__cross_entropy_label(const berth_op_call *call, int64_t row, 
   if (*label == call->attrs[BERTH__CROSS_ENTROPY_IGNORED].i)
     *label = -1;
   else if (*label < 0 || *label >= classes)
-    return berth__fail(err, BERTH_INVALID, "label %" PRId64 " of row %" PRId64 " is none of %" PRId64 " classes",
+    return berth__fail(err, BERTH_INVALID, "label %" PRId64 " of row %" PRId64 " is not one of %" PRId64 " classes",
                        *label, row, classes);
   return BERTH_OK;
 }

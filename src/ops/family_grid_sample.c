@@ -40,10 +40,10 @@ typedef struct sampling {
 static berth_status grid_sample_check_names(const berth_attr *attr, berth_error *err) {
   if (berth__name_index(attr[BERTH__GRID_SAMPLE_MODE].s, berth__resample_names, BERTH__RESAMPLE_MODES) ==
       BERTH__RESAMPLE_MODES)
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of nearest, linear and cubic",
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is not one of nearest, linear and cubic",
                        attr[BERTH__GRID_SAMPLE_MODE].s);
   if (berth__name_index(attr[BERTH__GRID_SAMPLE_PADDING].s, padding_names, N_PADDINGS) == N_PADDINGS)
-    return berth__fail(err, BERTH_INVALID, "padding \"%s\" is none of zeros, border and reflection",
+    return berth__fail(err, BERTH_INVALID, "padding \"%s\" is not one of zeros, border and reflection",
                        attr[BERTH__GRID_SAMPLE_PADDING].s);
   return BERTH_OK;
 }

@@ -139,7 +139,7 @@ static berth_status infer_last(berth__infer *infer, const parts *p, uint32_t ind
   if (!agrees)
     return berth__fail(err, BERTH_UNSUPPORTED,
                        "carried value %" PRIu32
-                       " has shape %s before a round and %s behind it; a loop may make a value longer by the same "
+                       " has shape %s before a round and %s after it; a loop may make a value longer by the same "
                        "number of elements in every round, and must be unrolled for other changes: it then has a small "
                        "number of rounds that is known when the model is read",
                        index, berth__shape_text(a, x), berth__shape_text(b, y));
@@ -282,7 +282,7 @@ static berth_status carry_on(const berth_op_call *call, const parts *p, berth_er
   char *staged = call->scratch;
   for (uint32_t i = 0; i < p->n_carried; i++) {
     if (!is_in_the_way(call, p, i)) continue;
-    if (staged == NULL) return berth__fail(err, BERTH_INTERNAL, "there is no scratch for what is carried");
+    if (staged == NULL) return berth__fail(err, BERTH_INTERNAL, "there is no scratch for the carried values");
     loop_copy(staged, call->in[p->next + i].data, loop_bytes_of(&call->in[p->next + i]));
     staged += loop_bytes_of(&call->in[p->next + i]);
   }

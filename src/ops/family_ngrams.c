@@ -53,7 +53,7 @@ static berth_status ngrams_check_attributes(const berth_attr *attr, berth_error 
   if (attr[BERTH__NGRAMS_SKIP].i < 0 || attr[BERTH__NGRAMS_SKIP].i > INT32_MAX)
     return berth__fail(err, BERTH_INVALID, "`skip` is out of range");
   if (!ngrams_is_mode(attr, "tf") && !ngrams_is_mode(attr, "idf") && !ngrams_is_mode(attr, "tfidf"))
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of tf, idf and tfidf", attr[BERTH__NGRAMS_MODE].s);
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is not one of tf, idf and tfidf", attr[BERTH__NGRAMS_MODE].s);
   return check_pool(attr, err);
 }
 

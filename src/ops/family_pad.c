@@ -114,7 +114,7 @@ static berth_status pad_infer(berth__infer *infer, berth_error *err) {
   *out = infer->in_shape[0];
   infer->out_type[0] = infer->in_type[0];
   if (pad_mode_of(infer->attrs) == N_MODES)
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of constant, reflect, edge and wrap",
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is not one of constant, reflect, edge and wrap",
                        infer->attrs[BERTH__PAD_MODE].s);
   BERTH__TRY(check_value(infer, err));
   BERTH__TRY(read_pads(infer, &list, &axes, err));

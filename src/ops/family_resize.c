@@ -54,7 +54,7 @@ static void read_how(const berth_attr *attr, berth__resample *how) {
 
 static berth_status want_name(const berth_attr *attr, const char *const *names, uint32_t count, berth_error *err) {
   if (berth__name_index(attr->s, names, count) < count) return BERTH_OK;
-  return berth__fail(err, BERTH_INVALID, "`%s` is \"%s\", which is none of its values; they start with \"%s\"",
+  return berth__fail(err, BERTH_INVALID, "`%s` is \"%s\", which is not one of its values; they start with \"%s\"",
                      attr->name, attr->s, names[0]);
 }
 

@@ -30,7 +30,7 @@ static berth_status roi_align_check(const berth__infer *infer, berth_error *err)
   BERTH__TRY(berth__want_rank(infer, 1, 2, 2, err));
   BERTH__TRY(berth__want_rank(infer, 2, 1, 1, err));
   if (strcmp(attr[BERTH__ROI_ALIGN_MODE].s, "avg") != 0 && strcmp(attr[BERTH__ROI_ALIGN_MODE].s, "max") != 0)
-    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is none of avg and max", attr[BERTH__ROI_ALIGN_MODE].s);
+    return berth__fail(err, BERTH_INVALID, "mode \"%s\" is not one of avg and max", attr[BERTH__ROI_ALIGN_MODE].s);
   if (attr[BERTH__ROI_ALIGN_OUTPUT_HEIGHT].i < 1 || attr[BERTH__ROI_ALIGN_OUTPUT_WIDTH].i < 1 ||
       attr[BERTH__ROI_ALIGN_SAMPLING_RATIO].i < 0 || attr[BERTH__ROI_ALIGN_SAMPLING_RATIO].i > MAX_SAMPLES)
     return berth__fail(err, BERTH_INVALID,

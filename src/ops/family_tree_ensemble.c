@@ -105,13 +105,13 @@ static berth_status trees_check_nodes(const berth__infer *infer, const trees_siz
       infer->attrs[BERTH__TREES_MIXED].i != 0 ? (16 << BERTH__TREE_FEATURE_BITS) - 1 : BERTH__TREE_FEATURE;
   for (int64_t i = 0; i < s->inner; i++, node += BERTH__TREE_COLUMNS) {
     const int32_t word = node[BERTH__TREE_WORD];
-    if (word < 0 || word > most)
-      return berth__fail(err, BERTH_INVALID, "node %" PRId64 " has a condition that there is not", i);
+    if (word < 0 || word > most) return berth__fail(err, BERTH_INVALID, "node %" PRId64 " has an unknown condition", i);
     if (berth__dim_is_fixed(features) && (word & BERTH__TREE_FEATURE) >= features)
       return berth__fail(err, BERTH_INVALID, "node %" PRId64 " wants feature %d of %" PRId64, i,
                          word & BERTH__TREE_FEATURE, features);
     if (!trees_leads_right(node[BERTH__TREE_NO], i, s) || !trees_leads_right(node[BERTH__TREE_NO + 1], i, s))
-      return berth__fail(err, BERTH_INVALID, "node %" PRId64 " leads to one before it, or to none", i);
+      return berth__fail(err, BERTH_INVALID,
+                         "node %" PRId64 " leads to a node before it, or to one that does not exist", i);
   }
   for (int64_t t = 0; t < s->trees; t++)
     if (!trees_leads_right(roots[t], -1, s)) return berth__fail(err, BERTH_INVALID, "tree %" PRId64 " has no root", t);
@@ -127,7 +127,7 @@ static berth_status trees_check_leaves(const berth__infer *infer, const trees_si
                          s->targets);
   for (int64_t i = 0; starts != NULL && i <= s->leaves; i++)
     if (starts[i] < (i == 0 ? 0 : starts[i - 1]) || starts[i] > s->weights)
-      return berth__fail(err, BERTH_INVALID, "the weights of leaf %" PRId64 " are none that there are", i);
+      return berth__fail(err, BERTH_INVALID, "the weights of leaf %" PRId64 " are out of range", i);
   return BERTH_OK;
 }
 
@@ -145,7 +145,7 @@ static berth_status trees_infer(berth__infer *infer, berth_error *err) {
   trees_sizes s;
   BERTH__TRY(trees_check_types(infer, err));
   if (berth__tree_aggregate_of(infer->attrs) == BERTH__TREE_AGGREGATES)
-    return berth__fail(err, BERTH_INVALID, "aggregate \"%s\" is none of sum, average, min and max",
+    return berth__fail(err, BERTH_INVALID, "aggregate \"%s\" is not one of sum, average, min and max",
                        infer->attrs[BERTH__TREES_AGGREGATE].s);
   infer->out_type[0] = infer->in_type[BERTH__TREES_X];
   infer->out_shape[0] = (berth__shape){.rank = 2, .dim = {infer->in_shape[BERTH__TREES_X].dim[0], BERTH__DIM_UNKNOWN}};

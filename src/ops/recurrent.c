@@ -134,7 +134,7 @@ berth_status berth__recurrent_activations(berth__op_code code, const berth_attr 
 berth_status berth__recurrent_check(const berth__infer *infer, berth_error *err) {
   berth__activation activations[BERTH__MAX_ACTIVATIONS];
   if (berth__recurrent_directions(infer->attrs) == 0)
-    return berth__fail(err, BERTH_INVALID, "direction \"%s\" is none of forward, reverse and bidirectional",
+    return berth__fail(err, BERTH_INVALID, "direction \"%s\" is not one of forward, reverse and bidirectional",
                        infer->attrs[BERTH__RECURRENT_DIRECTION].s);
   if (!(infer->attrs[BERTH__RECURRENT_CLIP].f >= 0))
     return berth__fail(err, BERTH_INVALID, "attribute 'clip' is negative or not a number");

@@ -15,7 +15,7 @@ berth__reduction berth__reduction_of(const char *name) {
 berth_status berth__want_updates(const berth__infer *infer, const char *reduction, berth_error *err) {
   const berth__reduction r = berth__reduction_of(reduction);
   if (r == BERTH__REDUCTION_COUNT)
-    return berth__fail(err, BERTH_INVALID, "reduction \"%s\" is none of none, add, mul, max and min", reduction);
+    return berth__fail(err, BERTH_INVALID, "reduction \"%s\" is not one of none, add, mul, max and min", reduction);
   BERTH__TRY(berth__want_index_type(infer, 1, err));
   BERTH__TRY(berth__want_same_type(infer, 0, 2, err));
   return r != BERTH__REDUCTION_NONE ? berth__want_numeric(infer, 0, err) : BERTH_OK;

@@ -29,7 +29,7 @@ berth_status berth__window_check(const berth__window_attrs *attrs, uint32_t spat
   BERTH__TRY(berth__window_check_list(attrs->dilations, spatial, 1, err));
   const char *mode = attrs->auto_pad->s;
   if (berth__window_is_auto(attrs) && strcmp(mode, "same_upper") != 0 && strcmp(mode, "same_lower") != 0)
-    return berth__fail(err, BERTH_INVALID, "auto_pad \"%s\" is none of none, same_upper and same_lower", mode);
+    return berth__fail(err, BERTH_INVALID, "auto_pad \"%s\" is not one of none, same_upper and same_lower", mode);
   if (berth__window_is_auto(attrs) && attrs->pads->count != 0)
     return berth__fail(err, BERTH_INVALID, "`pads` are given beside auto_pad \"%s\"; leave one of them out", mode);
   return berth__window_check_list(attrs->pads, 2 * spatial, 0, err);

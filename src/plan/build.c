@@ -140,7 +140,7 @@ static berth_status plan_build_check_desc(const berth_plan_desc *desc, berth_err
     return berth__fail(err, BERTH_INVALID, "a guard of %llu bytes is asked for; at most 2^40 is sensible",
                        (unsigned long long)desc->guard);
   if (desc->flags >= 2u * BERTH_PLAN_F16_WEIGHTS)
-    return berth__fail(err, BERTH_INVALID, "the flags 0x%x have bits that stand for nothing", desc->flags);
+    return berth__fail(err, BERTH_INVALID, "the flags 0x%x have unknown bits", desc->flags);
   if (desc->order != BERTH_ORDER_SOURCE && desc->order != BERTH_ORDER_MEMORY)
     return berth__fail(err, BERTH_INVALID, "there is no order %d", (int)desc->order);
   return BERTH_OK;

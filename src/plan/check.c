@@ -69,7 +69,7 @@ static berth_status plan_check_buffer(const checker *c, const berth__buffer *buf
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: buffer '%s' at %llu is not aligned", name,
                        (unsigned long long)buffer->offset);
   if (buffer->offset + buffer->size + buffer->guard > plan->info.arena_size)
-    return berth__fail(c->err, BERTH_INTERNAL, "plan check: buffer '%s' ends behind the arena", name);
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: buffer '%s' ends outside the arena", name);
   return BERTH_OK;
 }
 
@@ -133,7 +133,7 @@ static berth_status check_place(const checker *c, berth_value value) {
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' has another storage than the device chose for it",
                        plan_check_name_of(c, value));
   if (place->root >= c->plan->graph->n_values)
-    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that there is not",
+    return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' lies in a value that does not exist",
                        plan_check_name_of(c, value));
   if ((place->buffer == BERTH__NO_BUFFER) != is_planned_outside(c, place->root))
     return berth__fail(c->err, BERTH_INTERNAL, "plan check: '%s' is on the wrong side of the arena's edge",

@@ -421,7 +421,8 @@ static berth_status emit_epilogue(pass *p, const group *g, berth_value out, bert
   }
   berth_value sum = find_sum(p, g, &w);
   if (anchor->n_in > n_in) sum = anchor->in[n_in]; /* it had one before it had an epilogue */
-  if (!rewrite_fuse_collect(p, g, &w)) return berth__fail(err, BERTH_INTERNAL, "a fused tail has too many operands");
+  if (!rewrite_fuse_collect(p, g, &w))
+    return berth__fail(err, BERTH_INTERNAL, "a fused epilogue has too many operands");
   write_steps(p, g, &w);
   memcpy(attrs, anchor->attrs, n_attrs * sizeof *attrs);
   for (uint32_t i = 0; i < n_attrs; i++) {

@@ -126,7 +126,7 @@ static berth_status session_create(const berth_graph *graph, const berth__device
                                    const berth__weight_files *files, const berth_session_desc *desc,
                                    berth_session **out, berth_error *err) {
   berth_session_desc full = BERTH_SESSION_DESC_INIT;
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_create needs a place for the session");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_create needs a pointer to store the session");
   *out = NULL;
   if (graph == NULL) return berth__fail(err, BERTH_INVALID, "the graph is NULL");
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_session_desc", err));
@@ -226,7 +226,7 @@ static berth_status copy_state(berth_session *to, const berth_session *from, ber
 }
 
 berth_status berth_session_clone(const berth_session *session, berth_session **out, berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_clone needs a place for the session");
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "berth_session_clone needs a pointer to store the session");
   *out = NULL;
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
@@ -270,7 +270,8 @@ void berth_session_observe(berth_session *session, berth_step_fn observe, void *
 berth_status berth_session_observe_apart(berth_session *session, berth_step_fn observe, void *user, berth_error *err) {
   session->observer = (berth__observer){0};
   if (!session->device->runs_steps_apart)
-    return berth__fail(err, BERTH_UNSUPPORTED, "device '%s' records its runs whole, and no step can be looked at alone",
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "device '%s' records whole runs, so that single steps cannot be observed",
                        session->device->name);
   session->observer = (berth__observer){.call = observe, .user = user, .is_apart = true};
   return BERTH_OK;

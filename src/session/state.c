@@ -168,7 +168,7 @@ berth_status berth_session_state_restore(berth_session *session, const void *src
   const header h = header_of(session);
   if (memcmp(src, &h, sizeof h) != 0)
     return berth__fail(err, BERTH_INVALID,
-                       "what is to be restored was not saved from a session of graph '%s', or not with these extents",
+                       "the states to restore were not saved from a session of graph '%s' with these extents",
                        session->graph->name);
   unsigned char *before = berth__alloc(session->ctx, size);
   if (before == NULL) return berth__fail_nomem(err, "restoring states");

@@ -10,7 +10,7 @@ static berth_status template_variables(berth__jinja *j, berth__jinja_string json
   berth__jinja_value all;
   j->line = 0;
   BERTH__TRY(berth__jinja_from_json(j, json, &all));
-  if (all.kind != BERTH__JINJA_DICT) return berth__jinja_fail(j, "the variables are no JSON object");
+  if (all.kind != BERTH__JINJA_DICT) return berth__jinja_fail(j, "the variables are not a JSON object");
   for (size_t i = 0; i < all.as.dict->count; i++)
     BERTH__TRY(berth__jinja_set(j, j->global, all.as.dict->members[i].key.as.string, all.as.dict->members[i].value));
   return BERTH_OK;

@@ -23,7 +23,7 @@ static berth_status unigram_load_charsmap(berth__tokenizer *t, berth_error *err)
   if (berth__gguf_find(t->model, key) == NULL) return BERTH_OK;
   BERTH__TRY(berth__gguf_array_of(t->model, key, &map, err));
   if (map.kind != BERTH__GGUF_I8 && map.kind != BERTH__GGUF_U8)
-    return berth__fail(err, BERTH_MALFORMED, "the elements of the key \"%s\" are no bytes but %s", key,
+    return berth__fail(err, BERTH_MALFORMED, "the elements of the key \"%s\" are not bytes but %s", key,
                        berth__gguf_kind_name(map.kind));
   if (map.count == 0) return BERTH_OK;
   const uint32_t size = map.count >= 4 ? unigram_load32(map.data) : 0;

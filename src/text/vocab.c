@@ -79,7 +79,7 @@ static berth_status vocab_numbers(const berth__tokenizer *t, const char *key, bo
   if (berth__gguf_find(t->model, key) == NULL) return BERTH_OK;
   BERTH__TRY(berth__gguf_array_of(t->model, key, out, err));
   if (whole ? !berth__gguf_array_is_whole(out) : !berth__gguf_array_is_number(out))
-    return berth__fail(err, BERTH_MALFORMED, "the elements of the key \"%s\" are no %s but %s", key,
+    return berth__fail(err, BERTH_MALFORMED, "the elements of the key \"%s\" are not %s but %s", key,
                        whole ? "integers" : "numbers", berth__gguf_kind_name(out->kind));
   if (out->count < t->count)
     return berth__fail(err, BERTH_MALFORMED, "the key \"%s\" has %llu elements for %u tokens", key,
@@ -91,7 +91,7 @@ static berth_status vocab_strings(const berth__tokenizer *t, const char *key, be
                                   berth_error *err) {
   BERTH__TRY(berth__gguf_array_of(t->model, key, out, err));
   if (out->kind != BERTH__GGUF_STRING)
-    return berth__fail(err, BERTH_MALFORMED, "the elements of the key \"%s\" are no strings but %s", key,
+    return berth__fail(err, BERTH_MALFORMED, "the elements of the key \"%s\" are not strings but %s", key,
                        berth__gguf_kind_name(out->kind));
   if (out->count > VOCAB_MAX_TOKENS || out->size >= UINT32_MAX)
     return berth__fail(err, BERTH_UNSUPPORTED, "the key \"%s\" is too large: %llu strings, %llu bytes", key,

@@ -842,7 +842,7 @@ has "inspect gguf --json: a type that berth lacks" out '"unsupported":["type 99"
 printf '\010\007\022\004' >m.onnx
 refuses "inspect onnx: a file that is broken" 1 "runs past the end" inspect m.onnx
 printf '\001\002\003' >m.bin
-refuses "inspect something else" 3 "of no kind that berth knows" inspect m.bin
+refuses "inspect something else" 3 "is not in a format that berth reads" inspect m.bin
 printf '\223NUMPY' >cut.npy
 berth inspect cut.npy
 holds "inspect a cut array" "$code == 1 || $code == 3"

@@ -97,7 +97,7 @@ refuses "a temperature below 0" 1 "a temperature of -1 is not 0 or more" generat
 refuses "--chat with --json" 2 "cannot be combined" generate "$tale" --chat --json
 refuses "a device that is not there" 3 "abacus" generate "$tale" --device abacus
 refuses "no text to embed" 2 "needs a text" embed "$tale"
-refuses "embed with a model that generates" 3 "makes no vectors" embed "$tale" -p a
+refuses "embed with a model that generates" 3 "computes no embeddings" embed "$tale" -p a
 exits "help" 0 help generate
 check "help names Ctrl-C" grep -q 'Ctrl-C' out
 

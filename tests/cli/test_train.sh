@@ -91,7 +91,7 @@ head -c 100 half.state >cut.state
 refuses "half a checkpoint" 1 "cut.state" $train --steps 60 --checkpoint cut.state
 refuses "one of another order" 1 "was made with another --seed (1, and now it is 2)" $train --steps 60 --checkpoint half.state --seed 2
 refuses "one of other batches" 1 "was made with another --accumulate" $train --steps 60 --checkpoint half.state --accumulate 2
-refuses "weights" 1 "is no checkpoint of a training" $train --steps 60 --checkpoint whole.safetensors
+refuses "weights" 1 "is not a checkpoint of a training" $train --steps 60 --checkpoint whole.safetensors
 refuses "one of another optimiser" 1 "it is a checkpoint of another model or optimiser" $train --steps 60 --checkpoint half.state --optimizer sgd
 sed 's/16/17/g' net.berth >wider.berth
 refuses "one of another model" 1 "it is a checkpoint of another model" train wider.berth --input x=x.npy --labels labels.npy --batch 50 --checkpoint half.state
@@ -180,7 +180,7 @@ printf 'graph "fine" { input %%x : f64[batch, 2] param %%w : f64[2, 2] %%y = mat
 exits "adapters of f64" 0 train fine.berth --weights fine.safetensors --input x=fine_data.safetensors --labels fine_data.safetensors:x --loss mse --batch 50 --steps 1 --rate 0 --lora 1 --save fine_merged.safetensors
 check "are merged without rounding" cmp <(tail -c 32 fine.safetensors) <(tail -c 32 fine_merged.safetensors)
 refuses "adapters without a rank" 2 "need --lora" $train --adapters small.safetensors
-refuses "adapters on what is no matrix" 1 "is in no product" $train --lora 2 --lora-on b1
+refuses "adapters on a param that is not a matrix" 1 "cannot have an adapter" $train --lora 2 --lora-on b1
 
 # A text, character by character.
 cat >chars.berth <<'NET'
@@ -200,7 +200,7 @@ check "and measured" below "$(held loss)" 1.5
 exits "a text is written" 0 train chars.berth --text text.txt --dim time=16 --rate 0.03 --steps 100 --sample 40 --prompt "the "
 check "from its prompt on" grep -q '^the ' out
 refuses "no length of rows" 2 "--dim time=N says how many characters" train chars.berth --text text.txt
-refuses "a character that is no class" 1 "character 195 at byte 19 of strange.txt is not one of the model's 128 classes" train chars.berth --text strange.txt --dim time=16
+refuses "a character that is not a class" 1 "character 195 at byte 19 of strange.txt is not one of the model's 128 classes" train chars.berth --text strange.txt --dim time=16
 refuses "a text and rows" 2 "takes the place of" train chars.berth --text text.txt --labels labels.npy --dim time=16
 refuses "a text that is not there" 1 "nothing.txt" train chars.berth --text nothing.txt --dim time=16
 refuses "a text for numbers" 1 "--text needs one input [batch, time]" train net.berth --text text.txt
@@ -296,7 +296,7 @@ refuses "no inputs" 2 "the model has 1 inputs, and 0 are given" train net.berth 
 refuses "an input that is not there" 2 "it has 'x', f32[batch,2]" train net.berth --input z=x.npy --labels labels.npy
 refuses "numbers of another type" 1 "input 'x' is f32, but wide.npy holds i32" train net.berth --input x=wide.npy --labels labels.npy
 refuses "rows of another shape" 1 "long.npy has rows of another shape than input 'x'" train net.berth --input x=long.npy --labels labels.npy
-refuses "a class that is none" 1 "label 2 in row 199 of third.npy is no class: there are 2" train net.berth --input x=x.npy --labels third.npy
+refuses "a class that is none" 1 "label 2 in row 199 of third.npy is not a class: there are 2" train net.berth --input x=x.npy --labels third.npy
 refuses "several classes per row" 1 "squares.npy has 400 labels in 200 rows; there is 1 per row" train net.berth --input x=x.npy --labels squares.npy
 refuses "labels of another type" 1 "labels.npy holds i64" train net.berth --input x=x.npy --labels labels.npy --loss mse
 refuses "an unknown kind of product" 2 "--compute takes" $train --compute f8

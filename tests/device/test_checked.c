@@ -172,9 +172,9 @@ static void finds_a_write_into_a_live_buffer(void **state) {
   (void)state;
   start(&f, text, BERTH_PLAN_NO_INPLACE);
   f.plot.kind = OPERAND;
-  run_badly(&f, OPERAND, "wrote into 'b', which is none of its results");
+  run_badly(&f, OPERAND, "wrote into 'b', which is not one of its results");
   f.plot.target = place_of(&f, "x") + 96; /* the last element */
-  run_badly(&f, FAR, "wrote into 'x', which is none of its results");
+  run_badly(&f, FAR, "wrote into 'x', which is not one of its results");
   finish(&f);
 }
 
@@ -183,7 +183,7 @@ static void finds_a_write_into_weights(void **state) {
   (void)state;
   start(&f, text, 0);
   f.plot.target = place_of(&f, "w");
-  run_badly(&f, FAR, "wrote into 'w', which is none of its results");
+  run_badly(&f, FAR, "wrote into 'w', which is not one of its results");
   finish(&f);
 }
 

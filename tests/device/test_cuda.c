@@ -349,7 +349,7 @@ static const char *write_pack_on(const char *name, const char *path, const char 
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     test_expect_error(
         berth_kernels_pack((const berth_plan *const[]){plan}, 1, wrong[i], test_buffer_write, &bytes, &err),
-        BERTH_INVALID, &err, "is nothing to compile for");
+        BERTH_INVALID, &err, "is not a compilation target");
   test_buffer_free(&bytes);
   berth_plan_destroy(plan);
   berth_graph_destroy(graph);

@@ -329,7 +329,7 @@ static void graphs_refuse_what_blocks_are_not_for(void **state) {
   static const struct {
     const char *text, *part;
   } rows[] = {
-      {"input %w : q8_0[2, 33] output \"w\" = %w", "the last axis of [2, 33] is no multiple"},
+      {"input %w : q8_0[2, 33] output \"w\" = %w", "the last axis of [2, 33] is not a multiple"},
       {"input %w : q8_0[] output \"w\" = %w", "blocks of 32"},
       {"input %w : q8_0[32, n] output \"w\" = %w", "blocks of 32"},
       {"input %w : q8_0[1, 32] %y = neg(%w) output \"y\" = %y", "operand 0, 'w', is q8_0"},

@@ -270,7 +270,7 @@ static void expect_refusal(const char *change, const char *with, berth_status st
 
 static void what_is_missing_or_wrong_is_named(void **state) {
   (void)state;
-  expect_refusal("llama", "lhama", BERTH_UNSUPPORTED, "architecture 'lhama' is none that berth builds: llama, ");
+  expect_refusal("llama", "lhama", BERTH_UNSUPPORTED, "architecture 'lhama' is not supported; supported are llama, ");
   expect_refusal("llama", "lhama", BERTH_UNSUPPORTED, ", bert, nomic-bert"); /* to the end of the list */
   expect_refusal("blk.1.attn_k.weight", "blk.1.attn_x.weight", BERTH_MALFORMED, "no tensor 'blk.1.attn_k.weight'");
   expect_refusal("feed_forward_length\x04", "feed_forward_lengt8\x04", BERTH_MALFORMED, "and the keys make it");
@@ -329,7 +329,7 @@ static void values_that_cannot_be_are_refused(void **state) {
       {"gemma3", "head_count' is 0", {{".block_count", false, 62}, {".attention.head_count", false, 0}}, 2},
       /* Products of two must not overflow, nor tables be made of heads that no tensor has. */
       {"llama",
-       "head_count' is 4294967295, which nothing can have",
+       "head_count' is 4294967295, which is too large",
        {{".attention.head_count", false, UINT32_MAX}, {".attention.key_length", false, UINT32_MAX}},
        2},
       {"llama",
@@ -340,8 +340,8 @@ static void values_that_cannot_be_are_refused(void **state) {
       {"llama", "context_length' is 0, and must be above 0", {{".context_length", false, 0}}, 1},
       {"llama", "rms_epsilon' is nan", {{".attention.layer_norm_rms_epsilon", true, NAN}}, 1},
       {"llama/freqs", "freq_base' is inf", {{".rope.freq_base", true, INFINITY}}, 1},
-      {"llama/freqs", "powers of 0, scaled by 1", {{".rope.freq_base", true, 0}}, 1},
-      {"llama/linear", "scaled by -4", {{".rope.scaling.factor", true, -4}}, 1},
+      {"llama/freqs", "base of RoPE is 0, and its scale 1", {{".rope.freq_base", true, 0}}, 1},
+      {"llama/linear", "its scale -4", {{".rope.scaling.factor", true, -4}}, 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     expect_bad_values(cases[i].toy, cases[i].changes, cases[i].n, cases[i].part);

@@ -261,7 +261,7 @@ static void bytes_that_are_no_conversation_are_refused(void **state) {
   uint8_t *bytes = save(s.g, &size);
   test_expect_error(berth_generator_save(s.g, bytes, size - 1, &err), BERTH_INVALID, &err, "the conversation is");
   test_expect_error(berth_generator_load(s.g, bytes, 10, &err), BERTH_MALFORMED, &err, "10 bytes are no");
-  test_expect_error(berth_generator_load(s.g, bytes, size - 1, &err), BERTH_MALFORMED, &err, "cut off");
+  test_expect_error(berth_generator_load(s.g, bytes, size - 1, &err), BERTH_MALFORMED, &err, "truncated or damaged");
   uint64_t seed = 5;
   for (int i = 0; i < 200; i++) { /* none of them may do more than fail, or load something else */
     const size_t at = (size_t)(test_random(&seed) % (i < 100 ? 48 : size));
@@ -274,7 +274,8 @@ static void bytes_that_are_no_conversation_are_refused(void **state) {
     bytes[at] = before;
   }
   bytes[0] ^= 1;
-  test_expect_error(berth_generator_load(s.g, bytes, size, &err), BERTH_MALFORMED, &err, "no saved conversation");
+  test_expect_error(berth_generator_load(s.g, bytes, size, &err), BERTH_MALFORMED, &err,
+                    "are not a saved conversation");
   bytes[0] ^= 1, bytes[8] ^= 1;
   test_expect_error(berth_generator_load(s.g, bytes, size, &err), BERTH_INVALID, &err, "another model");
   bytes[8] ^= 1;
@@ -309,7 +310,8 @@ static void a_conversation_saved_without_logits_goes_on(void **state) {
   OK(berth_generator_load(s.g, bytes, size - logits, &err));
   expect_true_logits(s.g);
   bytes[HEAD - 1] = 1;
-  test_expect_error(berth_generator_load(s.g, bytes, size - logits, &err), BERTH_MALFORMED, &err, "not whole");
+  test_expect_error(berth_generator_load(s.g, bytes, size - logits, &err), BERTH_MALFORMED, &err,
+                    "truncated or damaged");
   free(bytes);
   speaker_finish(&s);
 }

@@ -482,7 +482,7 @@ static void what_cannot_be_is_refused(void **state) {
   char bert[1024];
   snprintf(bert, sizeof bert, "%s", test_path("bert.gguf"));
   toy_write(bert, "bert");
-  expect_no_generator(bert, NULL, BERTH_UNSUPPORTED, "makes vectors of texts");
+  expect_no_generator(bert, NULL, BERTH_UNSUPPORTED, "computes text embeddings");
 }
 
 /* ---- Vectors of texts ---- */

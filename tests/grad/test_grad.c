@@ -76,9 +76,9 @@ static void a_loop_that_makes_a_value_longer_is_refused(void **state) {
 static void what_is_no_loss_is_refused(void **state) {
   (void)state;
   refuse("graph \"g\" { input %x : f32[3] %y = exp(%x) output \"y\" = %y }", "y", "x", BERTH_INVALID,
-         "a loss is one number");
+         "a loss must be a scalar");
   refuse("graph \"g\" { input %x : i32[1] %y = neg(%x) output \"y\" = %y }", "y", "x", BERTH_INVALID,
-         "a loss is one number");
+         "a loss must be a scalar");
   refuse("graph \"g\" { input %i : i32[1] input %x : f32[] %y = exp(%x) output \"y\" = %y }", "y", "i", BERTH_INVALID,
          "only floats have gradients");
 }
@@ -347,7 +347,7 @@ static void a_label_that_is_no_class_is_named(void **state) {
                              "output \"y\" = %y output \"g\" = %g }");
   const float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
   const int64_t wrong[2][2] = {{1, 4}, {-1, 2}}, right[2] = {-100, 3};
-  static const char *const said[] = {"label 4 of row 1 is none of 4 classes", "label -1 of row 0"};
+  static const char *const said[] = {"label 4 of row 1 is not one of 4 classes", "label -1 of row 0"};
   berth_error err;
   float y[2];
   (void)state;
@@ -380,7 +380,7 @@ static void params_that_are_not_named_stay_as_they_are(void **state) {
   OK(berth_graph_train(graph, berth_graph_find(graph, "loss"), &desc, &err));
   assert_int_equal(berth_graph_n_params(graph), 3); /* the others are frozen */
   test_expect_error(berth_graph_train(graph, berth_graph_find(graph, "loss"), &desc, &err), BERTH_INVALID, &err,
-                    "is no param");
+                    "is not a param");
   desc.beta1 = 1;
   test_expect_error(berth_graph_train(graph, berth_graph_find(graph, "loss"), &desc, &err), BERTH_INVALID, &err,
                     "out of range");

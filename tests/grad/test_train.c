@@ -265,10 +265,10 @@ static void what_gets_no_adapter_is_named(void **state) {
   desc.params = &asked;
   desc.n_params = 1;
   test_expect_error(berth_graph_lora(t.graph, &desc, &graph, &err), BERTH_INVALID, &err,
-                    "param 'tied' is in no product");
+                    "param 'tied' cannot have an adapter");
   assert_null(graph);
   asked = berth_graph_find(t.graph, "x");
-  test_expect_error(berth_graph_lora(t.graph, &desc, &graph, &err), BERTH_INVALID, &err, "is no param");
+  test_expect_error(berth_graph_lora(t.graph, &desc, &graph, &err), BERTH_INVALID, &err, "is not a param");
   asked = berth_graph_find(t.graph, "u");
   OK(berth_graph_lora(t.graph, &desc, &graph, &err));
   assert_int_equal(berth_graph_n_params(graph), 6);

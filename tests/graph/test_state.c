@@ -219,7 +219,7 @@ static void verify_finds_updates_that_were_broken(void **state) {
   berth_error err;
   const berth__update before = g->updates[1];
   g->updates[1].state = berth_graph_find(g, "x");
-  test_expect_error(berth_graph_verify(g, &err), BERTH_INVALID, &err, "is no state");
+  test_expect_error(berth_graph_verify(g, &err), BERTH_INVALID, &err, "is not a state");
   g->updates[1] = (berth__update){before.state, 999};
   test_expect_error(berth_graph_verify(g, &err), BERTH_INVALID, &err, "value 999");
   g->updates[1] = g->updates[0];

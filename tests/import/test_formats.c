@@ -62,7 +62,7 @@ static void content_tells_then_names(void **state) {
   expect_format("cut.SafeTensors", "\x08\x01\0\0\0\0\0\0{", 9, "safetensors", BERTH_FORMAT_WEIGHTS);
   expect_format("wrong.berth", "grph", 4, "berth", BERTH_FORMAT_GRAPH);
   expect_format("wrong.onnx", "hello", 5, "onnx", BERTH_FORMAT_GRAPH);
-  expect_refused("hello.txt", "hello", 5, BERTH_UNSUPPORTED, "of no kind that berth knows");
+  expect_refused("hello.txt", "hello", 5, BERTH_UNSUPPORTED, "is not in a format that berth reads");
   expect_refused("empty.onnx", "", 0, BERTH_MALFORMED, "empty.onnx is empty");
 }
 
@@ -100,7 +100,7 @@ static void what_has_no_graph_is_refused(void **state) {
                     "m.gguf: the file ends at byte 8, within the header");
   test_write_file(test_path("b.bin"), bytes, make_safetensors(bytes, 1));
   test_expect_error(berth_graph_load(ctx, test_path("b.bin"), &loaded, &err), BERTH_UNSUPPORTED, &err,
-                    "safetensors weights: this is not a format that has a graph");
+                    "safetensors weights: that format cannot contain a graph");
   test_expect_error(berth_graph_from_memory(ctx, bytes, make_npy(bytes), NULL, NULL, &loaded, &err), BERTH_UNSUPPORTED,
                     &err, "the memory given is an npy array");
   test_write_file(test_path("empty.berth"), "", 0);

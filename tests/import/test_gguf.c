@@ -270,7 +270,7 @@ static const bad_file bad_files[] = {
     BAD("a key's length past the end", GGUF_HEAD(0, 1) "q7 \"a\" w0 b0", "within the name of a key"),
     BAD("a zero in a key", GGUF_HEAD(0, 1) "'a\\x00b' w0 b0", "zero character"),
     BAD("a key that is no UTF-8", GGUF_HEAD(0, 1) "'\\xFF' w0 b0", "not valid UTF-8"),
-    BAD("a key twice", GGUF_HEAD(0, 2) "'a' w0 b0 'a' w0 b0", "\"a\" comes twice"),
+    BAD("a key twice", GGUF_HEAD(0, 2) "'a' w0 b0 'a' w0 b0", "\"a\" appears twice"),
     BAD("a key of 65536 bytes", GGUF_HEAD(0, 1) "q65536 c1 z65535 w0 b0", "has 65536 bytes; the format allows 65535"),
     /* values */
     BAD("a value of type 13", GGUF_HEAD(0, 1) "'a' w13 b0", "key \"a\": its value has type 13"),
@@ -294,18 +294,18 @@ static const bad_file bad_files[] = {
     BAD("a name of 65 bytes", GGUF_HEAD(1, 0) "q65 c1 z64 w0 w0 q0 pad32 z4", "has 65 bytes; the format allows 64"),
     BAD("a name's length of all ones", GGUF_HEAD(1, 0) "q-1 \"t\" w0 w0 q0 z32", "within the name of a tensor"),
     BAD("a name with a zero", GGUF_HEAD(1, 0) "'t\\x00' w0 w0 q0 pad32 z4", "zero character"),
-    BAD("a name twice", GGUF_HEAD(2, 0) "'t' w0 w0 q0 't' w0 w0 q32 pad32 z36", "tensor \"t\" comes twice"),
+    BAD("a name twice", GGUF_HEAD(2, 0) "'t' w0 w0 q0 't' w0 w0 q32 pad32 z36", "tensor \"t\" appears twice"),
     BAD("five dimensions", ONE_TENSOR("w5 q1 q1 q1 q1 q1 w0 q0", "z4"), "tensor \"t\": it has 5 dimensions"),
     BAD("an extent of -1", ONE_TENSOR("w1 q-1 w0 q0", "z4"), "does not fit in 63 bits"),
     BAD("too many elements", ONE_TENSOR("w2 q8589934588 q8589934588 w0 q0", "z4"), "number of elements"),
     BAD("too many elements behind a zero", ONE_TENSOR("w3 q0x4000000000000000 q4 q0 w0 q0", "z4"), "number of elem"),
     BAD("too many bytes", ONE_TENSOR("w2 q1533916892 q1533916892 w27 q0", "z4"), "its size in bytes"),
-    BAD("half a block", ONE_TENSOR("w2 q16 q2 w8 q0", "z34"), "16 elements, which are no whole q8_0 blocks of 32"),
-    BAD("a scalar of a block type", ONE_TENSOR("w0 w12 q0", "z144"), "no whole q4_K blocks"),
-    BAD("an offset of all ones", ONE_TENSOR("w1 q1 w0 q-1", "z4"), "no multiple of the alignment"),
+    BAD("half a block", ONE_TENSOR("w2 q16 q2 w8 q0", "z34"), "16 elements, which are not whole q8_0 blocks of 32"),
+    BAD("a scalar of a block type", ONE_TENSOR("w0 w12 q0", "z144"), "not whole q4_K blocks"),
+    BAD("an offset of all ones", ONE_TENSOR("w1 q1 w0 q-1", "z4"), "not a multiple of the alignment"),
     BAD("an offset that wraps", ONE_TENSOR("w1 q1 w0 q0xFFFFFFFFFFFFFFE0", "z4"),
         "4 bytes from byte 18446744073709551"),
-    BAD("an offset that is not aligned", ONE_TENSOR("w1 q1 w0 q4", "z8"), "begins at 4, which is no multiple"),
+    BAD("an offset that is not aligned", ONE_TENSOR("w1 q1 w0 q4", "z8"), "begins at 4, which is not a multiple"),
     BAD("an offset behind the file", ONE_TENSOR("w1 q1 w0 q32", "z4"), "the file has 4 bytes of data"),
     BAD("an unknown type behind the file", ONE_TENSOR("w1 q1 w77 q64", "z4"), "the file has 4 bytes of data"),
     BAD("an alignment that the offsets do not have",
@@ -439,7 +439,7 @@ static void only_of_gguf_the_beginning_is_enough(void **state) {
   berth_graph_destroy(graph);
   desc.file_size++;
   test_expect_error(berth_graph_from_memory_with(ctx, text, sizeof text - 1, NULL, NULL, &desc, &graph, &err),
-                    BERTH_UNSUPPORTED, &err, "only of a GGUF file");
+                    BERTH_UNSUPPORTED, &err, "only a GGUF file");
   assert_null(graph);
   test_expect_error(berth_graph_load_with(ctx, "x", &desc, &graph, &err), BERTH_INVALID, &err, "from memory");
   berth_context_destroy(ctx);
@@ -548,7 +548,7 @@ static void weights_of_all_parts_are_attached(void **state) {
   berth_graph_destroy(graph);
   gguf_file file = gguf_file_make(tensors);
   test_expect_error(berth_weights_from_memory(ctx, file.bytes, file.size, &weights, &err), BERTH_UNSUPPORTED, &err,
-                    "tensor \"new\" is of type type 99, which berth does not have");
+                    "tensor \"new\" is of type type 99, which berth does not support");
   gguf_file_free(&file);
   test_context_done(ctx, &alloc);
 }

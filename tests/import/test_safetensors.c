@@ -217,15 +217,15 @@ static const bad_file bad_files[] = {
     BAD("zero in a name", "{" TENSOR("a\\u0000", "U8", "[1]", 0, 1) "}", 1, "zero character"),
     /* names */
     BAD("a name twice", "{" TENSOR("a", "U8", "[1]", 0, 1) "," TENSOR("a", "U8", "[1]", 1, 2) "}", 2,
-        "\"a\" comes twice"),
+        "\"a\" appears twice"),
     BAD("a name twice, once escaped", "{" TENSOR("a", "U8", "[1]", 0, 1) "," TENSOR("\\u0061", "U8", "[1]", 1, 2) "}",
-        2, "\"a\" comes twice"),
+        2, "\"a\" appears twice"),
     /* metadata */
     BAD("metadata is a list", "{\"__metadata__\":[]}", 0, "must be an object"),
     BAD("metadata holds a number", "{\"__metadata__\":{\"a\":1}}", 0, "only strings"),
     BAD("metadata holds an object", "{\"__metadata__\":{\"a\":{}}}", 0, "only strings"),
-    BAD("metadata twice", "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "comes twice"),
-    BAD("a key of the metadata twice", "{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}", 0, "\"a\" comes twice"),
+    BAD("metadata twice", "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "appears twice"),
+    BAD("a key of the metadata twice", "{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}", 0, "\"a\" appears twice"),
     /* entries */
     BAD("an entry is a number", "{\"a\":1}", 0, "tensor \"a\""),
     BAD("an entry is a list", "{\"a\":[]}", 0, "must be an object"),
@@ -233,7 +233,7 @@ static const bad_file bad_files[] = {
     BAD("no dtype", "{\"a\":{\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "dtype is missing"),
     BAD("no shape", "{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, "shape is missing"),
     BAD("no offsets", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1, "data_offsets is missing"),
-    BAD("dtype twice", "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", 1, "dtype comes twice"),
+    BAD("dtype twice", "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", 1, "dtype appears twice"),
     BAD("unknown member", "{\"a\":{\"strides\":[1]}}", 1, "strides is unknown"),
     BAD("dtype is a number", "{\"a\":{\"dtype\":4}}", 1, "dtype must be a string"),
     LACK("dtype F8_E4M3", "{" TENSOR("a", "F8_E4M3", "[1]", 0, 1) "}", 1, "F8_E4M3"),

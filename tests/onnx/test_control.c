@@ -199,7 +199,7 @@ static void errors_say_what_to_do(void **state) {
                  "how much longer a round makes a carried value depends on the rounds");
   expect_refused(&(loop_model){"n", 0, "c", "Add", "y,rows"}, true, BERTH_UNSUPPORTED,
                  "shapes depend on the elements of input 'n', which must be fixed");
-  expect_refused(&(loop_model){"n", 0, "c", "", "y"}, false, BERTH_MALFORMED, "is made by nothing");
+  expect_refused(&(loop_model){"n", 0, "c", "", "y"}, false, BERTH_MALFORMED, "is not defined by any node");
   expect_refused(&(loop_model){"n", 0, "sum", "Add", "y"}, false, BERTH_MALFORMED, "expected bool");
   expect_refused(&(loop_model){"v0", 0, "c", "Add", "y"}, false, BERTH_MALFORMED, "expected i64");
   expect_refused(&(loop_model){"n", 0, "c", "Add", "y,rows,more"}, false, BERTH_MALFORMED, "do not fit its own");

@@ -127,8 +127,8 @@ static void what_cannot_be_read_says_why_and_is_let_go_of(void **state) {
   expect_refused(external.data, external.size, BERTH_UNSUPPORTED, "the weights lie in another file, 'weights.bin'");
   expect_refused(cut.data, cut.size - 3, BERTH_MALFORMED, NULL);
   expect_refused(unfinished, sizeof unfinished - 1, BERTH_MALFORMED, "line 1");
-  expect_refused("hello", 5, BERTH_UNSUPPORTED, "not a format");
-  expect_refused(NULL, 0, BERTH_UNSUPPORTED, "not a format");
+  expect_refused("hello", 5, BERTH_UNSUPPORTED, "not in a format that berth reads");
+  expect_refused(NULL, 0, BERTH_UNSUPPORTED, "not in a format that berth reads");
   expect_refused(NULL, 1, BERTH_INVALID, "needs a context, data");
   pb_free(&external);
   pb_free(&cut);

@@ -489,7 +489,7 @@ static const wrong_file wrong_files[] = {
     {"cut fixed field", cut_fixed, M, "a field runs past the end"},
     {"unknown wire type", unknown_wire_type, M, "the unknown wire type 3"},
     {"field zero", field_zero, M, "an impossible number"},
-    {"graph as a number", graph_as_number, M, "the graph is stored as something else"},
+    {"graph as a number", graph_as_number, M, "the graph has the wrong wire type"},
     {"no graph", no_graph, M, "it has no graph"},
     {"two graphs", two_graphs, M, "the model has two graphs"},
 
@@ -535,14 +535,15 @@ static const wrong_file wrong_files[] = {
     {"optional input", optional_input, U, "input 'x' is of the kind optional"},
     {"input without a shape", shapeless_input, U, "input 'x' has no shape, not even a rank"},
     {"sequence output", sequence_output, U, "output 'x' is of the kind sequence"},
-    {"output made by nothing", undefined_output, M, "output 'y' is made by nothing"},
+    {"output made by nothing", undefined_output, M, "output 'y' is not defined by any node"},
     {"input twice", input_twice, M, "input 'x' is defined twice"},
     {"input without a name", input_without_name, M, "an input has no name"},
 
     {"weight twice", weight_twice, M, "'w' is defined twice"},
     {"result twice", result_twice, M, "ONNX node 'y' (Neg): 'y' is defined twice"},
     {"result named as an input", result_named_as_input, M, "'x' is defined twice"},
-    {"operand made by nothing", undefined_operand, M, "ONNX node 'y' (Add): operand 1, 'nothing', is made by nothing"},
+    {"operand made by nothing", undefined_operand, M,
+     "ONNX node 'y' (Add): operand 1, 'nothing', is not defined by any node"},
     {"cycle", cycle, M, "the ONNX nodes 'z' (Add), 'y' (Relu) wait for each other's results"},
     {"zero byte in a result", zero_in_result, M, "a name holds a zero byte"},
     {"zero byte in an operand", zero_in_operand, M, "a name holds a zero byte"},
@@ -569,9 +570,9 @@ static const wrong_file wrong_files[] = {
     {"functions that double", doubling_functions, U, "more than 1000000 nodes once its functions are inlined"},
     {"reference to nothing", reference_to_nothing, M, "the attribute 'alpha' refers to one that no function declares"},
     {"reference outside a function", reference_outside_function, M, "refers to one that no function declares"},
-    {"function without its result", function_without_result, M, "the function's output 'b' is made by nothing"},
+    {"function without its result", function_without_result, M, "the function's output 'b' is not defined by any node"},
     {"function with too few inputs", function_with_too_few_inputs, M, "the function has 0 operands and 1 results"},
-    {"function sees no outer name", function_sees_no_outer_name, M, "operand 0, 'x', is made by nothing"},
+    {"function sees no outer name", function_sees_no_outer_name, M, "operand 0, 'x', is not defined by any node"},
     {"100,000 nested graphs", nested_graphs, M, "graphs are nested more than 64 deep"},
 };
 enum {

@@ -220,7 +220,7 @@ static void outputs_of_strings_are_left_out(void **state) {
   graph = NULL;
   model = classifier("label", 1);
   test_expect_error(load(ctx, &model, &graph, &err), BERTH_UNSUPPORTED, &err,
-                    "every output follows from strings: tensor 'label': its class labels are strings");
+                    "every output depends on strings: tensor 'label': its class labels are strings");
   berth_context_destroy(ctx);
 }
 

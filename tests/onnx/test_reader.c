@@ -374,7 +374,7 @@ static void test_inspect(void **state) {
   test_expect_error(berth_model_inspect(ctx, test_path("nowhere.onnx"), &info, &err), BERTH_IO, &err, "nowhere.onnx");
   assert_null(info);
   test_expect_error(berth_model_inspect(NULL, "x", &info, &err), BERTH_INVALID, &err, "a context and a path");
-  test_expect_error(berth_model_inspect(ctx, "x", NULL, &err), BERTH_INVALID, &err, "needs a place");
+  test_expect_error(berth_model_inspect(ctx, "x", NULL, &err), BERTH_INVALID, &err, "needs a pointer");
   test_context_done(ctx, &alloc);
 }
 

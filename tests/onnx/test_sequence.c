@@ -163,7 +163,7 @@ static void what_cannot_be_a_list_is_said(void **state) {
 
   begin(&f, five_by_two);
   onnx_add_node(&f.graph, "SequenceLength", "x", "y");
-  refuse(&f, "operand 0 is no sequence");
+  refuse(&f, "operand 0 is not a sequence");
 }
 
 int main(void) {

@@ -194,7 +194,7 @@ def scatter_cases():
                                                     np.array([1]).astype(kind)], np.array([1, 1]).astype(kind))
     f.error('scatter_nd_tuple', 'scatter_nd', [x, np.zeros((1, 3), np.int64), counted(1)], 'hold tuples of 3')
     f.error('scatter_nd_updates', 'scatter_nd', [x, rows, counted(3, 5)], 'updates and the operand')
-    f.error('scatter_nd_reduction', 'scatter_nd', [x, rows, counted(3, 4)], 'is none of none', reduction='mean')
+    f.error('scatter_nd_reduction', 'scatter_nd', [x, rows, counted(3, 4)], 'is not one of none', reduction='mean')
     f.error('scatter_nd_bool_max', 'scatter_nd', [np.array([True]), i64(0).reshape(1, 1), np.array([True])],
             'operand 0 has type bool', reduction='max')
     f.save()

@@ -285,7 +285,7 @@ def pad_cases():
     f.case('pad_bf16', 'pad', [bf16(counted(2))], bf16([0, 1, 1.5]), pads=[0, 1], value=1.5)
     x = counted(2, 3)
     f.error('pad_count', 'pad', [x], '`pads` has 2 entries, expected 4', pads=[1, 1])
-    f.error('pad_mode', 'pad', [x], 'is none of constant, reflect, edge and wrap', pads=[0] * 4, mode='mirror')
+    f.error('pad_mode', 'pad', [x], 'is not one of constant, reflect, edge and wrap', pads=[0] * 4, mode='mirror')
     f.error('pad_crops', 'pad', [x], 'pads -2 and -1 crop more off axis 0 than its 2 elements', pads=[-2, 0, -1, 0])
     f.error('pad_crops_far', 'pad', [x], 'crop more off axis 1', pads=[0, LEAST, 0, LEAST])
     f.error('pad_empty', 'pad', [counted(0)], 'has nothing to repeat on axis 0', pads=[1, 1], mode='edge')
@@ -374,7 +374,7 @@ def scatter_cases():
     f.error('scatter_ranks', 'scatter', [x, i64(0), counted(1)], 'operand 1 has shape [1]')
     f.error('scatter_extents', 'scatter', [x, np.zeros((1, 5), np.int64), counted(1, 5)],
             'the indices have 5 elements on axis 1')
-    f.error('scatter_reduction', 'scatter', [x, one, counted(1, 4)], 'is none of none, add, mul, max and min',
+    f.error('scatter_reduction', 'scatter', [x, one, counted(1, 4)], 'is not one of none, add, mul, max and min',
             reduction='mean')
     f.error('scatter_bool_add', 'scatter', [np.array([True])] + [i64(0), np.array([True])], 'operand 0 has type bool',
             reduction='add')

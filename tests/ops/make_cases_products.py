@@ -316,7 +316,7 @@ def attention_cases():
     f.error('attention_kv_heads', 'attention', [eighths(1, 3, 3, 4), k, v], '3 heads of q do not share 2 heads')
     f.error('attention_heads_4d', 'attention', [q, k, v], 'operand 0 has 2 heads on axis 1, but `heads` is 4', heads=4)
     f.error('attention_window_0', 'attention', [q, k, v], 'of 1 or more, not 0', mode='sliding_window')
-    f.error('attention_unknown_mode', 'attention', [q, k, v], 'is none of none, causal and sliding_window',
+    f.error('attention_unknown_mode', 'attention', [q, k, v], 'is not one of none, causal and sliding_window',
             mode='upside')
     f.error('attention_head_size', 'attention', [q, eighths(1, 2, 3, 5), v],
             'head size of q and k: extents 4 and 5 differ')

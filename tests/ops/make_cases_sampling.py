@@ -50,7 +50,7 @@ def auto_pad_cases():
     whole[:, :, :9, :7] = onnx_op('ConvTranspose', [x, w], opset=11, strides=[3, 2])
     f.case('conv_transpose_shape_larger', 'conv_transpose', [x, w], whole, strides=[3, 2], output_shape=[10, 8])
     x, w = eighths(1, 2, 5), eighths(3, 2, 3)
-    f.error('auto_pad_name', 'conv', [x, w], 'is none of none, same_upper', auto_pad='same')
+    f.error('auto_pad_name', 'conv', [x, w], 'is not one of none, same_upper', auto_pad='same')
     f.error('auto_pad_beside_pads', 'conv', [x, w], '`pads` are given beside auto_pad', auto_pad='same_upper',
             pads=[0, 0])
     w = eighths(2, 3, 3)
@@ -192,7 +192,7 @@ def resize_cases():
            np.int64([2**62 + 1, 2**62 + 1, -1, -1]))
     f.case('resize_none', 'resize', [x[:0], up], np.zeros((0, 2, 8, 8), 'f4'), mode='linear')
     f.case('resize_to_none', 'resize', [line, np.int64([0])], line[:0])
-    f.error('resize_mode', 'resize', [line, np.int64([6])], 'which is none of its values; they start with', mode='bilinear')
+    f.error('resize_mode', 'resize', [line, np.int64([6])], 'which is not one of its values; they start with', mode='bilinear')
     f.error('resize_coordinates', 'resize', [line, np.int64([6])], '`coordinates` is ', coordinates='none')
     f.error('resize_count', 'resize', [x, np.int64([6])], 'operand 1 has 1 entries, expected 4')
     f.error('resize_scale', 'resize', [line, np.float32([0])], 'scale 0 is 0')
@@ -227,8 +227,8 @@ def grid_sample_cases():
     f.case('grid_sample_nowhere', 'grid_sample', [x, np.float32([[[np.nan], [np.inf], [-np.inf]]])],
            np.zeros((1, 1, 3), 'f4'))
     f.case('grid_sample_no_points', 'grid_sample', [x, grid[:, :0]], x[:, :, :0])
-    f.error('grid_sample_mode', 'grid_sample', [x, grid], 'is none of nearest, linear and cubic', mode='bilinear')
-    f.error('grid_sample_padding', 'grid_sample', [x, grid], 'is none of zeros, border and reflection', padding='edge')
+    f.error('grid_sample_mode', 'grid_sample', [x, grid], 'is not one of nearest, linear and cubic', mode='bilinear')
+    f.error('grid_sample_padding', 'grid_sample', [x, grid], 'is not one of zeros, border and reflection', padding='edge')
     f.error('grid_sample_coordinates', 'grid_sample', [x, np.zeros((1, 4, 2), 'f4')], 'coordinates of a point')
     f.error('grid_sample_images', 'grid_sample', [x, np.zeros((2, 4, 1), 'f4')], 'images and grids')
     f.error('grid_sample_empty', 'grid_sample', [x[:, :, :0], grid], 'axis 2 of the image is empty')
@@ -252,7 +252,7 @@ def roi_align_cases():
     f.case('roi_align_i32', 'roi_align', [x, rois, images.astype('i4')], onnx_op('RoiAlign', [x, rois, images]),
            tol=TOL)
     f.case('roi_align_none', 'roi_align', [x, rois[:0], images[:0]], np.zeros((0, 2, 1, 1), 'f4'))
-    f.error('roi_align_mode', 'roi_align', [x, rois, images], 'is none of avg and max', mode='sum')
+    f.error('roi_align_mode', 'roi_align', [x, rois, images], 'is not one of avg and max', mode='sum')
     f.error('roi_align_bins', 'roi_align', [x, rois, images], 'a grid of 0 x 1 bins', output_height=0)
     f.error('roi_align_regions', 'roi_align', [x, rois, images[:2]], 'regions and their images: extents 4 and 2')
     f.error('roi_align_corners', 'roi_align', [x, rois[:, :3], images], 'corners of a region')

@@ -144,7 +144,7 @@ def recurrent(file):
 
 def recurrent_errors(file):
     x = operands("rnn")
-    file.error("rnn_wrong_direction", "rnn", x, "is none of forward, reverse and bidirectional", {"direction": "up"})
+    file.error("rnn_wrong_direction", "rnn", x, "is not one of forward, reverse and bidirectional", {"direction": "up"})
     file.error("rnn_wrong_activation", "rnn", x, "'sine' in attribute 'activations' is not one that is known",
                {"activations": "sine"})
     file.error("rnn_wrong_activations", "rnn", x, "names 2, but 1 are needed", {"activations": "tanh relu"})
@@ -344,7 +344,7 @@ def ngrams(file):
     add("ngrams_short", Tensor("i32", [2]), skip=1)
     one = Tensor("i32", [1])
     file.error("ngrams_wrong_floats", "ngrams", [Tensor("f32", [1])], "operand 0 has type f32", pool)
-    file.error("ngrams_wrong_mode", "ngrams", [one], "is none of tf, idf and tfidf", dict(pool, mode="x"))
+    file.error("ngrams_wrong_mode", "ngrams", [one], "is not one of tf, idf and tfidf", dict(pool, mode="x"))
     file.error("ngrams_wrong_length", "ngrams", [one], "n-grams of 1 to 3 items", dict(pool, max_length=3))
     file.error("ngrams_wrong_pool", "ngrams", [one], "the pool has 5 n-grams", dict(pool, pool=[1, 2, 3, 1, 2, 3, 4]))
     file.error("ngrams_wrong_starts", "ngrams", [one], "the 1-grams take entries 0 to 30", dict(pool, starts=[0, 30]))

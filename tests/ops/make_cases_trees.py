@@ -137,19 +137,19 @@ def wrong(f):
     case("type", "expected f32 or f64", kind="i32")
     case("columns", "columns of nodes", nodes=((0, ~0),))
     case("splits", "nodes and splits", splits=(0.5, 1.0))
-    case("cycle", "leads to one before it", nodes=((0, 0, ~1),))
-    case("ring", "leads to one before it", nodes=((0, 1, ~1), (0, 0, ~1)), splits=(0.5, 0.5))
-    case("leaf", "leads to one before it, or to none", nodes=((0, ~0, ~2),))
-    case("node", "leads to one before it, or to none", nodes=((0, ~0, 1),))
+    case("cycle", "leads to a node before it", nodes=((0, 0, ~1),))
+    case("ring", "leads to a node before it", nodes=((0, 1, ~1), (0, 0, ~1)), splits=(0.5, 0.5))
+    case("leaf", "leads to a node before it, or to one that does not exist", nodes=((0, ~0, ~2),))
+    case("node", "leads to a node before it, or to one that does not exist", nodes=((0, ~0, 1),))
     case("feature", "wants feature 2 of 2", nodes=((2, ~0, ~1),))
-    case("negative_feature", "a condition that there is not", nodes=((-1, ~0, ~1),))
-    case("condition", "a condition that there is not", nodes=((1 << 24, ~0, ~1),), mixed=0)
+    case("negative_feature", "an unknown condition", nodes=((-1, ~0, ~1),))
+    case("condition", "an unknown condition", nodes=((1 << 24, ~0, ~1),), mixed=0)
     case("root", "has no root", roots=(1,))
-    case("aggregate", "none of sum, average, min and max", aggregate="median")
+    case("aggregate", "not one of sum, average, min and max", aggregate="median")
     case("flat_weights", "weights of rank 1 go with targets", weights=(1, 2))
     case("target", "is for target 3 of 3", weights=(1, 2), rest=[Tensor("i32", [0, 3])], targets=3)
     case("n_targets", "as many targets as weights", weights=(1, 2), rest=[Tensor("i32", [0])], targets=3)
-    case("starts", "none that there are", weights=(1, 2), rest=[Tensor("i32", [0, 1]), Tensor("i32", [0, 2, 1])],
+    case("starts", "are out of range", weights=(1, 2), rest=[Tensor("i32", [0, 1]), Tensor("i32", [0, 2, 1])],
          targets=3)
 
 

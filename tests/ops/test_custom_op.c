@@ -179,7 +179,7 @@ static void ops_that_rewriting_makes_are_not_public(void **state) {
     const berth_value in[] = {x, x};
     berth_value out = x;
     test_expect_error(berth_graph_add(graph, made[i], in, 2, NULL, 0, &out, 1, &err), BERTH_UNSUPPORTED, &err,
-                      "made by rewriting");
+                      "only rewriting makes it");
     assert_int_equal(out, BERTH_VALUE_NONE);
     assert_int_equal(berth__op_find(NULL, made[i])->tier, BERTH__MADE);
     for (uint32_t k = 0; k < berth_op_count(ctx); k++) assert_string_not_equal(berth_op_name(ctx, k), made[i]);

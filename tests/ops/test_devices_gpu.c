@@ -71,7 +71,7 @@ static op_case loosened(const op_case *c) {
 
 /* Whether a run refused an integer of 64 bits, which is right. */
 static bool is_too_wide(berth_status status, const berth_error *err) {
-  return status == BERTH_INVALID && strstr(err->message, "do not hold") != NULL;
+  return status == BERTH_INVALID && strstr(err->message, "does not fit in the 32 bits") != NULL;
 }
 
 static bool holds_on(berth_context *ctx, const op_case *c, const char *device) {

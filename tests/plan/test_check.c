@@ -59,7 +59,7 @@ static void test_offsets(void **state) {
   expect_rejected(b.plan, "not aligned");
   b = good_plan(state);
   buffer_of(b.plan, "x")->offset = b.plan->info.arena_size;
-  expect_rejected(b.plan, "behind the arena");
+  expect_rejected(b.plan, "outside the arena");
   b = good_plan(state);
   buffer_of(b.plan, "x")->offset = buffer_of(b.plan, "in")->offset;
   expect_rejected(b.plan, "share bytes");
@@ -68,7 +68,7 @@ static void test_offsets(void **state) {
   expect_rejected(b.plan, "share bytes");
   b = good_plan(state);
   b.plan->info.arena_size -= 64;
-  expect_rejected(b.plan, "behind the arena");
+  expect_rejected(b.plan, "outside the arena");
 }
 
 /* Two buffers whose lives were cut so that they seem to pass each other by. */

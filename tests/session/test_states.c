@@ -187,7 +187,7 @@ static void states_are_saved_and_restored(void **state) {
   REFUSED(berth_session_state_restore(f.session, NULL, size, &err), "NULL");
   REFUSED(berth_session_state_save(NULL, saved, size, &err), "NULL");
   saved[9] ^= 1;
-  REFUSED(berth_session_state_restore(f.session, saved, size, &err), "was not saved from");
+  REFUSED(berth_session_state_restore(f.session, saved, size, &err), "were not saved from");
   ASSERT_STATE(f.session, "mean", 6, 0);
   session_finish(&f);
   session_finish(&other);
@@ -211,7 +211,7 @@ static void states_of_another_graph_are_refused(void **state) {
     if (i == 0)
       OK(berth_session_state_save(f.session, saved, size, &err));
     else
-      REFUSED(berth_session_state_restore(f.session, saved, size, &err), "was not saved from");
+      REFUSED(berth_session_state_restore(f.session, saved, size, &err), "were not saved from");
     session_finish(&f);
   }
 }

@@ -226,7 +226,7 @@ static void vocabularies_that_are_wrong_are_refused(void **state) {
   test_expect_error(vocab_open(ctx, &desc, &t, &err), BERTH_MALFORMED, &err, "tokenizer.ggml.merges");
   desc = spm;
   desc.types = types;
-  test_expect_error(vocab_open(ctx, &desc, &t, &err), BERTH_MALFORMED, &err, "token_type\" are no integers but f32");
+  test_expect_error(vocab_open(ctx, &desc, &t, &err), BERTH_MALFORMED, &err, "token_type\" are not integers but f32");
   desc = spm;
   desc.tokens = none;
   test_expect_error(vocab_open(ctx, &desc, &t, &err), BERTH_MALFORMED, &err, "empty");

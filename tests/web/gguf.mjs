@@ -89,7 +89,7 @@ async function checkParts(berth, work) {
     ['a part that is there twice', [first, [second, second]], /part 2 of 3 was given twice/],
     ['a whole model with another', [tale, [first]], /is a whole model/],
     ['a part that is cut off', [first, [second, readFileSync(third).subarray(0, 100)]], /ends early: the file is cut off/],
-    ['a part that is something else', [first, [second, Buffer.from('hello, this is no model')]], /is no GGUF file/],
+    ['a part that is something else', [first, [second, Buffer.from('hello, this is no model')]], /is not a GGUF file/],
     ['a part without its file', [first, [second, join(work, 'nowhere.gguf')]], /cannot read .*nowhere/],
     ['one part alone', [first, []], /is split over 3 files/],
   ];
@@ -133,7 +133,7 @@ async function checkConversations(berth, expectError) {
     await other.reset();
     await other.feedTokens(generator.tokens.slice(0, -15));
     expectEqual((await write(other, 10)).tokens, tokens, 'by tokens');
-    await expectError(other.load(new Uint8Array(100)), 'MALFORMED', 'no saved conversation');
+    await expectError(other.load(new Uint8Array(100)), 'MALFORMED', 'are not a saved conversation');
     await expectError(other.feed('a long tale '.repeat(20)), 'INFEASIBLE', 'the context is full');
     other.close();
   });
@@ -251,7 +251,7 @@ async function checkRefusals(berth, expectError) {
   const bytes = readFileSync(tale), model = await berth.gguf(bytes);
   await check('what is wrong with a GGUF file, or asked of it, is said', async () => {
     await expectError(berth.gguf(bytes.subarray(0, 5000)), 'MALFORMED', 'cut off');
-    await expectError(berth.gguf(new Uint8Array(0)), 'UNSUPPORTED', 'no kind that berth knows');
+    await expectError(berth.gguf(new Uint8Array(0)), 'UNSUPPORTED', 'not in a format that berth reads');
     await expectError(berth.gguf(new TextEncoder().encode('graph "x" { input %x : f32[2]\n output "y" = %x }')), 'UNSUPPORTED', 'no GGUF');
     await expectError(model.plan({ kv: 'f31' }), 'UNSUPPORTED', "'f31'");
     await expectError(model.plan({ ctx: 0 }), 'INVALID', 'ctx');

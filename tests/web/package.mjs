@@ -104,7 +104,7 @@ async function checkPlan(berth) {
     const placed = values.filter(({ offset, size, shares }) => offset >= 0 && size > 0 && shares === '');
     for (const kind of ['input', 'output', 'value', 'scratch']) expect(placed.some((value) => value.kind === kind), kind);
     for (const a of placed) {
-      expect(a.offset + a.size <= report.arena_size, `${a.name} ends behind the arena`);
+      expect(a.offset + a.size <= report.arena_size, `${a.name} ends outside the arena`);
       for (const b of placed) {
         const meet = a.birth < b.death && b.birth < a.death && a.offset < b.offset + b.size && b.offset < a.offset + a.size;
         expect(a === b || !meet, `${a.name} and ${b.name}`);
@@ -354,9 +354,9 @@ async function checkErrors(berth) {
     ['a budget that is too small', () => model.plan({ dims: { batch: 1 }, budget: 1000 }), 'INFEASIBLE', ''],
     ['weights as f16 on the CPU', () => model.plan({ dims: { batch: 1 }, f16Weights: true }), 'UNSUPPORTED', ''],
     ['WebGPU where there is none', () => model.session({ dims: { batch: 1 }, device: 'webgpu' }), 'UNSUPPORTED', 'navigator.gpu'],
-    ['bytes that are no model', () => berth.model(text('hello')), 'UNSUPPORTED', 'not a format'],
+    ['bytes that are no model', () => berth.model(text('hello')), 'UNSUPPORTED', 'not in a format'],
     ['a model that is cut off', () => berth.model(text('graph "x" {')), 'MALFORMED', 'line 1'],
-    ['nothing', () => berth.model(new ArrayBuffer(0)), 'UNSUPPORTED', 'not a format'],
+    ['nothing', () => berth.model(new ArrayBuffer(0)), 'UNSUPPORTED', 'not in a format'],
     ['a file that there is not', () => berth.model(join(folder, 'nowhere.onnx')), 'IO', 'nowhere.onnx'],
     ['a folder', () => berth.model(folder), 'IO', 'EISDIR'],
     ['no source', () => berth.model(7), 'INVALID', 'a model is'],

@@ -51,7 +51,7 @@ await check('a graph says its nodes as they were read', async () => {
 await check('steps say what they read and make, and how much that is', async () => {
   const { steps, values } = await model.plan({ dims: { rows: 4 } });
   const names = new Set(values.map(({ name }) => name));
-  for (const { in: read, out } of steps) for (const name of [...read, ...out]) expect(name === '' || names.has(name), `'${name}' is no value`);
+  for (const { in: read, out } of steps) for (const name of [...read, ...out]) expect(name === '' || names.has(name), `'${name}' is not a value`);
   const product = steps.find(({ out }) => out.includes('product'));
   expectEqual(product.flops, 2 * 4 * 3 * 2, 'operations of a product of 4 x 3 x 2');
   expect(product.bytes >= 4 * (12 + 6 + 8), `${product.bytes} bytes are read and written`); // weights may be padded

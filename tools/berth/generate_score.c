@@ -103,7 +103,7 @@ int generate_perplexity(generate *g, const generate_options *wanted, const char 
     return cli_report(&err);
   if (info.ctx < 4) return cli_usage("--perplexity needs windows of 4 tokens or more");
   if (n_tokens < info.ctx)
-    return cli_usage("the text has %zu tokens, and a window %" PRIu32 ": give a longer text, or a shorter --ctx",
+    return cli_usage("the text has %zu tokens, and a window has %" PRIu32 ": give a longer text, or a shorter --ctx",
                      n_tokens, info.ctx);
   int32_t *tokens = malloc(n_tokens * sizeof(*tokens));
   if (!tokens) return cli_no_memory();

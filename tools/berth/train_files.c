@@ -223,7 +223,7 @@ static int train_check_mark(const training *t, const char *path, const berth_wei
   const uint32_t index = berth_weights_find(from, CHECKPOINT);
   if (index == UINT32_MAX || berth_weights_at(from, index, &info, NULL) != BERTH_OK || info.type != BERTH_I64 ||
       info.size != sizeof mark)
-    return cli_failed("%s is no checkpoint of a training", path);
+    return cli_failed("%s is not a checkpoint of a training", path);
   memcpy(mark, info.data, sizeof mark);
   train_mark(t, now);
   for (int i = 0; i < MARK_COUNT; i++)

@@ -84,7 +84,7 @@ static int train_check_label(const training *t, double label, size_t row, int64_
   if (t->text != NULL)
     return cli_failed("character %g at byte %zu of %s is not one of the model's %" PRId64 " classes", label, row, path,
                       classes);
-  return cli_failed("label %g in row %zu of %s is no class: there are %" PRId64 ", and the first is 0", label, row,
+  return cli_failed("label %g in row %zu of %s is not a class: there are %" PRId64 ", and the first is 0", label, row,
                     path, classes);
 }
 

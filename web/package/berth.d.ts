@@ -374,7 +374,7 @@ export interface Gguf {
   readonly tokenizer: string;
   /** Generators can `chat`. */
   readonly hasTemplate: boolean;
-  /** It generates text; others make vectors of texts, and have no generator. */
+  /** It generates text; others compute text embeddings, and have no generator. */
   readonly generates: boolean;
   /** Tokens that the model was made for; 0 where the file does not say. */
   readonly context: number;

@@ -117,8 +117,8 @@ class Gguf {
 
   #mustGenerate() {
     if (this.generates) return;
-    throw new BerthError('UNSUPPORTED', `a model of architecture '${this.architecture}' makes vectors of texts and ` +
-      'generates none');
+    throw new BerthError('UNSUPPORTED', `a model of architecture '${this.architecture}' computes text embeddings ` +
+      'and generates no text');
   }
 
   close() {

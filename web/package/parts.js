@@ -95,7 +95,7 @@ function readTensors(reader, count) {
 
 function parse(bytes, isWhole) {
   const reader = new Reader(bytes, isWhole);
-  if (reader.u32() !== MAGIC) throw malformed('a part of the model is no GGUF file');
+  if (reader.u32() !== MAGIC) throw malformed('a part of the model is not a GGUF file');
   const version = reader.u32(), nTensors = reader.u64(), { kept, known } = readKeys(reader, reader.u64());
   if (version < 2 || version > 3) throw new BerthError('UNSUPPORTED', `a part of the model is GGUF ${version}; 2 and 3 are read`);
   const tensors = readTensors(reader, nTensors);

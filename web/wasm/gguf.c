@@ -50,7 +50,7 @@ static bool gguf_load(web_gguf *g, int kind, const void *data, size_t size, uint
 static bool gguf_read(web_gguf *g, const void *data, size_t size, uint64_t file_size) {
   if (berth_model_inspect_memory(web_context, data, size, file_size, &g->info, &web_error) != BERTH_OK) return false;
   if (strcmp(g->info->format, "gguf") != 0) {
-    web_error = (berth_error){BERTH_UNSUPPORTED, "this is no GGUF file"};
+    web_error = (berth_error){BERTH_UNSUPPORTED, "this is not a GGUF file"};
     return false;
   }
   if (!gguf_load(g, 0, data, size, file_size)) return false;

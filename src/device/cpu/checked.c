@@ -230,7 +230,7 @@ static berth_status verify(berth__watch *watch, uint32_t step, berth_error *err)
                        node->op->name);
   for (size_t i = 0; i < plan->n_buffers; i++)
     if (is_watched(watch, i, step) && watch->sums[i] != cpu_checked_sum_of(watch, &plan->buffers[i]))
-      return berth__fail(err, BERTH_INTERNAL, "node '%s' (%s) wrote into '%s', which is none of its results", name,
+      return berth__fail(err, BERTH_INTERNAL, "node '%s' (%s) wrote into '%s', which is not one of its results", name,
                          node->op->name, buffer_name(plan, (uint32_t)i));
   return BERTH_OK;
 }

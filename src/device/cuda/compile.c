@@ -107,9 +107,9 @@ berth_status berth__cuda_check_units(const berth__kernel *kernel, int architectu
   if (kernel->n_sums == 0 || architecture >= 80) return BERTH_OK;
   return berth__fail(
       err, BERTH_UNSUPPORTED,
-      "the kernel '%s' multiplies by matrix units, which compute capability 8.0 is the first to have, and "
-      "it would be compiled for %d.%d: GPUs before 8.0 are planned for with the profile 'turing' "
-      "(--gpu-profile turing), and need a pack of their own",
+      "the kernel '%s' uses matrix units, which need compute capability 8.0, but it would be compiled for "
+      "%d.%d: GPUs before 8.0 are planned for with the profile 'turing' (--gpu-profile turing), and need a "
+      "pack of their own",
       kernel->name, architecture / 10, architecture % 10);
 }
 
@@ -119,11 +119,10 @@ static berth_status check_units(const todo *t, berth_error *err) {
   for (size_t i = 0; i < t->n; i++) {
     const berth__kernel *k = t->recipe->kernels[t->kernels[i]];
     if (is_late(k) && (architecture != 90 || t->compiler->is_ptx))
-      return berth__fail(
-          err, BERTH_UNSUPPORTED,
-          "the kernel '%s' multiplies by warpgroups, which code for compute capability 9.0 (sm_90) alone "
-          "can have: plan for another GPU (--gpu-profile nvidia)",
-          k->name);
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "the kernel '%s' uses warpgroup instructions, which only compute capability 9.0 (sm_90) has: "
+                         "plan for another GPU (--gpu-profile nvidia)",
+                         k->name);
     BERTH__TRY(berth__cuda_check_units(k, architecture, err));
   }
   return BERTH_OK;

@@ -92,9 +92,10 @@ berth_status berth__cuda_compiler_open(berth__cuda_compiler *compiler, berth_err
   compiler->architecture = berth__nvrtc_architecture(&compiler->nvrtc, compiler->capability);
   compiler->is_ptx = compiler->architecture != compiler->capability; /* the driver goes on from there */
   if (compiler->architecture != 0) return BERTH_OK;
-  return berth__fail(err, BERTH_UNSUPPORTED,
-                     "this NVRTC ('%s') compiles for no GPU like this one (compute capability %d.%d): install another",
-                     compiler->nvrtc.path, compiler->capability / 10, compiler->capability % 10);
+  return berth__fail(
+      err, BERTH_UNSUPPORTED,
+      "this NVRTC ('%s') cannot compile for this GPU (compute capability %d.%d): install another version",
+      compiler->nvrtc.path, compiler->capability / 10, compiler->capability % 10);
 }
 
 /* The first line that says what is wrong. */

@@ -83,7 +83,7 @@ berth_status berth__nvrtc_find(const berth__options *options, berth__nvrtc *out,
   *out = (berth__nvrtc){.path = ""};
   if (options->nvrtc != NULL) {
     if (look_at(out, options->nvrtc)) return BERTH_OK;
-    return berth__fail(err, BERTH_UNSUPPORTED, "BERTH_NVRTC names '%s', which is no file", options->nvrtc);
+    return berth__fail(err, BERTH_UNSUPPORTED, "BERTH_NVRTC names '%s', which is not a file", options->nvrtc);
   }
   if (options->cuda_path != NULL &&
       (look_in(out, options->cuda_path, "/lib64") || look_in(out, options->cuda_path, "/lib")))
@@ -100,7 +100,7 @@ berth_status berth__nvrtc_find(const berth__options *options, berth__nvrtc *out,
 berth_status berth__nvrtc_open(berth__nvrtc *nvrtc, berth_error *err) {
   if (nvrtc->handle != NULL || cuda_nvrtc_load(nvrtc, nvrtc->path)) return BERTH_OK;
   const char *why = dlerror();
-  return berth__fail(err, BERTH_UNSUPPORTED, "'%s' is no NVRTC that can be opened: %s", nvrtc->path,
+  return berth__fail(err, BERTH_UNSUPPORTED, "'%s' cannot be opened as NVRTC: %s", nvrtc->path,
                      why != NULL ? why : "functions are missing, it is older than 11.2");
 }
 

@@ -26,7 +26,8 @@ static berth_status cuda_pack_parse(const char *text, size_t size, target *out, 
     if (*number >= '1' && *number <= '9' && *end == '\0' && capability >= OLDEST && capability <= NEWEST)
       return BERTH_OK;
   }
-  return berth__fail(err, BERTH_INVALID, "'%.*s' is nothing to compile for; sm_90 is, or compute_80", (int)size, text);
+  return berth__fail(err, BERTH_INVALID, "'%.*s' is not a compilation target; targets look like sm_90 or compute_80",
+                     (int)size, text);
 }
 
 /* Of all kernels, those that were compiled before too: an older GPU never asks for what a plan with matrix units has.

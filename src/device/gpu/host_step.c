@@ -179,7 +179,8 @@ static berth_status gpu_host_step_find_outside(const berth__host_steps *steps, b
   const berth_type type = steps->plan->graph->values[value].type;
   const unsigned char *root = steps->outside != NULL ? steps->outside[at->root] : NULL;
   if (root == NULL)
-    return berth__fail(err, BERTH_INVALID, "'%s' is read, and is nowhere", steps->plan->graph->values[at->root].name);
+    return berth__fail(err, BERTH_INVALID, "'%s' is read, but has no location",
+                       steps->plan->graph->values[at->root].name);
   *out = root + berth__storage_size(berth_type_storage(type), berth__storage_count(at->storage, at->root_offset));
   return BERTH_OK;
 }

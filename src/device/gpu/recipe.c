@@ -154,7 +154,7 @@ static berth_status read_conditions(const berth_plan *plan, uint32_t step, berth
   *n = 0;
   for (uint32_t g = plan->conditions.of_step[step]; g != BERTH__NO_CONDITION; g = plan->conditions.items[g].parent) {
     if (*n == MAX_CONDITIONS)
-      return berth__fail(err, BERTH_UNSUPPORTED, "it stands inside more than %u conditions", MAX_CONDITIONS);
+      return berth__fail(err, BERTH_UNSUPPORTED, "it is nested in more than %u conditions", MAX_CONDITIONS);
     const berth_value condition = plan->conditions.items[g].condition;
     conditions[(*n)++] = (berth__step_condition){.sense = plan->conditions.items[g].sense,
                                                  .storage = plan->places[condition].storage.type,

@@ -64,7 +64,8 @@ berth_status berth_plan_segments(const berth_plan *plan, berth_segment *out, uin
                                  berth_error *err) {
   list l = {.out = (unsigned char *)out, .capacity = out != NULL ? capacity : 0};
   if (n != NULL) *n = 0;
-  if (plan == NULL || n == NULL) return berth__fail(err, BERTH_INVALID, "a plan and a place for the count are needed");
+  if (plan == NULL || n == NULL)
+    return berth__fail(err, BERTH_INVALID, "a plan and a pointer to store the count are needed");
   if (l.capacity != 0) {
     BERTH__TRY(berth__result_check(out, "berth_segment", err));
     l.stride = out->struct_size;

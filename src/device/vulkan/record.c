@@ -184,7 +184,7 @@ static berth_status vulkan_record_hear(berth__engine *engine, berth_error *err) 
   engine->n_heard = now;
   berth__vulkan_last_message(&engine->instance, text);
   return berth__fail(err, BERTH_INTERNAL,
-                     "the validation layer has said %llu thing%s; the log has them, the last is: %s",
+                     "the validation layer reported %llu problem%s, which are in the log; the last one: %s",
                      (unsigned long long)n, n == 1 ? "" : "s", text);
 }
 

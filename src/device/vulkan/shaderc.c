@@ -82,8 +82,8 @@ berth_status berth__shaderc_open(const char *path, berth__shaderc_library *out, 
   if (path != NULL) {
     if (open_file(out, path)) return BERTH_OK;
     const char *why = dlerror();
-    return berth__fail(err, BERTH_UNSUPPORTED, "BERTH_SHADERC names '%s', which is no shaderc that can be opened: %s",
-                       path, why != NULL ? why : "functions are missing");
+    return berth__fail(err, BERTH_UNSUPPORTED, "BERTH_SHADERC names '%s', which cannot be opened as shaderc: %s", path,
+                       why != NULL ? why : "functions are missing");
   }
   if (open_module(out)) return BERTH_OK;
   for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)

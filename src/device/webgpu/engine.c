@@ -34,8 +34,7 @@ static berth_status webgpu_engine_find(berth__engine *engine, berth_error *err) 
   BERTH__TRY(berth__webgpu_wait(engine, "finding a GPU", err));
   engine->adapter = engine->answer.object;
   if (engine->answer.status != BERTH__WGPU_SUCCESS || engine->adapter == NULL)
-    return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU finds no GPU that it can work with (%.150s)",
-                       engine->answer.text);
+    return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU finds no usable GPU (%.150s)", engine->answer.text);
   return BERTH_OK;
 }
 
@@ -103,7 +102,7 @@ static berth_status webgpu_engine_read_properties(berth__engine *engine, bool *i
   berth__profile_set(&engine->core.profile, engine->name, &loops);
   engine->gpu->AdapterInfoFreeMembers(info);
   if (info.backend == BERTH__WGPU_BACKEND_NULL) /* what Dawn has where no driver is */
-    return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU finds no driver, and what it has instead computes nothing");
+    return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU finds no driver, only a null backend that computes nothing");
   return BERTH_OK;
 }
 

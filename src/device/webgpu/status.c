@@ -102,7 +102,7 @@ static berth_status webgpu_status_of_scope(const berth__engine *engine, const ch
   if (answer->status == BERTH__WGPU_SUCCESS)
     return answer->type > BERTH__WGPU_NO_ERROR ? fail_said(engine, answer->type, doing, answer->text, err) : BERTH_OK;
   BERTH__TRY(berth__webgpu_alive(engine, err));
-  return berth__fail(err, BERTH_INTERNAL, "%s does not tell whether %s went well: %s", engine->name, doing,
+  return berth__fail(err, BERTH_INTERNAL, "%s did not report whether %s succeeded: %s", engine->name, doing,
                      answer->text);
 }
 
@@ -122,8 +122,9 @@ berth_status berth__webgpu_check(berth__engine *engine, const char *doing, berth
 
 berth_status berth__webgpu_check_made(berth__engine *engine, berth__wgpu object, const char *doing, berth_error *err) {
   BERTH__TRY(berth__webgpu_check(engine, doing, err));
-  return object != NULL ? BERTH_OK
-                        : fail_said(engine, BERTH__WGPU_INTERNAL, doing, "nothing was made, and nothing said", err);
+  return object != NULL
+             ? BERTH_OK
+             : fail_said(engine, BERTH__WGPU_INTERNAL, doing, "it returned nothing and reported no error", err);
 }
 
 berth_status berth__webgpu_hear(berth__engine *engine, const char *doing, berth_error *err) {

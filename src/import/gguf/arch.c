@@ -63,11 +63,11 @@ static berth_status arch_check(void *file, berth_error *err) { return berth__ggu
 
 static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
   const berth__gguf_string name = file->architecture;
-  if (name.size == 0) return berth__fail(err, BERTH_MALFORMED, "the file does not say its general.architecture");
+  if (name.size == 0) return berth__fail(err, BERTH_MALFORMED, "the file has no key general.architecture");
   char all[400] = "";
   for (size_t i = 0, end = 0; i < N_ARCHS && end < sizeof all; i++)
     end += (size_t)snprintf(all + end, sizeof all - end, "%s%s", i > 0 ? ", " : "", archs[i].name);
-  return berth__fail(err, BERTH_UNSUPPORTED, "architecture '%.*s' is none that berth builds: %s",
+  return berth__fail(err, BERTH_UNSUPPORTED, "architecture '%.*s' is not supported; supported are %s",
                      (int)(name.size < 64 ? name.size : 64), name.data, all);
 }
 

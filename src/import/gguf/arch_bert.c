@@ -71,8 +71,8 @@ static berth_value bert_pool(berth__net *net, berth_value x) {
   const int64_t kind = berth__net_whole_or(net, ".pooling_type", POOLING_MEAN);
   if (kind == POOLING_MEAN || net->status != BERTH_OK) return bert_sum(net, x);
   if (kind == POOLING_FIRST || kind == POOLING_LAST) return bert_row(net, x, kind == POOLING_LAST);
-  net->status =
-      berth__fail(net->err, BERTH_UNSUPPORTED, "a pooling of type %lld makes no vector of a text", (long long)kind);
+  net->status = berth__fail(net->err, BERTH_UNSUPPORTED, "a pooling of type %lld does not make one vector of a text",
+                            (long long)kind);
   return BERTH_VALUE_NONE;
 }
 

@@ -46,7 +46,7 @@ static berth_value attention_keep(berth__net *net, const char *what, berth_value
   snprintf(name, sizeof name, "%s%s", net->prefix, what);
   if (columns % (int64_t)berth_type_storage(net->cache).elements != 0) {
     net->status =
-        berth__fail(net->err, BERTH_UNSUPPORTED, "%s have %" PRId64 " columns, which are no whole blocks of %s", name,
+        berth__fail(net->err, BERTH_UNSUPPORTED, "%s have %" PRId64 " columns, which are not whole blocks of %s", name,
                     columns, berth_type_name(net->cache));
     return state;
   }

@@ -116,8 +116,8 @@ berth_status berth__gguf_tensor_data(berth__gguf *g, const berth__gguf_tensor *t
   char type[32];
   *out = tensor->data;
   if (tensor->type == BERTH_TYPE_NONE)
-    return berth__fail(err, BERTH_UNSUPPORTED, "tensor \"%s\" is of type %s, which berth does not have", tensor->name,
-                       berth__gguf_type_name(tensor->ggml_type, type));
+    return berth__fail(err, BERTH_UNSUPPORTED, "tensor \"%s\" is of type %s, which berth does not support",
+                       tensor->name, berth__gguf_type_name(tensor->ggml_type, type));
   if ((uintptr_t)tensor->data % berth__type_align(tensor->type) == 0) return BERTH_OK;
   BERTH__TRY(BERTH__RESERVE(g->ctx, g->copies, g->copies_capacity, g->n_copies + 1, err));
   void *copy = berth__alloc_u64(g->ctx, tensor->size);

@@ -19,7 +19,7 @@ static bool net_note(berth__net *net, berth_status status) {
 
 static int64_t net_count(berth__net *net, const char *key, uint64_t value) {
   if (value <= NET_MOST) return (int64_t)value;
-  net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %" PRIu64 ", which nothing can have", key, value));
+  net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %" PRIu64 ", which is too large", key, value));
   return 0;
 }
 
@@ -37,7 +37,7 @@ double berth__net_real(berth__net *net, const char *key) {
   double value = 0;
   if (net->status != BERTH_OK || !net_note(net, berth__gguf_f64(net->file, key, &value, net->err))) return 0;
   if (fabs(value) <= (double)FLT_MAX) return value; /* a NaN is not */
-  net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %g, which is no finite f32", key, value));
+  net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %g, which is not a finite f32", key, value));
   return 0;
 }
 
@@ -203,7 +203,7 @@ static berth_status net_check(const berth__gguf_tensor *tensor, const char *name
   char wanted[BERTH__SHAPE_TEXT], has[BERTH__SHAPE_TEXT], type[32];
   if (tensor == NULL) return berth__fail(err, BERTH_MALFORMED, "the model has no tensor '%s'", name);
   if (tensor->type == BERTH_TYPE_NONE)
-    return berth__fail(err, BERTH_UNSUPPORTED, "tensor '%s' is of type %s, which berth does not have", name,
+    return berth__fail(err, BERTH_UNSUPPORTED, "tensor '%s' is of type %s, which berth does not support", name,
                        berth__gguf_type_name(tensor->ggml_type, type));
   if (net_is_so(tensor, rank, extents)) return BERTH_OK;
   berth__shape a = {.rank = tensor->rank}, b = {.rank = rank};

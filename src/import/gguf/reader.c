@@ -210,7 +210,7 @@ static berth_status gguf_take_key(berth__gguf *g, gguf_cursor *c, berth_error *e
   BERTH__TRY(gguf_take_name(g->ctx, c, "the name of a key", MAX_KEY, &key->name, err));
   const uint32_t index = (uint32_t)g->n_keys++; /* from here on it is freed with the rest */
   if (berth__map_get(&g->key_index, key->name, &other))
-    return berth__fail(err, BERTH_MALFORMED, "the key \"%s\" comes twice", key->name);
+    return berth__fail(err, BERTH_MALFORMED, "the key \"%s\" appears twice", key->name);
   BERTH__TRY(berth__map_put(g->ctx, &g->key_index, key->name, index, err));
   const berth_status status = gguf_take_value(g->ctx, c, key, err);
   return status == BERTH_OK ? BERTH_OK : berth__fail_within(err, status, "key \"%s\"", key->name);
@@ -258,7 +258,7 @@ static berth_status gguf_find_size(berth__gguf_tensor *t, berth_error *err) {
   t->type = type.type;
   const int64_t row = t->rank > 0 ? t->dim[t->rank - 1] : 1;
   if (row % type.elements != 0)
-    return berth__fail(err, BERTH_MALFORMED, "its rows have %lld elements, which are no whole %s blocks of %u",
+    return berth__fail(err, BERTH_MALFORMED, "its rows have %lld elements, which are not whole %s blocks of %u",
                        (long long)row, type.name, type.elements);
   uint64_t elements = 1;
   for (uint32_t i = 0; i < t->rank; i++) elements *= (uint64_t)t->dim[i]; /* which fits */
@@ -273,7 +273,7 @@ static berth_status gguf_take_fields(berth__gguf *g, gguf_cursor *c, berth__gguf
   BERTH__TRY(gguf_find_size(t, err));
   BERTH__TRY(gguf_take_u64(c, "the offset of a tensor", &t->begin, err));
   if (t->begin % g->alignment == 0) return BERTH_OK;
-  return berth__fail(err, BERTH_MALFORMED, "its data begins at %llu, which is no multiple of the alignment, %llu",
+  return berth__fail(err, BERTH_MALFORMED, "its data begins at %llu, which is not a multiple of the alignment, %llu",
                      (unsigned long long)t->begin, (unsigned long long)g->alignment);
 }
 
@@ -284,7 +284,7 @@ static berth_status gguf_take_tensor(berth__gguf *g, gguf_cursor *c, berth_error
   BERTH__TRY(gguf_take_name(g->ctx, c, "the name of a tensor", MAX_NAME, &t->name, err));
   const uint32_t index = (uint32_t)g->n_tensors++; /* from here on it is freed with the rest */
   if (berth__map_get(&g->tensor_index, t->name, &other))
-    return berth__fail(err, BERTH_MALFORMED, "the tensor \"%s\" comes twice", t->name);
+    return berth__fail(err, BERTH_MALFORMED, "the tensor \"%s\" appears twice", t->name);
   BERTH__TRY(berth__map_put(g->ctx, &g->tensor_index, t->name, index, err));
   const berth_status status = gguf_take_fields(g, c, t, err);
   return status == BERTH_OK ? BERTH_OK : berth__fail_within(err, status, "tensor \"%s\"", t->name);

@@ -26,7 +26,7 @@ static void read_yarn(berth__net *net, double base, scaling *out) {
   const double fast = berth__net_real_or(net, ".rope.scaling.yarn_beta_fast", 32),
                slow = berth__net_real_or(net, ".rope.scaling.yarn_beta_slow", 1);
   if (net->status == BERTH_OK && !(context > 0 && fast > 0 && slow > 0 && base > 1 && out->factor > 0))
-    net->status = berth__fail(net->err, BERTH_MALFORMED, "the keys below .rope.scaling make no YaRN");
+    net->status = berth__fail(net->err, BERTH_MALFORMED, "the keys below .rope.scaling do not describe YaRN");
   if (net->status != BERTH_OK) return;
   out->is_yarn = true;
   out->low = fmax(0, floor(yarn_pair(net, base, context, fast)));
@@ -50,7 +50,7 @@ static scaling read_scaling(berth__net *net, double base) {
   else if (berth__gguf_is(type, "none"))
     s.factor = 1;
   else if (!berth__gguf_is(type, "linear") && !berth__gguf_is(type, "longrope") && net->status == BERTH_OK)
-    net->status = berth__fail(net->err, BERTH_UNSUPPORTED, "positions scaled as '%.*s' are none that berth knows",
+    net->status = berth__fail(net->err, BERTH_UNSUPPORTED, "the RoPE scaling '%.*s' is not supported",
                               (int)(type.size < 64 ? type.size : 64), type.data);
   return s;
 }
@@ -101,12 +101,13 @@ berth__rope_tables berth__net_rope(berth__net *net, berth__rope_kind kind, doubl
   berth__rope_tables out = {.kind = kind, .cosines = BERTH_VALUE_NONE, .sines = BERTH_VALUE_NONE};
   scaling s = {.factor = 1, .magnitude = 1};
   if (net->status == BERTH_OK && (net->rotated < 2 || net->rotated % 2 != 0 || net->rotated > net->key_size))
-    net->status = berth__fail(net->err, BERTH_MALFORMED, "heads of %lld elements, of which %lld turn in pairs",
-                              (long long)net->key_size, (long long)net->rotated);
+    net->status =
+        berth__fail(net->err, BERTH_MALFORMED, "heads of %lld elements cannot have %lld that are rotated in pairs",
+                    (long long)net->key_size, (long long)net->rotated);
   if (scaled) s = read_scaling(net, base);
   if (net->status == BERTH_OK && !(base > 0 && s.factor > 0))
     net->status = berth__fail(net->err, BERTH_MALFORMED,
-                              "positions turn by powers of %g, scaled by %g: both must be above 0", base, s.factor);
+                              "the base of RoPE is %g, and its scale %g: both must be above 0", base, s.factor);
   if (net->status != BERTH_OK) return out;
   berth_value frequencies = rope_frequencies(net, base, &s);
   const berth_value factors = scaled ? rope_factors(net) : BERTH_VALUE_NONE;

@@ -110,7 +110,7 @@ static berth_status read_descr(reader *r, header *h, berth_error *err) {
   BERTH__TRY(take_string(r, &text, &size, err));
   int shown = size < 32 ? (int)size : 32;
   if (size < 2 || !memchr("<>=|", text[0], 4)) {
-    return berth__fail(err, BERTH_MALFORMED, "the npy header is wrong: descr '%.*s' is no type", shown, text);
+    return berth__fail(err, BERTH_MALFORMED, "the npy header is wrong: descr '%.*s' is not a type", shown, text);
   }
   for (size_t i = 0; i < BERTH__NPY_KINDS; i++) {
     if (size != 3 || memcmp(berth__npy_kinds[i].text, text + 1, 2) != 0) continue;
@@ -174,7 +174,7 @@ static berth_status read_entry(reader *r, header *h, unsigned *seen, berth_error
   int shown = size < 32 ? (int)size : 32;
   if (!key || (*seen & key)) {
     return berth__fail(err, BERTH_MALFORMED, "the npy header is wrong: the key '%.*s' %s", shown, name,
-                       key ? "comes twice" : "is unknown");
+                       key ? "appears twice" : "is unknown");
   }
   *seen |= key;
   if (!npy_take(r, ':')) return npy_wrong("a colon is missing behind a key", err);
@@ -292,7 +292,7 @@ berth_status berth_npy_parse(berth_context *ctx, const void *data, size_t size, 
   const uint8_t *elements = NULL;
   header h = {0};
   uint64_t need;
-  if (!out) return berth__fail(err, BERTH_INVALID, "berth_npy_parse needs a place for its result");
+  if (!out) return berth__fail(err, BERTH_INVALID, "berth_npy_parse needs a pointer to store its result");
   memset(out, 0, sizeof *out);
   if (!ctx || (!data && size > 0)) return berth__fail(err, BERTH_INVALID, "berth_npy_parse needs a context and data");
   BERTH__TRY(split_file(data, size, &dict, &elements, err));
@@ -318,7 +318,7 @@ berth_status berth_npy_parse(berth_context *ctx, const void *data, size_t size, 
 
 berth_status berth_npy_load(berth_context *ctx, const char *path, berth_array *out, berth_error *err) {
   berth__mapping mapping;
-  if (!out) return berth__fail(err, BERTH_INVALID, "berth_npy_load needs a place for its result");
+  if (!out) return berth__fail(err, BERTH_INVALID, "berth_npy_load needs a pointer to store its result");
   memset(out, 0, sizeof *out);
   if (!ctx || !path) return berth__fail(err, BERTH_INVALID, "berth_npy_load needs a context and a path");
   BERTH__TRY(berth__file_map(path, &mapping, err));

@@ -250,20 +250,20 @@ static berth_status add_outputs(berth__onnx_converter *c, const berth__onnx_grap
       status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is of the kind %s; only tensors are supported", name,
                            graph->outputs[i].other_type);
     else if (!onnx_convert_look_up(c, name, &value))
-      status = berth__fail(err, BERTH_MALFORMED, "output '%s' is made by nothing", name);
+      status = berth__fail(err, BERTH_MALFORMED, "output '%s' is not defined by any node", name);
     else if (value == BERTH__ONNX_EMPTY)
-      status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is an optional that holds nothing", name);
+      status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is an empty optional", name);
     else if (berth__onnx_is_sequence(value))
       status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is a sequence; only tensors are supported", name);
     else if (value == BERTH__ONNX_ABSENT)
-      berth__log(c->graph->ctx, 2, "output '%s' is left out: it follows from strings (%s)", name, c->absent_why);
+      berth__log(c->graph->ctx, 2, "output '%s' is left out: it depends on strings (%s)", name, c->absent_why);
     else if (!berth__map_get(&c->graph->output_names, name, &other)) /* listed again, it is the same one */
       status = berth_graph_output(c->graph, name, value, err);
     berth__free(c->graph->ctx, name);
     BERTH__TRY(status);
   }
   if (graph->n_outputs != 0 && berth_graph_n_outputs(c->graph) == 0)
-    return berth__fail(err, BERTH_UNSUPPORTED, "every output follows from strings: tensor %s", c->absent_why);
+    return berth__fail(err, BERTH_UNSUPPORTED, "every output depends on strings: tensor %s", c->absent_why);
   return BERTH_OK;
 }
 
@@ -352,7 +352,7 @@ static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const b
     const char *name = NULL;
     BERTH__TRY(onnx_convert_text_of(c, node->inputs[i], &name, err));
     if (!onnx_convert_look_up(c, name, &in[i]))
-      return berth__fail(err, BERTH_MALFORMED, "operand %zu, '%s', is made by nothing", i, name);
+      return berth__fail(err, BERTH_MALFORMED, "operand %zu, '%s', is not defined by any node", i, name);
     *n_in = i + 1;
   }
   return BERTH_OK;
@@ -397,7 +397,7 @@ static berth_status convert_with(berth__onnx_converter *c, berth__onnx_call *cal
   if (reads_absent) return onnx_convert_name_results(c, call, n_before, err);
   for (size_t i = 0; i < call->n_in; i++)
     if (call->in[i] == BERTH__ONNX_EMPTY && !takes_empty(node->op))
-      return berth__fail(err, BERTH_UNSUPPORTED, "operand %zu is an optional that holds nothing", i);
+      return berth__fail(err, BERTH_UNSUPPORTED, "operand %zu is an empty optional", i);
     else if (berth__onnx_is_sequence(call->in[i]) && function == NULL && !takes_sequence(handler))
       return berth__fail(err, BERTH_UNSUPPORTED, "operand %zu is a sequence, which this op does not take here", i);
   if (function != NULL) {
@@ -491,7 +491,8 @@ static berth_status inline_body(berth__onnx_call *call, const berth__onnx_functi
     BERTH__TRY(onnx_convert_name_of(c, f->outputs[i], &name, err));
     bool found = onnx_convert_look_up(c, name, &call->out[i]);
     berth_status status =
-        found ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "the function's output '%s' is made by nothing", name);
+        found ? BERTH_OK
+              : berth__fail(err, BERTH_MALFORMED, "the function's output '%s' is not defined by any node", name);
     berth__free(c->graph->ctx, name);
     BERTH__TRY(status);
   }
@@ -526,12 +527,12 @@ berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, ber
   BERTH__TRY(onnx_convert_name_of(c, name, &text, err));
   bool found = onnx_convert_look_up(c, text, out);
   berth_status status =
-      found ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "output '%.100s' of its graph is made by nothing", text);
+      found ? BERTH_OK
+            : berth__fail(err, BERTH_MALFORMED, "output '%.100s' of its graph is not defined by any node", text);
   if (found && *out == BERTH__ONNX_EMPTY)
-    status =
-        berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph is an optional that holds nothing", text);
+    status = berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph is an empty optional", text);
   if (found && *out == BERTH__ONNX_ABSENT)
-    status = berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph follows from strings (%.100s)", text,
+    status = berth__fail(err, BERTH_UNSUPPORTED, "output '%.100s' of its graph depends on strings (%.100s)", text,
                          c->absent_why);
   berth__free(c->graph->ctx, text);
   return status;

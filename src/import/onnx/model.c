@@ -436,7 +436,7 @@ static berth_status onnx_read_model(reader *r, berth__span message, berth__onnx_
   berth_status status = BERTH_OK;
   FOR_EACH_FIELD(message, field) BERTH__TRY(read_model_field(r, out, &field, err));
   BERTH__TRY(status);
-  if (!out->has_graph) return berth__fail(err, BERTH_MALFORMED, "this is no ONNX model: it has no graph");
+  if (!out->has_graph) return berth__fail(err, BERTH_MALFORMED, "this is not an ONNX model: it has no graph");
   return BERTH_OK;
 }
 

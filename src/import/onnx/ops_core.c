@@ -66,8 +66,7 @@ static berth_status convert_has_element(berth__onnx_call *call, berth_error *err
 static berth_status convert_get_element(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_want_in(call, 1, err));
   if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "an OptionalGetElement has one output");
-  if (call->in[0] == BERTH__ONNX_EMPTY)
-    return berth__fail(err, BERTH_MALFORMED, "the optional holds nothing that it could give");
+  if (call->in[0] == BERTH__ONNX_EMPTY) return berth__fail(err, BERTH_MALFORMED, "the optional is empty");
   call->out[0] = call->in[0];
   return BERTH_OK;
 }

@@ -25,7 +25,7 @@ static berth_status take_reduction(const berth__onnx_call *call, berth_attr *out
       *out = berth_attr_string("reduction", names[i]);
       return BERTH_OK;
     }
-  return berth__fail(err, BERTH_MALFORMED, "its reduction '%.*s' is none of none, add, mul, max and min",
+  return berth__fail(err, BERTH_MALFORMED, "its reduction '%.*s' is not one of none, add, mul, max and min",
                      (int)(given.size > 40 ? 40 : given.size), (const char *)given.data);
 }
 

@@ -15,7 +15,7 @@ static berth_status onnx_loss_read_target(berth__onnx_call *call, loss *l, berth
   if (attr == NULL) return BERTH_OK;
   berth_type type = berth__onnx_value_type(call, l->target);
   berth_value index;
-  if (type != BERTH_I32 && type != BERTH_I64) return berth__fail(err, BERTH_MALFORMED, "the targets are no integers");
+  if (type != BERTH_I32 && type != BERTH_I64) return berth__fail(err, BERTH_MALFORMED, "the targets are not integers");
   BERTH__TRY(berth__onnx_scalar(call, BERTH_I64, (double)attr->i, &index, err));
   BERTH__TRY(berth__onnx_cast(call, l->target, BERTH_I64, &l->target, err));
   BERTH__TRY(berth__onnx_binary(call, "eq", l->target, index, &l->ignored, err));

@@ -77,7 +77,7 @@ static berth_status convert_normalizer(berth__onnx_call *call, berth_error *err)
     size = ml_along_row(&c, is_max ? "reduce_max" : "reduce_sum", is_max ? x : berth__chain_unary(&c, "abs", x));
     y = berth__chain_binary(&c, "div", x, size);
   } else {
-    return berth__fail(err, BERTH_MALFORMED, "its norm '%.*s' is none of MAX, L1 and L2", BERTH__SPAN_TEXT(norm));
+    return berth__fail(err, BERTH_MALFORMED, "its norm '%.*s' is not one of MAX, L1 and L2", BERTH__SPAN_TEXT(norm));
   }
   berth__onnx_set(call, 0, berth__chain_where(&c, berth__chain_with(&c, "ne", size, 0), y, x));
   return c.status;

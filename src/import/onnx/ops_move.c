@@ -141,7 +141,7 @@ static berth_status convert_pad(berth__onnx_call *call, berth_error *err) {
   size_t n = 0, mode = 0;
   while (mode < 4 && !berth__span_is(given, modes[mode])) mode++;
   if (mode == 4)
-    return berth__fail(err, BERTH_MALFORMED, "its mode '%.*s' is none of constant, reflect, edge and wrap",
+    return berth__fail(err, BERTH_MALFORMED, "its mode '%.*s' is not one of constant, reflect, edge and wrap",
                        (int)(given.size > 40 ? 40 : given.size), (const char *)given.data);
   attrs[n++] = berth_attr_string("mode", modes[mode]);
   if (call->opset < 11) {

@@ -18,7 +18,8 @@ static berth_status onnx_quant_along_axis(berth__onnx_call *call, berth_value va
   }
   if (axis < 0) axis += rank;
   if (axis < 0 || axis >= rank)
-    return berth__fail(err, BERTH_MALFORMED, "axis %lld is none of an operand of rank %u", (long long)axis, rank);
+    return berth__fail(err, BERTH_MALFORMED, "axis %lld is out of range for an operand of rank %u", (long long)axis,
+                       rank);
   for (int64_t k = axis + 1; k < rank; k++) axes[count++] = 1 + (k - axis - 1);
   if (count == 0) return BERTH_OK;
   const berth_attr attr = berth_attr_ints("axes", axes, count);
@@ -70,7 +71,8 @@ static berth_status fitted(berth__onnx_call *call, berth_value value, berth_valu
   if (block <= 0) return onnx_quant_along_axis(call, value, axis, x.rank, out, err);
   if (axis < 0) axis += x.rank;
   if (axis < 0 || axis >= x.rank)
-    return berth__fail(err, BERTH_MALFORMED, "axis %lld is none of an operand of rank %u", (long long)axis, x.rank);
+    return berth__fail(err, BERTH_MALFORMED, "axis %lld is out of range for an operand of rank %u", (long long)axis,
+                       x.rank);
   return onnx_quant_repeated(call, value, (uint32_t)axis, block, &x, out, err);
 }
 

@@ -29,7 +29,7 @@ static berth_status sequence_make(berth__onnx_call *call, size_t n, sequence **m
 static berth_status sequence_of(const berth__onnx_call *call, size_t k, sequence *out, berth_error *err) {
   const berth_value value = berth__onnx_in(call, k);
   *out = (sequence){0};
-  if (!berth__onnx_is_sequence(value)) return berth__fail(err, BERTH_MALFORMED, "operand %zu is no sequence", k);
+  if (!berth__onnx_is_sequence(value)) return berth__fail(err, BERTH_MALFORMED, "operand %zu is not a sequence", k);
   *out = call->converter->sequences[value - BERTH__ONNX_SEQUENCES];
   return BERTH_OK;
 }

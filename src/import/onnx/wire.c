@@ -56,7 +56,7 @@ berth_status berth__wire_next(berth__span *message, berth__field *field, bool *m
 }
 
 static berth_status fail_kind(const char *what, berth_error *err) {
-  return berth__fail(err, BERTH_MALFORMED, "%s is stored as something else than it must be", what);
+  return berth__fail(err, BERTH_MALFORMED, "%s has the wrong wire type", what);
 }
 
 berth_status berth__wire_want_bytes(const berth__field *field, const char *what, berth__span *out, berth_error *err) {

@@ -116,7 +116,7 @@ static berth_status read_fields(berth__json *json, berth__weight *t, berth_error
                                                               : 0;
     int shown = token.size < 32 ? (int)token.size : 32;
     if (!field) return berth__fail(err, BERTH_MALFORMED, "the member %.*s is unknown", shown, token.text);
-    if (seen & field) return berth__fail(err, BERTH_MALFORMED, "the member %.*s comes twice", shown, token.text);
+    if (seen & field) return berth__fail(err, BERTH_MALFORMED, "the member %.*s appears twice", shown, token.text);
     seen |= field;
     if (field == FIELD_DTYPE) BERTH__TRY(read_dtype(json, t, err));
     if (field == FIELD_SHAPE) BERTH__TRY(safetensors_read_shape(json, t, err));
@@ -168,7 +168,8 @@ static berth_status decode_name(berth_context *ctx, const berth__json_token *tok
 static berth_status index_name(berth_context *ctx, berth__map *map, const char *name, uint32_t value,
                                berth_error *err) {
   uint32_t other;
-  if (berth__map_get(map, name, &other)) return berth__fail(err, BERTH_MALFORMED, "the name \"%s\" comes twice", name);
+  if (berth__map_get(map, name, &other))
+    return berth__fail(err, BERTH_MALFORMED, "the name \"%s\" appears twice", name);
   return berth__map_put(ctx, map, name, value, err);
 }
 
@@ -222,7 +223,7 @@ static berth_status safetensors_read_header(berth_weights *w, const void *header
     if (!berth__json_is(&token, "__metadata__")) {
       BERTH__TRY(read_tensor(w, &json, &token, section, err));
     } else if (metadata) {
-      return berth__fail(err, BERTH_MALFORMED, "the name \"__metadata__\" comes twice");
+      return berth__fail(err, BERTH_MALFORMED, "the name \"__metadata__\" appears twice");
     } else {
       metadata = true;
       BERTH__TRY(safetensors_read_metadata(w->ctx, &json, &w->n_metadata, err));

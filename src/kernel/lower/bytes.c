@@ -47,7 +47,7 @@ berth_status berth__tile_lower_bytes(berth__tile *tile, int64_t of_batch, int64_
   const bool is_packed = call->in[BERTH__BYTES_WEIGHT].rank == 4 && tile->right.fours > 0;
   bytes_end end = {.own = attrs.own};
   if (call->out[0].type == BERTH_I32) /* rewriting makes them for the CPU alone */
-    return berth__fail(err, BERTH_UNSUPPORTED, "GPUs have no kernel for products of bytes that stay sums");
+    return berth__fail(err, BERTH_UNSUPPORTED, "GPUs have no kernel for integer products whose result is i32");
   if (berth__l_has(tile->l, BERTH__BYTES_X_ZERO)) tile->left.zero = BERTH__BYTES_X_ZERO;
   if (berth__l_has(tile->l, BERTH__BYTES_WEIGHT_ZERO)) {
     const int64_t stride = entry_stride(&call->in[BERTH__BYTES_WEIGHT_ZERO]);

@@ -133,7 +133,7 @@ berth_status berth__lower_bitcast(berth__lowering *l, berth_error *err) {
   const berth_type from = l->call->in[0].type, to = l->call->out[0].type;
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
   if (berth_type_size(from) == 8 && from != to)
-    return berth__fail(err, BERTH_UNSUPPORTED, "elements of 64 bits lie in 32 there, which are other bits");
+    return berth__fail(err, BERTH_UNSUPPORTED, "64-bit elements are stored in 32 bits there, so their bits differ");
   const bool lie_as_they_are = berth__l_storage_of(l, 0) == from && berth__l_storage_of(l, l->call->n_in) == to;
   return from == to || !lie_as_they_are ? berth__l_elements(l, from == to ? cast_value : bitcast_value, NULL, err)
                                         : copy_bits(l, err);

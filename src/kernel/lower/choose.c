@@ -25,7 +25,7 @@ berth_status berth__lower_choose(berth__lowering *l, berth_error *err) {
   for (uint32_t side = BERTH__CHOOSE_THEN; side <= BERTH__CHOOSE_ELSE; side++)
     if (!berth__l_has(l, side) && !is_float)
       return berth__fail(err, BERTH_UNSUPPORTED,
-                         "one of its sides cannot be made, and a kernel that comes to it could not say so%s%s",
+                         "one of its sides cannot be built, and a GPU kernel that reached it could not report that%s%s",
                          reason[0] != '\0' ? ": " : "", reason);
   if (count == 0 || (is_placed(l, BERTH__CHOOSE_THEN) && is_placed(l, BERTH__CHOOSE_ELSE))) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);

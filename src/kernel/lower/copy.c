@@ -75,8 +75,9 @@ berth_status berth__lower_view(berth__lowering *l, berth_error *err) {
 berth_status berth__lower_narrow(berth__lowering *l, berth_error *err) {
   for (uint32_t i = 1; i < l->call->n_in; i++)
     if (berth__l_has(l, i))
-      return berth__fail(err, BERTH_UNSUPPORTED,
-                         "the slices follow from operand %u, which only a run knows, and kernels are made before", i);
+      return berth__fail(
+          err, BERTH_UNSUPPORTED,
+          "the slices follow from operand %u, which only a run knows, but GPU kernels are compiled before it", i);
   return berth__lower_view(l, err);
 }
 

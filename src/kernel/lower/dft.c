@@ -96,7 +96,7 @@ static void lower_dft_store_number(berth__kernel *k, const transform *t, berth__
 berth_status berth__lower_dft(berth__lowering *l, berth_error *err) {
   if (berth__l_has(l, BERTH__DFT_LENGTH_OPERAND) || berth__l_has(l, BERTH__DFT_AXIS_OPERAND))
     return berth__fail(err, BERTH_UNSUPPORTED,
-                       "its length or axis is an operand, and kernels are made for those that are known");
+                       "its length or axis is an operand, but GPU kernels need them in advance");
   transform t = lower_dft_describe(l);
   const int64_t count = berth__count(&l->call->out[0]) / (t.is_real ? 1 : 2);
   if (count == 0) return BERTH_OK;

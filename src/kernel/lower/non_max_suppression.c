@@ -273,7 +273,8 @@ static berth_status gather_rows(berth__lowering *l, berth_error *err) {
 berth_status berth__lower_non_max_suppression(berth__lowering *l, berth_error *err) {
   const sizes size = sizes_of(l->call);
   if (berth__l_has(l, BERTH__NMS_MOST_OPERAND))
-    return berth__fail(err, BERTH_UNSUPPORTED, "only a run knows how many boxes it keeps, and kernels are made before");
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "only a run knows how many boxes it keeps, but GPU kernels are compiled before it");
   if (size.gone + size.classes * size.boxes > INT32_MAX)
     return berth__fail(err, BERTH_UNSUPPORTED, "it has more boxes and classes than the 2^31 that kernels count");
   if (size.classes > 0) BERTH__TRY(select_boxes(l, err));

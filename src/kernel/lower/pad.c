@@ -86,7 +86,7 @@ berth_status berth__lower_pad(berth__lowering *l, berth_error *err) {
   margin margins[BERTH_MAX_RANK];
   berth__x at[BERTH_MAX_RANK];
   if (berth__l_has(l, BERTH__PAD_PADS_OPERAND) || berth__l_has(l, BERTH__PAD_AXES_OPERAND))
-    return berth__fail(err, BERTH_UNSUPPORTED, "only a run knows its pads, and kernels are made before");
+    return berth__fail(err, BERTH_UNSUPPORTED, "only a run knows its pads, but GPU kernels are compiled before it");
   if (berth__count(out) == 0) return BERTH_OK;
   read_margins(l->call, margins);
   berth__kernel *k = berth__l_begin(l, l->call->attrs[BERTH__PAD_MODE].s);

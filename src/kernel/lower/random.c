@@ -204,8 +204,9 @@ berth_status berth__lower_random(berth__lowering *l, berth_error *err) {
   const int64_t count = berth__count(&l->call->out[0]), seed = l->call->attrs[BERTH__RANDOM_SEED].i;
   if (count == 0) return BERTH_OK;
   if (seed < 0)
-    return berth__fail(err, BERTH_UNSUPPORTED,
-                       "draws without a seed come from the clock, which kernels do not have; give attribute 'seed'");
+    return berth__fail(
+        err, BERTH_UNSUPPORTED,
+        "draws without a seed come from the clock, which GPU kernels cannot read; give attribute 'seed'");
   berth__kernel *k = berth__l_begin(l, NULL);
   const generator g = lower_random_plant(k, (uint32_t)seed);
   if (l->op->code == BERTH__OP_random_normal)

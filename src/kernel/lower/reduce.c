@@ -196,7 +196,7 @@ static berth_status lower_reduce_add_kernel(berth__lowering *l, const reduction 
 
 berth_status berth__lower_reduce(berth__lowering *l, berth_error *err) {
   if (berth__l_has(l, BERTH__REDUCE_AXES_OPERAND))
-    return berth__fail(err, BERTH_UNSUPPORTED, "its axes are an operand, and kernels are made for axes that are known");
+    return berth__fail(err, BERTH_UNSUPPORTED, "its axes are an operand, but GPU kernels need them in advance");
   reduction r = lower_reduce_describe(l->call);
   r.l = l;
   if (r.count == 0) return BERTH_OK;

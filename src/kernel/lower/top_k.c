@@ -189,7 +189,7 @@ uint64_t berth__scratch_of_top_k(const berth_op_call *call, const berth__kernel_
 berth_status berth__lower_top_k(berth__lowering *l, berth_error *err) {
   const berth_op_call *call = l->call;
   if (berth__l_has(l, BERTH__TOP_K_K_OPERAND))
-    return berth__fail(err, BERTH_UNSUPPORTED, "k is an operand, and kernels are made for a k that is known");
+    return berth__fail(err, BERTH_UNSUPPORTED, "k is an operand, but GPU kernels need it in advance");
   search s = search_of(call, l->limits);
   s.l = l;
   if (berth__count(&call->out[VALUES]) == 0) return BERTH_OK;

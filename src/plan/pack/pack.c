@@ -14,9 +14,9 @@ static berth_status check_arguments(const berth_context *ctx, const berth_pack_b
                                     const uint64_t *offsets, const berth_pack_result *result, const berth_pack_desc *d,
                                     berth_error *err) {
   if (ctx == NULL || result == NULL)
-    return berth__fail(err, BERTH_INVALID, "berth_pack needs a context and a place for the result");
+    return berth__fail(err, BERTH_INVALID, "berth_pack needs a context and a pointer to store the result");
   if (n > 0 && (buffers == NULL || offsets == NULL))
-    return berth__fail(err, BERTH_INVALID, "berth_pack needs the buffers and a place for their offsets");
+    return berth__fail(err, BERTH_INVALID, "berth_pack needs the buffers and a pointer to store their offsets");
   if (d->n_heaps > 0 && (d->heaps == NULL || (n > 0 && d->heap_of == NULL)))
     return berth__fail(err, BERTH_INVALID, "berth_pack with heaps needs the heaps and a place for heap_of");
   return BERTH_OK;

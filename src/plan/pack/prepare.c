@@ -35,8 +35,8 @@ static berth_status pack_prepare_check_buffer(const berth_pack_buffer *b, size_t
                        (long long)b->upper, (long long)b->lower);
   if (b->offset == BERTH_PACK_FREE) return BERTH_OK;
   if (b->align > 1 && b->offset % b->align != 0)
-    return berth__fail(err, BERTH_INVALID, "pack: buffer %zu is fixed at offset %llu, which is no multiple of %llu", i,
-                       (unsigned long long)b->offset, (unsigned long long)b->align);
+    return berth__fail(err, BERTH_INVALID, "pack: buffer %zu is fixed at offset %llu, which is not a multiple of %llu",
+                       i, (unsigned long long)b->offset, (unsigned long long)b->align);
   return BERTH_OK;
 }
 

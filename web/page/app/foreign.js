@@ -1,4 +1,4 @@
-/** What a file is that is no model that berth opens, by its first bytes: a sentence, and what to do. */
+/** Describes a file that is not a model, by its first bytes: a sentence, and what to do. */
 
 const starts = (...bytes) => (head) => bytes.every((byte, i) => byte === null || head[i] === byte);
 const text = (start) => (head) => new TextDecoder('latin1').decode(head).trimStart().toLowerCase().startsWith(start);
@@ -50,7 +50,7 @@ export async function explain(file, error) {
       what: `${name} is damaged, or a part of it is missing.`,
       advice: 'Often a download broke off: compare its size with the original’s, and download or export it again.',
     };
-  if (error.status === 'MALFORMED' || /of no kind that berth knows/.test(error.message))
-    return { what: `${name} is no model that berth knows.`, advice: 'berth opens ONNX and GGUF files.' };
+  if (error.status === 'MALFORMED' || /is not in a format that berth reads/.test(error.message))
+    return { what: `${name} is not a model that berth can read.`, advice: 'berth opens ONNX and GGUF files.' };
   return { what: `${name} cannot be opened: ${error.message}`, advice: undefined };
 }

@@ -34,7 +34,7 @@ export function parseLink(fragment, base) {
   try {
     url = new URL(model, base);
   } catch {
-    throw new Error(`the link has model=${model}, which is no address`);
+    throw new Error(`the link has model=${model}, which is not an address`);
   }
   if (!/^https?:$/.test(url.protocol)) throw new Error(`the link has an address of the kind ${url.protocol}; https: is read`);
   return { ...link, url: url.href };

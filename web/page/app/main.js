@@ -155,7 +155,7 @@ function bindToArray(name, shape) {
 }
 
 const TALKS = 'A language model runs token by token: talk to it above.';
-const EMBEDS = 'This model makes vectors of texts. Here its plan is shown; outside of a browser, berth embed runs it.';
+const EMBEDS = 'This model computes text embeddings. The page shows its plan; outside of a browser, berth embed runs it.';
 
 const idle = () => ({ busy: false, wanted: false, fresh: false });
 let planning = idle();

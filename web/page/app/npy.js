@@ -44,7 +44,7 @@ function parseHeader(text) {
 export function readNpy(buffer) {
   const bytes = new Uint8Array(buffer);
   const magic = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
-  if (bytes.length < 12 || magic.some((byte, i) => bytes[i] !== byte)) throw wrong('this is no .npy file');
+  if (bytes.length < 12 || magic.some((byte, i) => bytes[i] !== byte)) throw wrong('this is not a .npy file');
   const view = new DataView(buffer);
   const [start, length] = bytes[6] === 1 ? [10, view.getUint16(8, true)] : [12, view.getUint32(8, true)];
   if (start + length > bytes.length) throw wrong('this .npy file ends inside its header');
