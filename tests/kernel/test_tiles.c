@@ -110,6 +110,10 @@ static void fours(void **state) {
   check_matrix(TWO("f32[70, 700]", "f32[700, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, false, 1e-4);
   check_matrix(TWO("f32[1300, 36]", "f32[36, 1304]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, false, 1e-5);
   check_matrix(TWO("f32[600, 64]", "f32[64, 700]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, false, 1e-5);
+  /* sums of a thread whose end takes more operands than are held at once */
+  check_matrix(THREE("f32[1300, 36]", "f32[36, 1304]", "f32[1300, 1304]") "input %d : f32[1300, 1304] "
+            "%o = product(%a, %b, _, %c, %d) {columns = 1304, adds = 1, code = [1, 0, 1, 0]}" OUT, BERTH_COMPUTE_F32,
+               false, 1e-5);
   check_matrix(THREE("f32[2, 20, 36]", "f32[36, 24]", "f32[24]") "input %d : f32[20, 1] %o = product(%a, %b, %c, %d) "
             "{columns = 24, code = [1, 0, 1, 0, 22, 2, 0, 0]}" OUT, BERTH_COMPUTE_F32, false, 1e-5);
 }

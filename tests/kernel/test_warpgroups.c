@@ -1,5 +1,6 @@
 /* Products by warpgroups, whose tiles lie in rows of 128 bytes and are done with late: as they are and expanded, with
- * the right side along the depth and across it. */
+ * the right side along the depth and across it, and with what is added at the end, which threads with many sums load in
+ * rounds. */
 #include <math.h>
 
 #include "base/half.h"
@@ -19,7 +20,7 @@ static const berth__kernel_limits limits = {.group_size = 256,
                                             .large_bytes = 229376,
                                             .has_warpgroups = true};
 static uint16_t left[ROWS * DEPTH], right[COLUMNS * DEPTH];
-static float result[ROWS * COLUMNS], first[ROWS * COLUMNS];
+static float added[ROWS * COLUMNS], result[ROWS * COLUMNS], first[ROWS * COLUMNS];
 
 static double element(const uint16_t *x, int64_t line, int64_t line_stride, int64_t depth, int64_t depth_stride) {
   return (double)berth__bf16_to_f32(x[line * line_stride + depth * depth_stride]);
@@ -32,6 +33,7 @@ static void compare(const berth__tile *tile) {
       for (int64_t d = 0; d < DEPTH; d++)
         sum += element(left, i, tile->left.line[0], d, tile->left.depth[0]) *
                element(right, j, tile->right.line[0], d, tile->right.depth[0]);
+      sum += (double)added[i * COLUMNS + j];
       if (!(fabs(sum - (double)result[i * COLUMNS + j]) < 1e-4))
         fail_msg("row %lld, column %lld: %g, expected %g", (long long)i, (long long)j, (double)result[i * COLUMNS + j],
                  sum);
@@ -40,10 +42,10 @@ static void compare(const berth__tile *tile) {
 
 static void run(const berth__lowering *l) {
   const berth__kernel *k = l->kernels[0];
-  void *const data[3] = {left, right, result};
-  static const uint64_t counts[3] = {sizeof left / 2, sizeof right / 2, ROWS * COLUMNS};
-  uint32_t *words[3];
-  uint64_t sizes[3];
+  void *const data[4] = {left, right, added, result};
+  static const uint64_t counts[4] = {sizeof left / 2, sizeof right / 2, ROWS * COLUMNS, ROWS * COLUMNS};
+  uint32_t *words[4];
+  uint64_t sizes[4];
   berth_error err;
   assert_int_equal(l->n_kernels, 1);
   for (uint32_t i = 0; i < k->n_buffers; i++) {
@@ -54,24 +56,23 @@ static void run(const berth__lowering *l) {
   TEST_OK(run_kernel(k, words, sizes, &err));
 }
 
-static void store(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum) {
-  berth__l_store(tile->l, k, 0, place[0], sum);
-}
-
 static void check(bool right_deep, uint32_t columns, uint32_t slots) {
   const int64_t column = right_deep ? DEPTH : 1, down = right_deep ? 1 : COLUMNS;
-  const berth_tensor tensors[3] = {{.type = BERTH_BF16, .rank = 2, .dim = {ROWS, DEPTH}, .stride = {DEPTH, 1}},
+  const berth_tensor tensors[4] = {{.type = BERTH_BF16, .rank = 2, .dim = {ROWS, DEPTH}, .stride = {DEPTH, 1}},
                                    {.type = BERTH_BF16, .rank = 2, .dim = {DEPTH, COLUMNS}, .stride = {down, column}},
+                                   {.type = BERTH_F32, .rank = 2, .dim = {ROWS, COLUMNS}, .stride = {COLUMNS, 1}},
                                    {.type = BERTH_F32, .rank = 2, .dim = {ROWS, COLUMNS}, .stride = {COLUMNS, 1}}};
-  const berth_op_call call = {.in = tensors, .out = tensors + 2, .n_in = 2, .n_out = 1};
+  const berth_op_call call = {.in = tensors, .out = tensors + 3, .n_in = 3, .n_out = 1};
+  const berth_attr adds = {.i = 1};
   const berth__matrix_form form = {
       .rows = 128, .columns = columns, .threads = 256, .depth = 64, .slots = slots, .parts = 1, .is_late = true};
   berth_context *ctx = test_context();
   berth__lowering l = {.ctx = ctx, .limits = &limits, .op = berth__op_builtin(BERTH__OP_matmul), .call = &call};
   berth__tile tile;
+  berth__tile_epilogue epilogue;
   berth_error err;
   berth__tile_init(&tile, &l, BERTH__NUM_F32);
-  tile.finish = store;
+  TEST_OK(berth__tile_epilogue_read(&tile, &epilogue, BERTH__TILE_NONE, 0, &adds, 3, NULL, NULL, &err));
   berth__tile_axis(&tile.rows, ROWS, 0, 1);
   berth__tile_axis(&tile.columns, COLUMNS, 1, 1);
   berth__tile_axis(&tile.depth, DEPTH, 0, 0);
@@ -96,6 +97,7 @@ static void both_ways(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof left / 2; i++) left[i] = berth__f32_to_bf16(test_random_f32(&seed));
   for (size_t i = 0; i < sizeof right / 2; i++) right[i] = berth__f32_to_bf16(test_random_f32(&seed));
+  for (size_t i = 0; i < sizeof added / 4; i++) added[i] = test_random_f32(&seed);
   check(false, 128, 3);
   check(true, 128, 3);
   check(false, 256, 4);

@@ -277,52 +277,83 @@ static berth__tile_cells cells_of(berth__kernel *k, uint32_t sums, berth__x each
   return cells;
 }
 
-/* Where an array of each thread has them: those of one `each` after those of the other. */
-static berth__x extra_at(berth__kernel *k, const berth__tile_cells *cells, uint32_t n, berth__x each, uint32_t column,
-                         uint32_t i) {
-  return berth__x_affine(k, each, (int64_t)cells->columns * n, (int64_t)column * n + i);
+/* What the end needs of its operands for the sums of a thread, held in an array of each thread before the first of them
+ * is stored: as many `each` at a time as there are registers for. */
+typedef struct held_extras {
+  uint32_t n, array;
+  uint32_t count, most; /* times that an `each` goes round, and of these at a time */
+} held_extras;
+#define MOST_HELD 64u /* numbers, beside the sums */
+#define SOME_HELD 32u /* where those are not enough for all: there are many sums then */
+
+static held_extras open_extras(const berth__tile *tile, berth__kernel *k, uint32_t sums) {
+  held_extras held = {.n = berth__tile_n_extras(tile), .count = 1, .most = 1};
+  if (held.n == 0 || k->status != BERTH_OK) return (held_extras){.count = 1, .most = 1};
+  const berth__sums_spread spread = berth__sums_spread_of(k, &k->sums[sums]);
+  const uint32_t together = k->sums[sums].together, each = held.n * together;
+  held.count = spread.thread_rows * spread.thread_columns / spread.parts / together;
+  held.most = held.count * each <= MOST_HELD ? held.count : SOME_HELD / each;
+  held.array = berth__kernel_local(k, BERTH__NUM_F32, held.most * each);
+  return held;
 }
 
-#define MOST_HELD 64u /* numbers, beside the sums */
+/* Opens a block for those from `first` on, where they are not all. */
+static void begin_some(berth__kernel *k, const held_extras *held, berth__x each, uint32_t first) {
+  if (held->most >= held->count) return;
+  const berth__x is_after = berth__x_le(k, berth__x_i32(k, first), each);
+  berth__x_if(k, berth__x_and(k, is_after, berth__x_lt(k, each, berth__x_i32(k, first + held->most))));
+}
 
-/* Loads what the end needs of its operands for all sums of a thread, before the first is stored; how many operands that
- * are, and the array where they are. */
-static uint32_t hold_extras(const berth__tile *tile, berth__kernel *k, uint32_t sums, berth__x batch, berth__x row,
-                            berth__x column, uint32_t *held) {
-  const uint32_t n = berth__tile_n_extras(tile);
-  *held = 0;
-  if (n == 0 || k->status != BERTH_OK) return 0;
-  const berth__sums_spread spread = berth__sums_spread_of(k, &k->sums[sums]);
-  const uint32_t count = spread.thread_rows * spread.thread_columns / spread.parts * n;
-  if (count > MOST_HELD) return 0;
-  *held = berth__kernel_local(k, BERTH__NUM_F32, count);
+static void end_some(berth__kernel *k, const held_extras *held) {
+  if (held->most < held->count) berth__x_end(k);
+}
+
+static berth__x extra_at(berth__kernel *k, const held_extras *held, const berth__tile_cells *cells, berth__x each,
+                         uint32_t first, uint32_t column, uint32_t i) {
+  const int64_t step = (int64_t)cells->columns * held->n;
+  return berth__x_affine(k, each, step, (int64_t)column * held->n + i - step * first);
+}
+
+static void hold_extras(const berth__tile *tile, berth__kernel *k, const held_extras *held, uint32_t sums,
+                        berth__x batch, berth__x row, berth__x column, uint32_t first) {
   shares s;
   cell_extras extras;
   const berth__x each = berth__x_each(k, sums);
+  begin_some(k, held, each, first);
   const berth__tile_cells cells = cells_of(k, sums, each, batch, row, column);
   share_cells(tile, k, &cells, &s);
   load_extras(tile, k, &cells, &s, extras);
   for (uint32_t j = 0; j < cells.columns; j++)
-    for (uint32_t i = 0; i < n; i++)
-      berth__x_local_store(k, *held, extra_at(k, &cells, n, each, j, i), extras[0][j][i]);
+    for (uint32_t i = 0; i < held->n; i++)
+      berth__x_local_store(k, held->array, extra_at(k, held, &cells, each, first, j, i), extras[0][j][i]);
+  end_some(k, held);
   berth__x_end(k);
-  return n;
+}
+
+static void store_some(const berth__tile *tile, berth__kernel *k, const held_extras *held, uint32_t sums,
+                       berth__x batch, berth__x row, berth__x column, uint32_t first) {
+  shares s;
+  cell_extras extras;
+  const berth__x each = berth__x_each(k, sums);
+  begin_some(k, held, each, first);
+  berth__tile_cells cells = cells_of(k, sums, each, batch, row, column);
+  for (uint32_t j = 0; j < cells.columns; j++) {
+    cells.sum[0][j] = berth__x_sum(k, each, j);
+    for (uint32_t i = 0; i < held->n; i++)
+      extras[0][j][i] = berth__x_local_load(k, held->array, extra_at(k, held, &cells, each, first, j, i));
+  }
+  share_cells(tile, k, &cells, &s);
+  store_cells(tile, k, &cells, cells.columns, &s,
+              held->n > 0 ? (const berth__x(*)[BERTH__TILE_MOST][BERTH__TILE_EXTRAS])extras : NULL);
+  end_some(k, held);
+  berth__x_end(k);
 }
 
 void berth__tile_store_sums(const berth__tile *tile, berth__kernel *k, uint32_t sums, berth__x batch, berth__x row,
                             berth__x column) {
-  uint32_t held;
-  const uint32_t n = hold_extras(tile, k, sums, batch, row, column, &held);
-  shares s;
-  cell_extras extras;
-  const berth__x each = berth__x_each(k, sums);
-  berth__tile_cells cells = cells_of(k, sums, each, batch, row, column);
-  for (uint32_t j = 0; j < cells.columns; j++) {
-    cells.sum[0][j] = berth__x_sum(k, each, j);
-    for (uint32_t i = 0; i < n; i++) extras[0][j][i] = berth__x_local_load(k, held, extra_at(k, &cells, n, each, j, i));
+  const held_extras held = open_extras(tile, k, sums);
+  for (uint32_t first = 0; first < held.count; first += held.most) {
+    if (held.n > 0) hold_extras(tile, k, &held, sums, batch, row, column, first);
+    store_some(tile, k, &held, sums, batch, row, column, first);
   }
-  share_cells(tile, k, &cells, &s);
-  store_cells(tile, k, &cells, cells.columns, &s,
-              n > 0 ? (const berth__x(*)[BERTH__TILE_MOST][BERTH__TILE_EXTRAS])extras : NULL);
-  berth__x_end(k);
 }
