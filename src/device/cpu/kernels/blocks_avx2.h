@@ -150,8 +150,9 @@ static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_
   return blocks_total(_mm256_add_ps(a, least)) + rest;
 }
 
-/* ---- iq2_xxs ---- */
+/* ---- iq2_xxs: with VNNI of AVX-512 in blocks_points_avx512.h ---- */
 
+#ifndef __AVX512VNNI__
 /* Eight words of four times seven signs: four times eight, of which an even number is set. */
 static inline __m256i iq2_xxs_signs(__m256i words) {
   const __m256i even = _mm256_setr_epi8(0, -128, -128, 0, -128, 0, 0, -128, -128, 0, 0, -128, 0, -128, -128, 0, 0, -128,
@@ -228,5 +229,7 @@ static float iq2_xxs_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth)
   }
   return blocks_total(_mm256_add_ps(sum[0], sum[1]));
 }
+
+#endif
 
 #endif

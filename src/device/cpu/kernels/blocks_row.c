@@ -50,6 +50,7 @@ blocks_split blocks_split_of(berth_type type) {
 #include "device/cpu/kernels/blocks_avx2_k.h"
 #include "device/cpu/kernels/blocks_avx2_table.h"
 #ifdef __AVX512VNNI__
+#include "device/cpu/kernels/blocks_points_avx512.h"
 #include "device/cpu/kernels/blocks_vbmi.h"
 #endif
 #else
@@ -146,17 +147,20 @@ void blocks_dots(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t n
 /* ---- The order of x ---- */
 
 #ifdef __AVX2__
-#ifndef __AVX512VNNI__
-static inline bool blocks_has_vbmi(void) { return false; }
-static inline void iq2_xxs_arrange_vbmi(int8_t *q, int64_t depth) { (void)q, (void)depth; }
-#endif
-
-int64_t blocks_copies(berth_type type) { return type == BERTH_IQ2_XXS && !blocks_has_vbmi() ? 2 : 1; }
+#ifdef __AVX512VNNI__
+int64_t blocks_copies(berth_type type) { return (void)type, 1; }
 
 static void iq2_xxs_arrange_row(int8_t *q, int64_t depth) {
   if (blocks_has_vbmi()) iq2_xxs_arrange_vbmi(q, depth);
-  for (int64_t at = 0; !blocks_has_vbmi() && at < depth; at += 256) iq2_xxs_arrange(q + at, q + depth + at);
+  for (int64_t at = 0; !blocks_has_vbmi() && at < depth; at += 256) iq2_xxs_arrange_points(q + at);
 }
+#else
+int64_t blocks_copies(berth_type type) { return type == BERTH_IQ2_XXS ? 2 : 1; }
+
+static void iq2_xxs_arrange_row(int8_t *q, int64_t depth) {
+  for (int64_t at = 0; at < depth; at += 256) iq2_xxs_arrange(q + at, q + depth + at);
+}
+#endif
 
 void blocks_arrange(berth_type type, const blocks_x *x, int64_t row) {
   const int64_t depth = x->depth;
