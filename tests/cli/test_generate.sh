@@ -65,6 +65,9 @@ exits "a sliding one" 0 generate "$tale" -p 'Once upon a time' -n 60 --temp 0 --
 is "goes on" "$(field tokens | tr ',' '\n' | wc -l)" "$([ "$(field stopped_by)" = end ] && field tokens | tr ',' '\n' | wc -l || echo 60)"
 refuses "a prompt that does not fit" 1 "the context is full" generate "$tale" -p 'Once upon a time there was' --ctx 4
 refuses "and what would help is said" 1 "--slide" generate "$tale" -p 'Once upon a time there was' --ctx 4
+refuses "one that does not slide, too" 1 "the context is full" generate "$tale" -p 'Once upon a time there was' --ctx 4 --slide
+check "and is not told to" sh -c '! grep -q -- --slide err'
+refuses "an empty stop text" 2 "--stop takes a text" generate "$tale" -p 'Once' --stop ''
 exits "a full context, streamed" 0 generate "$tale" -p 'Once upon a time' -n 100 --temp 0 --ctx 24
 check "says what would help" grep -q -- '--slide' err
 
@@ -178,4 +181,22 @@ interrupted() { # a slow device takes its time, but a fast machine may be done b
 }
 check "Ctrl-C stops it with what there was" interrupted
 check "Ctrl-C: what there was is summed up" grep -q 'generated at' err
+interrupted_early() { # while a long prompt is read; not before, when there is nothing to show
+  local pid code
+  for pause in 0.3 1 2 4 8; do
+    : >out
+    "$BERTH_BIN" generate "$tale" -f long.txt --ctx 20000 --device interp --json >out 2>err &
+    pid=$!
+    sleep "$pause"
+    kill -INT "$pid" 2>/dev/null
+    wait "$pid"
+    code=$?
+    [ "$code" = 130 ] && [ -s out ] && return 0
+  done
+  return 1
+}
+for _ in $(seq 400); do printf 'Once upon a time there was a small boat. '; done >long.txt
+check "Ctrl-C while the prompt is read" interrupted_early
+is "says so" "$(field stopped_by)" interrupt
+is "there are no tokens yet" "$(field tokens)" "[]"
 tap_done

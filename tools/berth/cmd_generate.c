@@ -190,6 +190,13 @@ static void generate_print_note(const generate *g) {
 
 /* ---- One text ---- */
 
+static int generate_check(const generate_options *wanted) {
+  if (wanted->chat && wanted->json) return cli_usage("--chat and --json cannot be combined");
+  for (size_t i = 0; i < wanted->stop.n; i++)
+    if (wanted->stop.items[i][0] == '\0') return cli_usage("--stop takes a text that is not empty");
+  return CLI_OK;
+}
+
 static int generate_read_prompt(const generate_options *wanted, char **text, size_t *size) {
   *text = NULL;
   if (wanted->prompt && wanted->file) return cli_usage("-p and -f both give the prompt: use one of them");
@@ -215,7 +222,8 @@ static int generate_one(generate *g, const generate_options *wanted, const char 
   int code = status == BERTH_OK          ? generate_answer(g, wanted)
              : status == BERTH_CANCELLED ? CLI_INTERRUPTED
                                          : cli_report(&err);
-  if (status == BERTH_INFEASIBLE) generate_hint_full();
+  if (status == BERTH_INFEASIBLE) generate_hint_full(wanted);
+  if (code == CLI_INTERRUPTED && !g->stopped_by) g->stopped_by = "interrupt";
   if (code != CLI_OK && code != CLI_INTERRUPTED) return code;
   if (wanted->json) {
     const int printed = generate_print_json(g, wanted);
@@ -239,8 +247,8 @@ int cmd_generate(int argc, char **argv) {
   size_t size = 0;
   int code;
   if (args_parse(&cmd_generate_verb, argc, argv, &wanted, &code)) {
-    code = wanted.chat && wanted.json ? cli_usage("--chat and --json cannot be combined")
-                                      : generate_read_prompt(&wanted, &prompt, &size);
+    code = generate_check(&wanted);
+    if (code == CLI_OK) code = generate_read_prompt(&wanted, &prompt, &size);
     if (code == CLI_OK) code = generate_open(&wanted, &g);
     if (code == CLI_OK)
       code = wanted.perplexity ? generate_perplexity(&g, &wanted, prompt, size)

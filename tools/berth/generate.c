@@ -99,8 +99,8 @@ static const char *generate_step(generate *g, const generate_options *wanted, be
   return found ? "stop" : piece.is_end ? "end" : NULL;
 }
 
-void generate_hint_full(void) {
-  cli_hint("--ctx N makes room for more tokens, and --slide forgets the older half of them");
+void generate_hint_full(const generate_options *wanted) {
+  cli_hint("--ctx N makes room for more tokens%s", wanted->slide ? "" : ", and --slide forgets the older half of them");
 }
 
 int generate_answer(generate *g, const generate_options *wanted) {
@@ -119,7 +119,7 @@ int generate_answer(generate *g, const generate_options *wanted) {
   if (strcmp(g->stopped_by, "error") == 0) return err.status != BERTH_OK ? cli_report(&err) : CLI_FAILED;
   if (strcmp(g->stopped_by, "context") == 0 && !wanted->json) {
     cli_note("%s", err.message);
-    generate_hint_full();
+    generate_hint_full(wanted);
   }
   return strcmp(g->stopped_by, "interrupt") == 0 ? CLI_INTERRUPTED : CLI_OK;
 }

@@ -41,7 +41,7 @@ typedef struct generate {
 } generate;
 
 /* After an error, or a note, that the context is full. */
-void generate_hint_full(void);
+void generate_hint_full(const generate_options *wanted);
 
 /* Around the call that reads text. */
 void generate_reading(generate *g, const char *what);
