@@ -325,7 +325,7 @@ static void copies_a_whole_arena(void **state) {
   OK(berth_arena_copy_all(twin, f.arena, &f.err));
   assert_true(all_are(twin, N_TYPES + 1, 0x3c));
   OK(berth_arena_copy_all(f.arena, f.arena, &f.err));
-  test_expect_error(berth_arena_copy_all(small.arena, f.arena, &f.err), BERTH_INVALID, &f.err, "twins");
+  test_expect_error(berth_arena_copy_all(small.arena, f.arena, &f.err), BERTH_INVALID, &f.err, "different plans");
   test_expect_error(berth_arena_copy_all(NULL, f.arena, &f.err), BERTH_INVALID, &f.err, NULL);
   berth_arena_destroy(twin);
   finish(&f);

@@ -121,7 +121,7 @@ static void wrong_ends_are_refused(void **state) {
     const char *text, *part;
   } cases[] = {
       {HEAD BEGIN "%b = concat(%a, %a) {axis = 0} %k, %l, %y = loop_end(%r, %s, %n, %yes, %a, %b) output \"y\" = %y }",
-       "carried value 0 has shape [2] before a round and [4] behind it"},
+       "carried value 0 has shape [2] before a round and [4] after it"},
       {HEAD BEGIN "%b = cast(%a) {to = \"i32\"} %k, %l, %y = loop_end(%r, %s, %n, %yes, %a, %b) output \"y\" = %y }",
        "type i32, expected f32"},
       {"graph \"g\" { const %n : i64[] = [9223372036854775807] input %x : f32[2] const %yes : bool[] = [1]\n" BEGIN

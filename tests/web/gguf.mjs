@@ -252,7 +252,7 @@ async function checkRefusals(berth, expectError) {
   await check('what is wrong with a GGUF file, or asked of it, is said', async () => {
     await expectError(berth.gguf(bytes.subarray(0, 5000)), 'MALFORMED', 'cut off');
     await expectError(berth.gguf(new Uint8Array(0)), 'UNSUPPORTED', 'not in a format that berth reads');
-    await expectError(berth.gguf(new TextEncoder().encode('graph "x" { input %x : f32[2]\n output "y" = %x }')), 'UNSUPPORTED', 'no GGUF');
+    await expectError(berth.gguf(new TextEncoder().encode('graph "x" { input %x : f32[2]\n output "y" = %x }')), 'UNSUPPORTED', 'not a GGUF file');
     await expectError(model.plan({ kv: 'f31' }), 'UNSUPPORTED', "'f31'");
     await expectError(model.plan({ ctx: 0 }), 'INVALID', 'ctx');
     await expectError(model.plan({ context: 5 }), 'INVALID', "no option 'context'");

@@ -124,7 +124,7 @@ await check('a thousand runs leave nothing behind, and 200 more no memory of Jav
 for (const [what, name, reason] of [
   ['no navigator.gpu', 'withoutGPU', /no WebGPU here \(navigator\.gpu\)/],
   ['no way to wait', 'withoutWaiting', /WebAssembly\.Suspending/],
-  ['no adapter', 'withoutAdapter', /finds no GPU that it can work with \(the browser offers none/],
+  ['no adapter', 'withoutAdapter', /finds no usable GPU \(the browser offers none/],
 ]) {
   await check(`${what} is a reason`, () => inPage(async (page) => {
     const devices = await call(page, name), device = webgpuOf(devices);
