@@ -135,7 +135,7 @@ static void wrong_buffers(void **state) {
   berth_pack_buffer b[] = {buffer(4, 0, 9), buffer(4, 5, 4)};
   expect_invalid(b, 2, "buffer 1 ends at 4, before it starts at 5");
   b[1] = (berth_pack_buffer){4, 8, 0, 4, 12};
-  expect_invalid(b, 2, "no multiple of 8");
+  expect_invalid(b, 2, "not a multiple of 8");
 }
 
 static void enormous_sizes(void **state) {
