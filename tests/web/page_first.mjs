@@ -28,7 +28,7 @@ const bad = {
   'saved.onnx': ['<!DOCTYPE html><html>not found</html>', /web page/],
   'model.pt': [Buffer.from('504b0304', 'hex'), /ZIP/],
   'nothing.onnx': ['', /empty/],
-  'notes.txt': ['to buy: milk', /no model/],
+  'notes.txt': ['to buy: milk', /not a model/],
 };
 
 const isInSight = (own, selector) => own.page.locator(selector).evaluate((element) => {
