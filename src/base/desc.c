@@ -24,7 +24,7 @@ berth_status berth__desc_copy(void *dst, size_t dst_size, const void *src, const
 }
 
 berth_status berth__result_check(const void *out, const char *name, berth_error *err) {
-  if (out == NULL) return berth__fail(err, BERTH_INVALID, "there is no place for the %s", name);
+  if (out == NULL) return berth__fail(err, BERTH_INVALID, "a pointer to store the %s is needed", name);
   uint32_t given;
   memcpy(&given, out, sizeof given);
   return base_desc_check_size(given, name, err);

@@ -402,7 +402,7 @@ berth_status berth_arena_slice(berth_arena *arena, berth_value value, berth_type
   const slot *s = NULL;
   if (data != NULL) *data = NULL;
   BERTH__TRY(find_slot(arena, value, &s, err));
-  if (data == NULL) return berth__fail(err, BERTH_INVALID, "a slice needs a place for its pointer");
+  if (data == NULL) return berth__fail(err, BERTH_INVALID, "a slice needs a pointer to store its address");
   BERTH__TRY(want_no_gaps(s, value, err));
   if (type != s->storage.type)
     return berth__fail(err, BERTH_INVALID, "value %u is %s, a slice of %s is asked for", value,

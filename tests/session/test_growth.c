@@ -125,7 +125,7 @@ static void check(const growing *want, const asked *a) {
     assert_untouched(&part, 4);
   }
   if (want->ask != ask_segments) /* which then counts */
-    test_expect_error(want->ask(a, NULL, &err), BERTH_INVALID, &err, "place");
+    test_expect_error(want->ask(a, NULL, &err), BERTH_INVALID, &err, "pointer");
 }
 
 static const char safetensors[] =

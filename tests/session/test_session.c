@@ -157,7 +157,7 @@ static void refuses_wrong_descriptors(void **state) {
   REFUSED(berth_session_create(graph, NULL, &session, &err), "'n'");
   assert_null(session);
   REFUSED(berth_session_create(NULL, NULL, &session, &err), "graph");
-  REFUSED(berth_session_create(graph, NULL, NULL, &err), "place");
+  REFUSED(berth_session_create(graph, NULL, NULL, &err), "pointer");
   desc.struct_size = 3;
   test_expect_error(berth_session_create(graph, &desc, &session, &err), BERTH_INVALID, &err, "berth_session_desc");
   desc = (berth_session_desc)BERTH_SESSION_DESC_INIT;

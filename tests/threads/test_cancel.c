@@ -218,7 +218,7 @@ static void binding_is_stopped(void **state) {
   berth_graph_destroy(graph);
   berth_cancel_destroy(cancel);
   test_expect_error(berth_cancel_create(NULL, &cancel, &err), BERTH_INVALID, &err, "context");
-  test_expect_error(berth_cancel_create(ctx, NULL, &err), BERTH_INVALID, &err, "place");
+  test_expect_error(berth_cancel_create(ctx, NULL, &err), BERTH_INVALID, &err, "pointer");
   test_context_done(ctx, &alloc);
 }
 

@@ -18,7 +18,7 @@ static berth_status check_arguments(const berth_context *ctx, const berth_pack_b
   if (n > 0 && (buffers == NULL || offsets == NULL))
     return berth__fail(err, BERTH_INVALID, "berth_pack needs the buffers and a pointer to store their offsets");
   if (d->n_heaps > 0 && (d->heaps == NULL || (n > 0 && d->heap_of == NULL)))
-    return berth__fail(err, BERTH_INVALID, "berth_pack with heaps needs the heaps and a place for heap_of");
+    return berth__fail(err, BERTH_INVALID, "berth_pack with heaps needs the heaps and a pointer to store heap_of");
   return BERTH_OK;
 }
 
