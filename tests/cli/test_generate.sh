@@ -183,12 +183,13 @@ check "Ctrl-C stops it with what there was" interrupted
 check "Ctrl-C: what there was is summed up" grep -q 'generated at' err
 interrupted_early() { # while a long prompt is read; not before, when there is nothing to show
   local pid code
-  for pause in 0.3 1 2 4 8; do
+  for pause in 0.3 1 2 4 8 16 32; do
     : >out
     "$BERTH_BIN" generate "$tale" -f long.txt --ctx 20000 --device interp --json >out 2>err &
     pid=$!
     sleep "$pause"
-    kill -INT "$pid" 2>/dev/null
+    # Again and again: a signal that comes before the program waits for it is lost.
+    while kill -INT "$pid" 2>/dev/null; do sleep 0.2; done
     wait "$pid"
     code=$?
     [ "$code" = 130 ] && [ -s out ] && return 0
