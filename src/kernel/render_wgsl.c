@@ -73,31 +73,18 @@ static void kernel_render_wgsl_head(const berth__kernel *kernel, const berth__re
                        kernel->shared[i].count);
   if (berth__kernel_uses(kernel, BERTH__INST_barrier) || berth__kernel_uses(kernel, BERTH__INST_exchange))
     berth__text_printf(out, "var<workgroup> agreed: u32;\n");
-  if (berth__kernel_uses(kernel, BERTH__INST_exchange)) berth__text_printf(out, "var<workgroup> seen: atomic<u32>;\n");
   berth__text_printf(out, "fn berth_f32(bits: u32) -> f32 { return bitcast<f32>(bits); }\n");
   if (berth__kernel_uses(kernel, BERTH__INST_to_half)) berth__text_printf(out, TO_HALF);
 }
-
-/* Which threads share a subgroup is the driver's to say: where they exchange, they are numbered by it. The language has
- * no number for a subgroup everywhere; they take one as they come, since all that counts is which threads are together.
- */
-#define NUMBERED_BY_SUBGROUPS                                  \
-  "  var subgroup = 0u;\n"                                     \
-  "  if (inside == 0u) { subgroup = atomicAdd(&seen, 1u); }\n" \
-  "  subgroup = subgroupBroadcastFirst(subgroup);\n"           \
-  "  let thread = i32(subgroup * each + inside);\n"
 
 static void kernel_render_wgsl_open_main(const berth__kernel *kernel, const berth__render_desc *desc,
                                          berth__text *out) {
   (void)desc;
   const bool has_rows = berth__grid_rows(kernel->n_groups) > 1;
-  const bool exchanges = berth__kernel_uses(kernel, BERTH__INST_exchange);
-  berth__text_printf(
-      out,
-      "@compute @workgroup_size(%u)\n"
-      "fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32%s) {\n",
-      kernel->group_size,
-      exchanges ? ", @builtin(subgroup_size) each: u32, @builtin(subgroup_invocation_id) inside: u32" : "");
+  berth__text_printf(out,
+                     "@compute @workgroup_size(%u)\n"
+                     "fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) lane: u32) {\n",
+                     kernel->group_size);
   if (has_rows) {
     berth__text_printf(out, "  let group = i32(id.x + id.y * %uu);\n", BERTH__GRID_ROW);
     if (kernel->n_groups % BERTH__GRID_ROW != 0)
@@ -105,10 +92,7 @@ static void kernel_render_wgsl_open_main(const berth__kernel *kernel, const bert
   } else if (berth__kernel_uses(kernel, BERTH__INST_group)) {
     berth__text_printf(out, "  let group = i32(id.x);\n");
   }
-  if (exchanges)
-    berth__text_printf(out, NUMBERED_BY_SUBGROUPS);
-  else if (berth__kernel_uses(kernel, BERTH__INST_thread))
-    berth__text_printf(out, "  let thread = i32(lane);\n");
+  if (berth__kernel_uses(kernel, BERTH__INST_thread)) berth__text_printf(out, "  let thread = i32(lane);\n");
   for (uint32_t i = 0; i < kernel->n_local; i++)
     berth__text_printf(out, "  var l%u: array<%s, %u>;\n", i, types[kernel->local[i].type], kernel->local[i].count);
 }

@@ -55,27 +55,6 @@ static void test_element_wise(void **state) {
               "}\n");
 }
 
-/* WGSL does not say which threads share a subgroup: where they exchange, it is what numbers them. */
-static void test_threads_that_exchange_are_numbered_by_subgroups(void **state) {
-  static const char numbers[] =
-      "  var subgroup = 0u;\n"
-      "  if (inside == 0u) { subgroup = atomicAdd(&seen, 1u); }\n"
-      "  subgroup = subgroupBroadcastFirst(subgroup);\n"
-      "  let thread = i32(subgroup * each + inside);\n";
-  (void)state;
-  test_alloc alloc = {0};
-  berth_context *ctx = test_context_counting(&alloc);
-  berth__kernel *k = sample_make(ctx, "golden", sample_exchanged);
-  char *text = render(k, &arena);
-  assert_non_null(strstr(text, "var<workgroup> seen: atomic<u32>;\n"));
-  assert_non_null(strstr(text, "@builtin(subgroup_size) each: u32, @builtin(subgroup_invocation_id) inside: u32)"));
-  assert_non_null(strstr(text, numbers));
-  assert_null(strstr(text, "i32(lane)"));
-  berth__free(ctx, text);
-  berth__kernel_destroy(k);
-  test_context_done(ctx, &alloc);
-}
-
 static void test_a_condition_around_a_barrier(void **state) {
   (void)state;
   expect_text(
@@ -331,7 +310,6 @@ static void test_every_instruction_compiles(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_element_wise),
-      cmocka_unit_test(test_threads_that_exchange_are_numbered_by_subgroups),
       cmocka_unit_test(test_a_condition_around_a_barrier),
       cmocka_unit_test(test_a_loop_around_barriers),
       cmocka_unit_test(test_windows_halves_and_local_arrays),

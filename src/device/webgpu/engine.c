@@ -96,7 +96,7 @@ static berth_status webgpu_engine_read_properties(berth__engine *engine, bool *i
   const berth__kernel_limits loops = {
       .group_size = webgpu_engine_lesser(GROUP_SIZE, engine->core.max_threads),
       .lanes = info.least_subgroup != 0 && info.least_subgroup <= 128 ? info.least_subgroup : 32,
-      .shared_bytes = limits->shared_bytes > 16 ? limits->shared_bytes - 16 : 0, /* two words are the renderer's own */
+      .shared_bytes = limits->shared_bytes > 16 ? limits->shared_bytes - 16 : 0, /* a word is the renderer's own */
       .shares_well = !*is_cpu};
   engine->has_even_lanes = loops.lanes == info.most_subgroup && loops.lanes > 1;
   berth__profile_set(&engine->core.profile, engine->name, &loops);
