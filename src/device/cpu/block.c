@@ -1,8 +1,8 @@
-/* The block: one piece of host memory, aligned as promised and zeroed.
+/* The block: one piece of host memory, aligned and zeroed.
  *
- * Blocks of a huge page and more are mapped at a huge page's alignment, and the kernel is asked to back them by huge
+ * Blocks of at least a huge page are mapped at a huge page's alignment, and the kernel is asked to back them with huge
  * pages: fewer TLB misses while weights stream through. They come zeroed and cost nothing until they are touched.
- * Behind them addresses are reserved, without memory, so that a block can grow where it lies. */
+ * Address space is reserved after them, without memory, so that a block can grow in place. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ struct berth__block {
   uint64_t size;
   void *mapped; /* what to unmap; NULL: not mapped */
   size_t mapped_size;
-  uint64_t reach;  /* mapped: bytes from data on that it may have */
+  uint64_t reach;  /* mapped: how many bytes from data on it may grow to */
   void *allocated; /* what to free; NULL: not allocated */
 };
 
@@ -34,16 +34,16 @@ static berth_status cpu_block_check(const berth_context *ctx, uint64_t size, ber
 }
 
 #ifdef MADV_HUGEPAGE
-/* Up to the end of a huge page, so that the last one can be one too. */
+/* Rounded up to a whole huge page, so that the last page can be a huge one too. */
 static berth_status open_bytes(berth__block *block, uint64_t size, berth_error *err) {
   uint64_t end;
   if (!berth__align_up(size, HUGE_PAGE, &end) || end > block->reach) return fail_no_room(size, err);
   if (mprotect(block->data, (size_t)end, PROT_READ | PROT_WRITE) != 0) return fail_no_room(size, err);
-  (void)madvise(block->data, (size_t)size, MADV_HUGEPAGE); /* a wish: without it the block is just as good */
+  (void)madvise(block->data, (size_t)size, MADV_HUGEPAGE); /* only advice: the block works without it */
   return BERTH_OK;
 }
 
-/* Addresses alone: they take no memory. Where a process may not have so many, the block stays as it is. */
+/* Address space only: it takes no memory. If the process cannot have that much, the block cannot grow in place. */
 static void *cpu_block_reserve(uint64_t size, uint64_t align, uint64_t *total) {
   uint64_t wanted[2] = {0, 0};
   if (sizeof(void *) > 4 && berth__mul_u64(size, 4, &wanted[0]) && wanted[0] < MIN_RESERVE) wanted[0] = MIN_RESERVE;
@@ -149,8 +149,8 @@ typedef struct cpu_placing {
   uint64_t size;
 } cpu_placing;
 
-#define PLACE_BYTES ((uint64_t)64 << 10) /* an item */
-#define PLACE_GRAIN 4                    /* items that are worth a thread */
+#define PLACE_BYTES ((uint64_t)64 << 10) /* bytes per work item */
+#define PLACE_GRAIN 4                    /* items worth waking a thread for */
 
 static void cpu_place_some(void *user, uint32_t worker, int64_t begin, int64_t end) {
   const cpu_placing *p = user;
@@ -169,10 +169,9 @@ berth_status berth__cpu_place(berth__engine *engine, berth__block *block, uint64
 }
 
 #ifdef MADV_HUGEPAGE
-#define MAP_LEAST ((uint64_t)64 << 10) /* less is copied as fast */
+#define MAP_LEAST ((uint64_t)64 << 10) /* below this, copying is as fast */
 
-/* The bytes between the first and the last page that are all of this piece. A block that is mapped begins with a page.
- */
+/* The pages that lie entirely within this piece. A mapped block begins on a page boundary. */
 static uint64_t cpu_map_pages(const berth__block *block, uint64_t offset, const berth__file_bytes *file,
                               uint64_t *begin) {
   const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -190,10 +189,10 @@ berth_status berth__cpu_map(berth__block *block, uint64_t offset, const berth__f
   const void *at =
       mmap(to, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file->fd, (off_t)(file->offset + *begin));
   if (at != MAP_FAILED) {
-    (void)madvise(to, size, MADV_WILLNEED); /* what is on the disk alone is read while the rest is made ready */
+    (void)madvise(to, size, MADV_WILLNEED); /* so that the disk is read while the rest is prepared */
     return BERTH_OK;
   }
-  *count = 0; /* what was there may be gone by now */
+  *count = 0; /* the old contents may be gone by now */
   at = mmap(to, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   return at != MAP_FAILED ? BERTH_OK : fail_no_room(block->size, err);
 }

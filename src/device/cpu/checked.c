@@ -1,9 +1,9 @@
-/* The checked mode: finds the kernel that writes where it may not.
+/* The checked mode: finds the kernel that writes where it must not.
  *
- * While a step runs, every byte that belongs to no live buffer holds a pattern (and, in a build with AddressSanitizer,
- * is poisoned, so that even a stray read is caught where it happens). Behind the step the pattern must still be there,
- * and live buffers that the step does not write must hold what they held before. So must what is nobody's in this plan
- * among the weights that plans share: it may be another one's. */
+ * While a step runs, every byte that belongs to no live buffer holds a pattern (and is poisoned in builds with
+ * AddressSanitizer, so that even a stray read is caught where it happens). After the step, the pattern must be intact,
+ * and live buffers that the step does not write must be unchanged. The same holds for those shared weights that this
+ * plan does not use, because another plan may. */
 #include <stdlib.h>
 
 #include "device/cpu/cpu.h"
@@ -31,10 +31,10 @@ struct berth__watch {
   berth_context *ctx;
   const berth_plan *plan;
   unsigned char *base;
-  uint32_t *sorted; /* buffers in order of their offsets */
-  uint64_t *sums;   /* one per buffer: what it held before the step */
+  uint32_t *sorted; /* buffers sorted by offset */
+  uint64_t *sums;   /* one per buffer: checksum from before the step */
   bool *is_written; /* one per buffer: the step may write it */
-  uint64_t shared;  /* the same for what is nobody's among the shared weights */
+  uint64_t shared;  /* checksum of the shared weights that this plan does not use */
 };
 
 typedef struct placed {
@@ -89,7 +89,8 @@ void berth__watch_destroy(berth__watch *watch) {
   berth__free(watch->ctx, watch);
 }
 
-/* What lies between two live buffers at a step: nobody's bytes, and guards. Stops when `visit` returns false. */
+/* Visits the gaps between two live buffers at a step: unused bytes and guard bytes. Stops when `visit` returns
+ * false. */
 typedef bool (*gap_fn)(berth__watch *watch, uint64_t begin, uint64_t end, uint32_t after, void *user);
 
 static void for_each_gap(berth__watch *watch, uint32_t step, gap_fn visit, void *user) {
@@ -106,7 +107,7 @@ static void for_each_gap(berth__watch *watch, uint32_t step, gap_fn visit, void 
   if (plan->info.arena_size > at) visit(watch, at, plan->info.arena_size, after, user);
 }
 
-/* What of a gap is after the weights that plans share. */
+/* The part of a gap that comes after the shared weights. */
 static uint64_t behind_shared(const berth__watch *watch, uint64_t begin, uint64_t end) {
   const uint64_t shared = watch->plan->params_size;
   if (begin >= shared) return begin;
@@ -120,8 +121,8 @@ static bool fill_gap(berth__watch *watch, uint64_t begin, uint64_t end, uint32_t
   return true;
 }
 
-/* The prelude may read a weight where others have it. GPU kernels move whole words: the last one of a narrow value may
- * reach past its end, and what they leave there is verified after the step like everything else. */
+/* The prelude may read a weight where other plans have it. GPU kernels move whole words: the last word of a narrow
+ * value may reach past its end, and whatever they write there is verified after the step like everything else. */
 static bool poison_gap(berth__watch *watch, uint64_t begin, uint64_t end, uint32_t after, void *user) {
   (void)after, (void)user;
   begin = behind_shared(watch, begin, end);
@@ -132,7 +133,8 @@ static bool poison_gap(berth__watch *watch, uint64_t begin, uint64_t end, uint32
 
 void berth__watch_start(berth__watch *watch, unsigned char *base) {
   watch->base = base;
-  memset(watch->is_written, 0, watch->plan->n_buffers * sizeof *watch->is_written); /* a run may have failed midway */
+  memset(watch->is_written, 0,
+         watch->plan->n_buffers * sizeof *watch->is_written); /* an earlier run may have failed midway */
 }
 
 void berth__watch_stop(berth__watch *watch) { unpoison(watch->base, watch->plan->info.arena_size); }

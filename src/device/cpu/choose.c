@@ -1,9 +1,9 @@
 /* Chooses what runs a call: a fast kernel or the reference kernel, in how many pieces, with how much scratch. The
- * answer is the same when the plan and when the program is made. */
+ * planner and the program get the same answer. */
 #include "base/math.h"
 #include "device/cpu/cpu.h"
 
-/* Pieces smaller than this are not worth waking a thread for; a product does more with each byte than it moves. */
+/* Smaller pieces are not worth waking a thread for. Products compute more per byte, so they count differently. */
 #define PIECE_BYTES (64 << 10)
 
 static bool is_heavy(berth__op_code code) {
@@ -45,12 +45,12 @@ bool berth__cpu_settle_pieces(berth__cpu_choice *choice, uint32_t n_threads) {
   return choice->awake_grain == 0;
 }
 
-/* Who is awake may have less: a quarter of what a kernel says that a thread is worth waking for, half of what is judged
- * by bytes, which come from a cache where there are so few. */
+/* A thread that is already awake takes smaller pieces: a quarter of a kernel's grain, and half of the bytes, which come
+ * from a cache when there are so few. */
 #define AWAKE_PIECES 4
 #define AWAKE_PIECES_BY_BYTES 2
 
-/* Scratch of all workers that is little where work is small: this, and a part of what the results take. */
+/* How much scratch of all workers counts as little: this much, plus a share of the results' bytes. */
 #define FEW_BYTES 1024
 #define FEW_OF_BYTES 4
 
@@ -63,8 +63,8 @@ static void cpu_choose_grains(berth__cpu_choice *choice, const berth__op *op, co
   choice->few_bytes = FEW_BYTES + cpu_choose_bytes(call->out, call->n_out) / FEW_OF_BYTES;
 }
 
-/* Where a run may have smaller extents, it may also come to the reference kernel: other kernels take some shapes only.
- */
+/* If a run may have smaller extents, it may also reach the reference kernel, since other kernels take some shapes
+ * only. */
 static uint64_t cpu_choose_scratch(const berth__op *op, const berth__cpu_kernel *fast, const berth_op_call *call,
                                    bool has_bounds) {
   const uint64_t reference =

@@ -7,7 +7,7 @@
 #ifdef __wasm_simd128__
 static void cpu_read_model(char *model, size_t size) { snprintf(model, size, "WebAssembly, 128-bit SIMD"); }
 #else
-/* The model's name from the system, where it says one. */
+/* The model name that the system reports, if any. */
 static void cpu_read_model(char *model, size_t size) {
   char line[256];
   FILE *file = fopen("/proc/cpuinfo", "r");

@@ -1,15 +1,15 @@
-/* Extents that only a run knows.
+/* Extents that are known only during a run.
  *
- * A plan has upper bounds for them, and bytes for the bounds. While the program runs, each node that such a value goes
- * into or comes out of is inferred again, with the extents and the elements of its operands as they are now: that gives
- * the exact shapes of its results. They lie contiguous at the start of their slots. */
+ * A plan has upper bounds for them, and bytes for those bounds. While the program runs, shape inference is repeated for
+ * each node that reads or makes such a value, with the current extents and elements of its operands. That gives the
+ * exact shapes of its results, which lie contiguously at the start of their slots. */
 #include "device/cpu/cpu.h"
 
 struct berth__extents {
   berth_context *ctx;
   const berth_plan *plan;
   berth__shape *shapes; /* one per value */
-  /* room for the inference of any node */
+  /* Scratch for the inference of any node. */
   berth_type *in_type, *out_type;
   berth__shape *in_shape, *out_shape;
   const void **in_data;
@@ -83,7 +83,7 @@ static void cpu_extents_read_operands(berth__extents *e, const berth__node *node
   }
 }
 
-/* In a bound graph no attribute has names. */
+/* In a bound graph no attribute refers to a name. */
 static int64_t resolve(const berth__infer *infer, const berth_dim *dim) {
   (void)infer;
   return dim->name == NULL ? dim->extent : BERTH__DIM_UNKNOWN;
@@ -124,7 +124,7 @@ static berth_status cpu_extents_infer_results(berth__extents *e, const berth__no
   return BERTH_OK;
 }
 
-/* What a loop has made of a carried value is what its body reads in the next round. */
+/* What a loop has made of a carried value is what its body reads in the next iteration. */
 static void carry_extents(berth__extents *e, const berth__node *node) {
   if (node->op->code != BERTH__OP_loop_end) return;
   const uint32_t n_carried = berth__loop_end_carried(node->n_in, node->n_out);

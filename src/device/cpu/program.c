@@ -1,19 +1,19 @@
-/* The program: the flat list of kernel calls. A run walks this list; every pointer, count and share of the work was
+/* The program: the flat list of kernel calls. A run walks this list; every pointer, item count and scratch size was
  * decided before. Calls whose condition does not hold are skipped, and the end of a loop may jump back. */
 #include "base/cancel.h"
 #include "base/math.h"
 #include "device/cpu/cpu.h"
 #include "graph/rewrite.h"
 
-/* One kernel call. Steps whose results are views, or whose concat or choose has nothing to copy, have none. */
+/* One kernel call. Steps that need none (berth__cpu_needs_kernel) have no call. */
 typedef struct call {
   const berth__op *op;
   uint32_t step, node;
-  berth_op_call args; /* without scratch and range */
+  berth_op_call args; /* its scratch and range are set per run */
   berth__cpu_choice how;
   unsigned char *scratch;
-  bool has_bounds;   /* extents, items and grain are found when it runs */
-  bool is_one_piece; /* as planned: there is scratch for one worker */
+  bool has_bounds;   /* extents, items and grain are found during the run */
+  bool is_one_piece; /* planned as one piece: there is scratch for one worker only */
   size_t jump;       /* loop_begin: its loop_end; loop_end: the call after its loop_begin */
 } call;
 
@@ -22,20 +22,20 @@ struct berth__program {
   berth__engine *engine;
   const berth_plan *plan;
   call *calls;
-  size_t n_calls, n_prelude; /* the first ones run once */
-  berth_tensor *tensors;     /* of all calls, one after the other: operands, results */
+  size_t n_calls, n_prelude; /* the prelude's calls come first */
+  berth_tensor *tensors;     /* of all calls, in order: operands, then results */
   berth__cpu_team team;
-  const uint8_t **conditions; /* one per condition: where its condition lies */
+  const uint8_t **conditions; /* one per condition: where its byte lies */
   berth__watch *watch;        /* checked mode */
-  berth__extents *extents;    /* NULL: all are as planned */
+  berth__extents *extents;    /* NULL: all extents are as planned */
   unsigned char *base;
-  berth__cpu_kernels kernels; /* to choose from */
-  berth__observer observer;   /* of the run that was submitted */
-  berth__burst burst;         /* about what a run takes */
+  berth__cpu_kernels kernels; /* which kernels to choose from */
+  berth__observer observer;   /* of the submitted run */
+  berth__burst burst;         /* estimated time of a run */
 };
 
 bool berth__cpu_needs_kernel(const berth_plan *plan, const berth__node *node) {
-  if (berth__node_is_bounded(plan->graph, node)) return true; /* its shape is found, if nothing else */
+  if (berth__node_is_bounded(plan->graph, node)) return true; /* its shape must be found, even if nothing runs */
   return berth__plan_needs_kernel(plan, node);
 }
 
@@ -53,7 +53,8 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
   c->is_one_piece = berth__cpu_settle_pieces(&c->how, plan->n_threads);
 }
 
-/* A loop_end finds its loop_begin by the round that it reads: among the calls before it, the last that makes it. */
+/* A loop_end finds its loop_begin through the round counter that it reads: the last call before it that writes the
+ * counter. */
 static void link_loops(berth__program *program) {
   for (size_t end = 0; end < program->n_calls; end++) {
     if (program->calls[end].op->code != BERTH__OP_loop_end) continue;
@@ -66,8 +67,8 @@ static void link_loops(berth__program *program) {
   }
 }
 
-/* From the items that are worth a thread, which take about PIECE_MS; those that are worth more by themselves count as
- * if they were not, until a run has shown what they take. */
+/* Estimated from the grain, since a grain of items takes about PIECE_MS. Items that are each worth more than that count
+ * as if they were not, until a run has been measured. */
 #define PIECE_MS 0.012
 
 static double guess_ms(const berth__program *program) {
@@ -138,7 +139,7 @@ void berth__cpu_program_destroy(berth__program *program) {
   berth__free(program->ctx, program);
 }
 
-/* Where a value's first element is; NULL: outside and not there yet. */
+/* Where a value's first element lies; NULL: outside the arena, and its address is not known yet. */
 static void *address(const berth__program *program, berth_value value, const void *const *outside) {
   const berth__place *place = &program->plan->places[value];
   if (place->buffer != BERTH__NO_BUFFER)
@@ -167,7 +168,7 @@ berth_status berth__cpu_program_bind(berth__program *program, berth__block *bloc
   return BERTH_OK;
 }
 
-/* What was planned for the bounds, now for the true extents. */
+/* Replaces what was planned for the bounds by the true extents. */
 static berth_status cpu_program_settle(berth__program *program, call *c, berth_error *err) {
   const berth__node *node = &program->plan->graph->nodes[c->node];
   berth_tensor *tensors = (berth_tensor *)(uintptr_t)c->args.in;
@@ -179,8 +180,8 @@ static berth_status cpu_program_settle(berth__program *program, call *c, berth_e
   if (c->how.scratch_each > planned)
     c->how = berth__cpu_choose(&program->kernels, c->op, &c->args, BERTH_PLAN_REFERENCE);
   const bool fits = c->how.scratch_each <= planned;
-  c->how.scratch_each = planned; /* workers' shares stay where they are */
-  if (c->is_one_piece) {         /* there is one share */
+  c->how.scratch_each = planned; /* the workers' shares keep their offsets */
+  if (c->is_one_piece) {         /* there is one share only */
     c->how.grain = c->how.items;
     c->how.awake_grain = 0;
   }
@@ -213,8 +214,8 @@ static berth_status run_call(berth__program *program, call *c, const berth__obse
   return BERTH_OK;
 }
 
-/* Weights are read from their file in pieces, and the observer lets go of what was read: a weight is never in memory as
- * a whole both in the file and in the arena. */
+/* Weights are read from their file in pieces, and the observer releases what has been read, so a large weight is never
+ * in memory twice, in the file and in the arena. */
 #define PREPARE_PIECES 16
 
 static berth_status prepare_call(berth__program *program, call *c, const berth__observer *observer, berth_error *err) {
@@ -237,7 +238,7 @@ berth_status berth__cpu_prepare(berth__program *program, const berth__observer *
   return status;
 }
 
-/* The outermost condition need not be asked first: what a step left undone leaves behind is not looked at otherwise. */
+/* The innermost condition is enough: the value of a skipped condition is not read elsewhere. */
 static bool cpu_program_is_needed(const berth__program *program, uint32_t step) {
   const berth__conditions *conditions = &program->plan->conditions;
   for (uint32_t g = conditions->of_step[step]; g != BERTH__NO_CONDITION; g = conditions->items[g].parent)
@@ -253,7 +254,7 @@ static size_t next_call(const berth__program *program, size_t index) {
   return index + 1;
 }
 
-/* The caller's thread is one of the workers, so the work is done where it waits. */
+/* The caller's thread is one of the workers, so the work is done in `wait`. */
 berth_status berth__cpu_submit(berth__program *program, const berth__observer *observer, berth_error *err) {
   (void)err;
   program->observer = *observer;
@@ -265,7 +266,7 @@ static void cpu_program_begin(const berth__program *program, uint32_t step) {
   if (begun != NULL && *begun < step + 1) *begun = step + 1;
 }
 
-/* write_rows looks at its positions before it writes: where it fails, its cache is as it was. */
+/* write_rows checks its positions before it writes: when it fails, its cache is unchanged. */
 static void cpu_program_take_back(const berth__program *program, const call *c) {
   uint32_t *begun = program->observer.begun;
   if (begun != NULL && *begun == c->step + 1 && c->op->code == BERTH__OP_write_rows) *begun = c->step;
@@ -277,7 +278,8 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   berth__pool_begin(program->engine->pool, &program->burst);
   for (size_t i = program->n_prelude; i < program->n_calls && status == BERTH_OK;) {
     bool runs = cpu_program_is_needed(program, program->calls[i].step);
-    status = berth__check_cancel(program->observer.cancel, "the run", err); /* asked once: it may be taken back */
+    status =
+        berth__check_cancel(program->observer.cancel, "the run", err); /* read once: the request may be withdrawn */
     if (status != BERTH_OK) break;
     if (runs) cpu_program_begin(program, program->calls[i].step);
     if (runs) status = run_call(program, &program->calls[i], &program->observer, err);
@@ -286,7 +288,7 @@ berth_status berth__cpu_wait(berth__program *program, berth_error *err) {
   }
   berth__burst burst = program->burst;
   berth__pool_end(program->engine->pool, &burst);
-  if (status == BERTH_OK) program->burst = burst; /* one that was cut short says nothing about the next */
+  if (status == BERTH_OK) program->burst = burst; /* an aborted run says nothing about the next one */
   if (program->watch != NULL) berth__watch_stop(program->watch);
   return status;
 }

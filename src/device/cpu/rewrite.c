@@ -1,18 +1,18 @@
-/* The order in which a bound graph is rewritten for the fast kernels, and why it is this one. */
+/* The order in which a bound graph is rewritten for the fast kernels, and the reasons for it. */
 #include "rewrite/rewrite.h"
 
 #include "device/cpu/cpu.h"
 #include "device/cpu/winograd_rule.h"
 #include "pass/pass.h"
 
-/* With more, three products take so long that starting them costs nothing. */
+/* With more rows, three products take so long that starting them separately costs nothing. */
 #define MOST_MERGED_ROWS 32
 
 berth_status berth__cpu_rewrite(const berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err) {
   (void)limits;
   BERTH__TRY(berth__cpu_kernels_check(graph->ctx, err));
-  BERTH__TRY(berth__rewrite_blocks(graph, err));          /* before anything sees unpacked weights */
-  if (flags & BERTH_PLAN_PARAMS_OUTSIDE) return BERTH_OK; /* the caller's memory is not packed */
+  BERTH__TRY(berth__rewrite_blocks(graph, err));          /* before any other rewrite sees unpacked weights */
+  if (flags & BERTH_PLAN_PARAMS_OUTSIDE) return BERTH_OK; /* the caller's memory is never packed */
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(graph->ctx);
   const berth__rewrite_target target = {.panel = kernels.isa->panel,
                                         .lanes = kernels.isa->lanes,
@@ -21,17 +21,17 @@ berth_status berth__cpu_rewrite(const berth__limits *limits, berth_graph *graph,
                                         .rounds_to_bf16 = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0,
                                         .most_merged_rows = MOST_MERGED_ROWS,
                                         .most_merged_bytes = UINT64_MAX};
-  BERTH__TRY(berth__rewrite_attention(graph, err));                /* before fusion takes its scale and bias */
-  BERTH__TRY(berth__rewrite_norms(graph, err));                    /* before fusion takes its parts */
-  BERTH__TRY(berth__rewrite_raise_views(graph, err));              /* before patterns of bytes are looked for */
-  BERTH__TRY(berth__rewrite_quantized(graph, &target, err));       /* what comes after leaves its convolutions alone */
+  BERTH__TRY(berth__rewrite_attention(graph, err));                /* before fusion takes the scale and bias */
+  BERTH__TRY(berth__rewrite_norms(graph, err));                    /* before fusion takes their element-wise parts */
+  BERTH__TRY(berth__rewrite_raise_views(graph, err));              /* before patterns of quantised bytes are matched */
+  BERTH__TRY(berth__rewrite_quantized(graph, &target, err));       /* later rewrites leave its convolutions alone */
   BERTH__TRY(berth__rewrite_channels_last(graph, &target, err));   /* it decides which nodes there are */
-  if (kernels.backend == NULL)                                     /* a backend packs weights itself, as it likes */
+  if (kernels.backend == NULL)                                     /* a backend packs weights itself */
     BERTH__TRY(berth__rewrite_pack_products(graph, &target, err)); /* before fusion, which gives products epilogues */
-  BERTH__TRY(berth__rewrite_pack_raw(graph, err));                 /* after all that pack */
+  BERTH__TRY(berth__rewrite_pack_raw(graph, err));                 /* after every rewrite that packs */
   BERTH__TRY(berth__rewrite_fuse(graph, err));
-  BERTH__TRY(berth__pass_same(graph, err)); /* a weight that is packed twice is packed once */
+  BERTH__TRY(berth__pass_same(graph, err)); /* a weight that was packed twice is packed once */
   BERTH__TRY(
-      berth__rewrite_merge_products(graph, &target, err)); /* products that fusion gave their biases, and no epilogue */
-  return berth__pass_dead(graph, err);                     /* transposes that nobody reads */
+      berth__rewrite_merge_products(graph, &target, err)); /* products with a bias from fusion, but no epilogue */
+  return berth__pass_dead(graph, err);                     /* transposes without readers */
 }

@@ -22,7 +22,7 @@ typedef struct running {
   const berth__cpu_choice *how;
   const berth_op_call *call;
   unsigned char *scratch;
-  int64_t first; /* item where the range begins that is shared out */
+  int64_t first; /* first item of the range that the threads share */
 } running;
 
 static void cpu_team_run_range(void *user, uint32_t number, int64_t begin, int64_t end) {

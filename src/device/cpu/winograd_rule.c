@@ -2,18 +2,18 @@
 
 #include <stdbool.h>
 
-/* Measured on one core of a Zen 4, in nanoseconds; only their ratios matter. */
-#define MULTIPLICATION 0.018 /* one of a product in registers */
-#define PIXEL 10.0           /* a pixel of conv_last, beside its products */
-#define WEIGHT_BYTE 0.04     /* a run reads all weights once, and they are in no cache */
-#define TRANSFORM_4 4.5      /* a tile of one channel, in or out */
+/* Measured on one core of a Zen 4, in nanoseconds; only the ratios matter. */
+#define MULTIPLICATION 0.018 /* one multiplication of a product in registers */
+#define PIXEL 10.0           /* per pixel of conv_last, besides its products */
+#define WEIGHT_BYTE 0.04     /* a run reads all weights once, from memory */
+#define TRANSFORM_4 4.5      /* one tile of one channel, in or out */
 #define TRANSFORM_2 2.1
-#define LANES 16 /* outputs that are computed together */
+#define LANES 16 /* outputs computed together */
 #define LEAST_GAIN 1.15
-/* Weights at Winograd's points are (tile + 2)^2 / 9 times as large: above this, four times is too much for what the
- * larger tiles gain. */
+/* Weights transformed for Winograd are (tile + 2)^2 / 9 times as large. Above this size, four times is too much for
+ * what larger tiles gain. */
 #define MOST_BYTES_4 (4 << 20)
-/* What a run may take longer for each byte that it then does not need: a megabyte for 50 microseconds. */
+/* How much longer a run may take for each byte saved: 50 microseconds per megabyte. */
 #define BYTE_WORTH 0.05
 #define MOST_SCRATCH (288 << 10)
 
@@ -37,7 +37,7 @@ static double tiled_cost(int64_t tile, double channels, double outputs, int64_t 
          weight_cost(values, channels, outputs);
 }
 
-/* Larger weights, and the tiles in scratch. */
+/* By larger weights, and by the tiles in scratch. */
 static double bytes_added(int64_t tile, double channels, double outputs, int64_t height, int64_t width) {
   const double tiles = cpu_winograd_rule_tiles_of(tile, height, width);
   const double values = (double)((tile + 2) * (tile + 2)), scratch = tiles * values * 4 * (channels + 2 * LANES);

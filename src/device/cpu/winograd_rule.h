@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The tile (2 or 4) for `channels` to `outputs` channels and a result of height x width pixels; 0: conv_last. */
+/* The tile size (2 or 4) from `channels` to `outputs` channels with a result of height x width pixels; 0: conv_last. */
 int64_t berth__cpu_winograd_tile(int64_t channels, int64_t outputs, int64_t height, int64_t width);
 
 #endif

@@ -1,11 +1,11 @@
-/* arg_max and arg_min of f32. Along the last axis the extreme is found first, and then where it is; along another axis,
- * neighbouring lines lie in the lanes of vectors. */
+/* arg_max and arg_min of f32. Along the last axis, the extreme is found first and its position after that. Along
+ * another axis, vectors hold neighbouring lines. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/elementwise.h"
 
-#define ITEM 16384 /* elements */
+#define ITEM 16384 /* elements per work item */
 #define COLUMNS (4 * VF_LANES)
-#define LONGEST (1 << 24) /* places are counted in f32 */
+#define LONGEST (1 << 24) /* positions are counted in f32 */
 
 static berth__lines arg_kernel_lines_of(const berth_op_call *call) {
   return berth__lines_of(&call->in[0], call->attrs[BERTH__ARG_AXIS].i);
@@ -16,14 +16,14 @@ static bool arg_kernel_takes(const berth_op_call *call) {
          arg_kernel_lines_of(call).length < LONGEST;
 }
 
-/* Of the largest: smallest ones are the largest of what is negated. */
+/* arg_min is arg_max of the negated elements. */
 static inline vf turned(vf x, bool smallest) {
   return smallest ? vf_from_bits(vi_xor(vf_bits(x), vi_set1(INT32_MIN))) : x;
 }
 
 /* ---- Along the last axis -------------------------------------------------------------------------------------- */
 
-/* The first of the largest, or the first NaN. */
+/* The first largest element, or the first NaN. */
 static int64_t arg_kernel_find(const float *x, int64_t n, bool smallest) {
   vf most = vf_set1(-INFINITY), not_a_number = vf_zero();
   for (int64_t i = 0; i < n; i += VF_LANES) {

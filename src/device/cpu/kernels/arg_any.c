@@ -1,9 +1,9 @@
-/* arg_max and arg_min of integers and f64, and of f32 where the last of equals is asked for. Along the last axis the
- * extreme is found first, and then where it is; along another axis, neighbouring lines are searched together. */
+/* arg_max and arg_min of integers and f64, and of f32 if the last of equal elements is wanted. Along the last axis, the
+ * extreme is found first and its position after that. Along another axis, neighbouring lines are searched together. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/elementwise.h"
 
-#define ITEM 16384 /* elements */
+#define ITEM 16384 /* elements per work item */
 #define COLUMNS 128
 
 typedef struct searcher {
@@ -11,7 +11,7 @@ typedef struct searcher {
   void (*columns)(int64_t *out, const void *x, int64_t length, int64_t step, int64_t n, bool smallest, bool last);
 } searcher;
 
-/* Where `is_it` holds for the first or the last time. */
+/* The first or the last position where `is_it` holds. */
 #define ARG_FIND(is_it)             \
   if (last)                         \
     for (int64_t i = n; i-- > 0;) { \
@@ -37,7 +37,7 @@ typedef struct searcher {
     ARG_FIND(x[i] == best)                                                                    \
   }
 
-/* One more row of some columns: places count in 32 bits. */
+/* One more row of some columns: positions are counted in 32 bits. */
 #define ARG_ROW(element, beats)                   \
   for (int64_t i = 0; i < n; i++) {               \
     const element x = row[i], b = best[i];        \
@@ -68,7 +68,7 @@ typedef struct searcher {
   }
 
 #define ARG_TYPE(name, element) ARG_LINE(name, element) ARG_COLUMNS(name, element)
-/* A number that is not itself is NaN; of integers there is none. */
+/* NaN is the number that differs from itself; integers have none. */
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wtautological-compare"

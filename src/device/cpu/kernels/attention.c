@@ -1,21 +1,23 @@
-/* attention: blocks of keys go by with a running maximum and sum, so the scores of a block are all there ever is.
+/* attention with an online softmax: keys are processed in blocks with a running maximum and sum, so only the scores of
+ * one block exist at a time.
  *
- * Queries lie side by side in the lanes of vectors (a tile of WIDTH of them), keys one below the other. Both products
- * then broadcast elements of k and v where these lie, whatever their strides, and everything that a softmax does is
- * done between whole vectors. Few queries (decoding) are done one by one (attention_row.c).
+ * Queries lie side by side in the lanes of vectors (a tile of WIDTH queries), and keys one below the other. Both
+ * products then broadcast elements of k and v from where they lie, whatever their strides, and the softmax works on
+ * whole vectors. Few queries (decoding) are computed one by one (attention_row.c).
  *
- * What is not f32 becomes so block by block: queries and biases as they are turned, keys and values in scratch.
+ * Other types are converted to f32 block by block: queries and biases while they are transposed, keys and values in
+ * scratch.
  *
- * Results that are not finite are left to the reference kernel, which knows what may not be seen. */
+ * Results that are not finite are left to the reference kernel, which handles masked keys exactly. */
 #include "device/cpu/kernels/attention_job.h"
 
-#define FEW 4 /* queries of a head that are not worth a tile */
+#define FEW 4 /* so few queries of a head are not worth a tile */
 #if VF_LANES == 16
-#define ROWS 8 /* sums of a tile that stay in registers: ROWS times WIDTH */
+#define ROWS 8 /* sums of a tile that stay in registers: ROWS x WIDTH */
 #define FEW_ROWS 4
 #elif VF_LANES == 8
 #define ROWS 6
-#define FEW_ROWS 4 /* fewer would wait for each other */
+#define FEW_ROWS 4 /* with fewer rows, sums would wait for each other */
 #else
 #define ROWS 4
 #define FEW_ROWS 2
@@ -50,7 +52,7 @@ static inline __attribute__((always_inline)) void multiply_rows(const float *a, 
                                                                 const float *b, int64_t n, float *out, bool adds,
                                                                 int64_t n_rows, const int vectors) {
   int64_t r = 0;
-  /* Two tiles of few rows rather than a whole one and a rest that is fewer still. */
+  /* Two tiles of few rows instead of a full one and an even shorter remainder. */
   const bool ends_with_two = 2 * FEW_ROWS > ROWS && n_rows > ROWS && n_rows % ROWS == 2 * FEW_ROWS - ROWS;
   const int64_t most = n_rows - n_rows % ROWS - (ends_with_two ? ROWS : 0);
   for (; r < most; r += ROWS)
@@ -75,7 +77,7 @@ static void attention_kernel_multiply(const float *a, int64_t a_row, int64_t a_s
 
 /* ---- Tiles in and out ---- */
 
-/* The queries as columns, lanes without one as 0. */
+/* The queries as columns; unused lanes are 0. */
 static void load_queries(const attention_job *j, const attention_block *b) {
   const berth__heads *h = &j->a.q;
   const char *q = j->q + berth__heads_at(h, b->batch, b->head, b->row) * j->element;
@@ -111,7 +113,7 @@ static void store_vector(const attention_job *j, char *to, vf x, int64_t n) {
   chain_store(to, j->type, line, n);
 }
 
-/* The total of a query's weights, with that of its head's sink. A query that sees nothing has none. */
+/* The sum of a query's weights, including its head's sink. A query that sees no keys has no sink. */
 static vf attention_kernel_with_sink(const attention_job *j, int64_t head, vf total, int64_t lane) {
   float more[VF_LANES];
   if (j->a.sinks == NULL) return total;
@@ -149,7 +151,7 @@ static bool is_finite(const attention_job *j, const attention_block *b) {
 
 /* ---- Masks and biases ---- */
 
-/* A bias by query and key without a mask, keys beside each other: turned a square at a time. */
+/* A bias per query and key without a mask, contiguous along the keys: transposed in squares. */
 static void turn_bias(const attention_job *j, const attention_block *b, int64_t key, int64_t n) {
   const int64_t *s = j->a.bias_stride;
   const char *bias =
@@ -174,7 +176,7 @@ static void turn_bias(const attention_job *j, const attention_block *b, int64_t 
     }
 }
 
-/* A bias by key alone: all at once. */
+/* A bias per key only: loaded for all queries at once. */
 static void load_bias_keys(const attention_job *j, const attention_block *b, int64_t key, int64_t n) {
   const int64_t *s = j->a.bias_stride, at = b->batch * s[0] + b->head * s[1] + key * s[3];
   const berth_type type = j->a.bias->type;
@@ -200,9 +202,9 @@ static void load_beside(const attention_job *j, const attention_block *b, int64_
 
 /* ---- Softmax ---- */
 
-/* Adds what stands beside the scores of keys [key, key + n) and hides those past the edges; gives the largest. Edges
- * are few keys from those of the block: told from there, they are exact in f32 wherever a ring has come to, and so is
- * the order of whatever is further away. */
+/* Adds the bias to the scores of keys [key, key + n) and masks those outside the edges; returns the largest score.
+ * Edges are counted from the start of the block, so they are exact in f32 however far a ring buffer has advanced, and
+ * so is the comparison with keys further away. */
 static vf attention_kernel_mend(const attention_job *j, const attention_block *b, int64_t key, int64_t n,
                                 int64_t lane) {
   const vf first = vf_load(j->first + lane), last = vf_load(j->last + lane), hidden = vf_set1(-INFINITY);
@@ -224,7 +226,7 @@ static vf attention_kernel_mend(const attention_job *j, const attention_block *b
   return most;
 }
 
-/* Scores become weights; sums that were taken with another maximum are brought to this one. */
+/* Turns scores into weights, and rescales earlier sums to the new maximum. */
 static void attention_kernel_weigh(const attention_job *j, const attention_block *b, int64_t key, int64_t n) {
   for (int64_t lane = 0; lane < b->vectors * VF_LANES; lane += VF_LANES) {
     const vf before = vf_load(j->most + lane), most = attention_kernel_mend(j, b, key, n, lane);
@@ -286,7 +288,7 @@ static bool attention_kernel_takes(const berth_op_call *call) {
   return call->out[0].type != BERTH_F64 && cache != BERTH_F64;
 }
 
-/* Items are tiles of queries, or heads where there are few queries. */
+/* Work items are tiles of queries, or whole heads if there are few queries. */
 static int64_t attention_kernel_tiles_of(const berth__attention *a) {
   return does_rows(a) ? 1 : a->q.length / WIDTH + (a->q.length % WIDTH != 0);
 }
@@ -297,7 +299,7 @@ static int64_t attention_kernel_items(const berth_op_call *call) {
   return a.q.batch * a.q.heads * attention_kernel_tiles_of(&a);
 }
 
-/* Multiplications that are worth a thread. */
+/* Multiplications that are worth waking a thread for. */
 #define WORTH 400000
 
 static int64_t attention_kernel_grain(const berth_op_call *call) {
@@ -312,7 +314,7 @@ static uint64_t floats_of(const berth__attention *a) {
   return (uint64_t)(does_rows(a) ? rows : (size + a->v.size + 2 * KEYS) * WIDTH + edges);
 }
 
-/* Of keys and values that are not f32: a block of them; and where there are few queries, the sums of one. */
+/* For keys and values that are not f32: one converted block, and with few queries the sums of one query. */
 static uint64_t wide_floats(const berth_op_call *call, const berth__attention *a) {
   if (call->in[BERTH__ATTENTION_K].type == BERTH_F32 && call->out[0].type == BERTH_F32) return 0;
   const int64_t most = a->k.size > a->v.size ? a->k.size : a->v.size;

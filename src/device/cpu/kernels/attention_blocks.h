@@ -1,5 +1,5 @@
-/* Keys and values that lie in blocks, for attention.c: some rows of any block type as f32; and for one query, rows of
- * q8_0 read where they are. */
+/* Keys and values in blocks, for attention.c: some rows of any block type converted to f32, and for single queries,
+ * rows of q8_0 that are read in place. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_ATTENTION_BLOCKS_H
 #define BERTH_DEVICE_CPU_KERNELS_ATTENTION_BLOCKS_H
 
@@ -14,7 +14,7 @@
 #define Q8_VECTORS (Q8_ELEMENTS / VF_LANES)
 #define Q8_UNROLL _Pragma("GCC unroll 16")
 
-/* Elements [at, at + n) of a tensor in blocks, which need not begin or end between blocks. */
+/* Elements [at, at + n) of a tensor in blocks; they need not begin or end at a block boundary. */
 static inline void attention_unpack(berth_type type, const char *data, int64_t at, int64_t n, float *to) {
   const berth_storage storage = berth_type_storage(type);
   const blocks_split split = blocks_split_of(type);
@@ -31,7 +31,7 @@ static inline void attention_unpack(berth_type type, const char *data, int64_t a
   }
 }
 
-/* Bytes of a row of heads, and where the row `key` of a head begins whose row 0 begins at element `at`. */
+/* Bytes of a row of heads, and the address of row `key` of a head whose row 0 begins at element `at`. */
 static inline int64_t q8_row_bytes(const berth__heads *h) { return h->row_stride / Q8_ELEMENTS * Q8_BYTES; }
 
 static inline const uint8_t *q8_at(const char *data, int64_t at, const berth__heads *h, int64_t key) {
@@ -42,7 +42,7 @@ static inline vf q8_vector(const uint8_t *block, int i) {
   return vf_from_int(vi_load_i8_n(block + 2 + i * VF_LANES, VF_LANES));
 }
 
-/* The products of a query with `keys` rows that are `row` bytes apart, `size` being whole blocks. */
+/* The dot products of a query with `keys` rows that are `row` bytes apart; `size` is a multiple of the block size. */
 static inline __attribute__((always_inline)) void q8_score(const float *query, int64_t size, const uint8_t *k,
                                                            int64_t row, float *score, const int keys) {
   vf sum[4];
@@ -64,8 +64,8 @@ static inline void q8_score_all(const float *query, int64_t size, const uint8_t 
   for (; key < keys; key++) q8_score(query, size, k + key * row, row, score + key, 1);
 }
 
-/* out = factor * (out + the sum of weight[key] times row `key` of v), in `size` columns, which are whole blocks;
- * without what was there for the first keys. Gives the sums times 0. */
+/* out = factor * (out + the sum over keys of weight[key] * row `key` of v), for `size` columns, a multiple of the block
+ * size; the first keys do not read `out`. Returns the sums times 0, to detect values that are not finite. */
 static inline vf q8_sum(const float *weight, int64_t keys, const uint8_t *v, int64_t row, int64_t size, bool is_first,
                         float factor, float *out) {
   vf probe = vf_zero();

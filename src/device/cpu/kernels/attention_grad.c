@@ -1,8 +1,8 @@
-/* attention_grad of f32. As in attention.c, queries lie side by side in the lanes of vectors, a tile of WIDTH of them,
- * and keys one below the other. An item is a head of k and v: it goes over the tiles of all heads of q that read it,
- * and adds up what they give to its keys and values where these gradients lie. The weights of a tile and the gradients
- * of its scores are all there ever is of the scores. A head whose gradients are not finite is done once more, query by
- * query: what may not be seen must not count, and 0 times what is not a number would. */
+/* attention_grad of f32. As in attention.c, queries lie side by side in the lanes of vectors, in tiles of WIDTH, and
+ * keys one below the other. A work item is a head of k and v: it goes over the tiles of all heads of q that read it,
+ * and adds their gradients to those of its keys and values in place. Only the weights of one tile and the gradients of
+ * its scores exist at a time. If the gradients of a head are not finite, the head is computed again query by query:
+ * masked keys must not count, and 0 times a value that is not finite would. */
 #include <float.h>
 
 #include "device/cpu/kernels/vec_math.h"
@@ -11,7 +11,7 @@
 
 #define WIDTH VF_PANEL
 #if VF_LANES == 16
-#define ROWS 8 /* sums of a tile of products that stay in registers: ROWS times WIDTH */
+#define ROWS 8 /* sums of a product tile that stay in registers: ROWS x WIDTH */
 #elif VF_LANES == 8
 #define ROWS 6
 #else
@@ -28,13 +28,13 @@ typedef struct job {
   float *turned;       /* [D][WIDTH]: the gradients of the queries */
   float *weight;       /* [T][WIDTH] */
   float *slope;        /* [T][WIDTH]: the gradients of the weights, then of the scores */
-  float *bent;         /* [T][WIDTH], with a cap: what it leaves of the gradients */
+  float *bent;         /* [T][WIDTH], with a soft cap: its derivative */
 } job;
 
-/* Queries [row, row + n) of a head, and the keys [first, last) that any of them sees. */
+/* Queries [row, row + n) of a head, and the keys [first, last) that at least one of them sees. */
 typedef struct tile {
   int64_t batch, head, kv_head, row, n, first, last;
-  float begin[WIDTH], end[WIDTH]; /* the keys that each sees, counted from `first` */
+  float begin[WIDTH], end[WIDTH]; /* the keys that each query sees, counted from `first` */
 } tile;
 
 /* ---- Products ---- */
@@ -72,7 +72,7 @@ typedef struct factors {
   int64_t a_row, a_step, b_row, n;
 } factors;
 
-/* n_rows rows of `columns`, however many. */
+/* Any number of rows of `columns`. */
 static void attention_grad_kernel_multiply(const factors *f, float *out, int64_t out_row, int64_t n_rows,
                                            int64_t columns, bool adds) {
   for (int64_t c = 0; c < columns; c += WIDTH) {
@@ -89,7 +89,7 @@ static void attention_grad_kernel_multiply(const factors *f, float *out, int64_t
 
 /* ---- A tile ---- */
 
-/* Rows as columns, times a factor; lanes without a row as 0. */
+/* Rows as columns, times a factor; unused lanes are 0. */
 static void attention_grad_kernel_turn(float *to, const float *from, const berth__heads *h, int64_t n, float factor) {
   for (int64_t lane = 0; lane < WIDTH; lane++)
     for (int64_t d = 0; d < h->size; d++)
@@ -104,7 +104,7 @@ static float attention_grad_kernel_beside(const berth__attention *a, const tile 
   return (float)berth__load_f64(a->bias, t->batch * s[0] + t->head * s[1] + row * s[2] + key * s[3]);
 }
 
-/* Scores as they count: with cap, bias and mask, -infinity where a query does not look. */
+/* Applies the soft cap, bias and mask to the scores: -infinity for keys that a query does not see. */
 static void attention_grad_kernel_mend(const job *j, const tile *t) {
   const berth__attention *a = &j->g.a;
   const bool has_beside = a->mask != NULL || a->bias != NULL;
@@ -137,7 +137,7 @@ static vf attention_grad_kernel_sink(const berth__attention *a, const tile *t, v
   return vf_exp(vf_set1(sink) - most);
 }
 
-/* Scores become weights that add up to 1, or to less with a sink. */
+/* Turns scores into weights that add up to 1, or to less with a sink. */
 static void attention_grad_kernel_weigh(const job *j, const tile *t) {
   const int64_t n = t->last - t->first;
   for (int64_t lane = 0; lane < WIDTH; lane += VF_LANES) {
@@ -155,7 +155,7 @@ static void attention_grad_kernel_weigh(const job *j, const tile *t) {
   }
 }
 
-/* The gradients of the weights become those of the scores, scaled. */
+/* Turns the gradients of the weights into those of the scores, scaled. */
 static void attention_grad_kernel_slope(const job *j, const tile *t) {
   const int64_t n = t->last - t->first;
   const vf scale = vf_set1((float)j->g.a.scale);
@@ -226,7 +226,7 @@ static void attention_grad_kernel_run_tile(const job *j, tile *t) {
 
 /* ---- Query by query ---- */
 
-/* Gradients of keys and values that one query sees, and its own. Its weights are the first lane's. */
+/* The gradients of the keys and values that one query sees, and its own gradient. Its weights are in the first lane. */
 static void attention_grad_kernel_add_query(const job *j, const tile *t, const float *q, const float *dy) {
   const berth__attention *a = &j->g.a;
   const int64_t n = t->last - t->first;

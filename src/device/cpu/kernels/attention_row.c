@@ -1,10 +1,10 @@
-/* attention of one query at a time, along the rows of k and v: decoding. Keys and values of f16 and q8_0 are read where
- * they lie; others become f32 in scratch, a block of keys at a time. */
+/* attention of one query at a time, along the rows of k and v, for decoding. Keys and values of f16 and q8_0 are read
+ * in place; others are converted to f32 in scratch, a block of keys at a time. */
 #include "device/cpu/kernels/attention_job.h"
 
-#define AT_ONCE 4 /* keys, or vectors of a row of v */
+#define AT_ONCE 4 /* keys, or vectors of a row of v, processed together */
 
-/* Rows of keys or values: of f32, or of f16, whose sizes are whole vectors. */
+/* Loads from rows of keys or values of f32 or f16, whose length is a multiple of a vector. */
 static inline __attribute__((always_inline)) vf attention_load(const void *row, int64_t at, int64_t n,
                                                                const bool is_half) {
   if (is_half) return vf_load_f16((const uint16_t *)row + at);
@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) void score_keys(const attention_job
   }
 }
 
-/* Keys from this one on that are done at once: those that become f32 do so a block at a time. */
+/* The number of keys, from this one on, that are processed together: converted types go block by block. */
 static int64_t keys_at_once(const attention_job *j, const attention_block *b, int64_t key) {
   const bool is_plain = j->kv_type == BERTH_F32 || j->reads_blocks || j->reads_halves;
   return berth__attention_run(&j->a, key, is_plain ? b->last - key : attention_smaller(KEYS, b->last - key));
@@ -78,7 +78,7 @@ static void score_row(const attention_job *j, const attention_block *b) {
     j->score[key - b->first] += attention_beside_at(&j->a, b->batch, b->head, b->row, key);
 }
 
-/* Scores of n keys become weights; gives their sum, and the largest score. */
+/* Turns the scores of n keys into weights; returns their sum, and the largest score. */
 static float weigh_row(float *score, int64_t n, float *most_of_all) {
   vf most = vf_set1(-FLT_MAX), total = vf_zero();
   const int64_t whole = n - n % VF_LANES;
@@ -93,8 +93,8 @@ static float weigh_row(float *score, int64_t n, float *most_of_all) {
   return vf_sum(total);
 }
 
-/* Columns [d, d + columns) of the result, at most AT_ONCE vectors, for keys whose values are v; gives something times
- * 0. Sums go on from those of the keys before. */
+/* Columns [d, d + columns) of the result, at most AT_ONCE vectors, for keys whose values are v; adds to the sums of
+ * earlier keys. Returns the sums times 0, to detect values that are not finite. */
 typedef struct weighed {
   const float *score;
   const void *v;
@@ -138,11 +138,11 @@ static inline __attribute__((always_inline)) vf sum_all_columns(const weighed *w
   return probe;
 }
 
-/* The values of keys [first, last) by their weights; gives something times 0. */
+/* Adds the weighted values of keys [first, last). Returns the sums times 0. */
 static vf sum_values(const attention_job *j, const attention_block *b, float factor, float *out) {
   vf probe = vf_zero();
   int64_t key = b->first, n;
-  do { /* once without any key, too */
+  do { /* at least once, even without keys */
     n = key < b->last ? keys_at_once(j, b, key) : 0;
     const bool is_first = key == b->first, is_last = key + n >= b->last;
     const float *score = j->score + (key - b->first), by = is_last ? factor : 1.0f;

@@ -1,11 +1,11 @@
-/* Rounding to bf16: to the nearest, ties to even; NaN stays NaN. Written so that compilers make vectors of it. */
+/* Rounding to bf16: to nearest, ties to even; NaN stays NaN. Written so that compilers can vectorise it. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_BF16_H
 #define BERTH_DEVICE_CPU_KERNELS_BF16_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* The bits of the f32 that has this value. */
+/* The bits of the f32 with this value. */
 static inline uint32_t bf16_bits(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);

@@ -1,8 +1,8 @@
 /* Products with weights that stay in blocks (base/blocks.h): what the files of product_blocks share.
  *
- * Rows of x are quantised first, as llama.cpp does it: 32 elements share a scale, and are bytes of -127 to 127. Then
- * products of bytes are summed as integers, exactly, over each group of the weight, and the sums are multiplied by both
- * scales and added up in f32. An offset of a group is multiplied by the sum of x there. */
+ * Rows of x are quantised first, as in llama.cpp: 32 elements share a scale and become bytes from -127 to 127. Products
+ * of bytes are summed as integers, exactly, over each group of the weight. The sums are multiplied by both scales and
+ * added up in f32. A group's offset is multiplied by the sum of x over the group. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_BLOCKS_H
 #define BERTH_DEVICE_CPU_KERNELS_BLOCKS_H
 
@@ -10,25 +10,25 @@
 #include "device/cpu/kernels/vec.h"
 
 #define BLOCKS_X 32   /* elements of x that share a scale */
-#define BLOCKS_SUM 16 /* and a sum: the smallest group that there is */
+#define BLOCKS_SUM 16 /* elements of x that share a sum: the smallest group size */
 
 /* A row of x. */
 typedef struct blocks_row_x {
   const int8_t *q;
-  const float *scale;  /* one for every 32 */
-  const float *sum;    /* one for every 16: their bytes added up, times the scale */
-  const float *sums;   /* the same for every 32 */
-  const int8_t *minus; /* -q, where the kernel of one row wants that, too */
+  const float *scale;  /* one per 32 elements */
+  const float *sum;    /* one per 16 elements: the sum of the bytes, times the scale */
+  const float *sums;   /* the same per 32 elements */
+  const int8_t *minus; /* -q, if the kernel for one row needs it too */
 } blocks_row_x;
 
 /* Some rows of x in scratch. */
 typedef struct blocks_x {
-  int64_t depth, copies; /* 2: with -q behind each row, or bytes as numbers of 16 bits */
+  int64_t depth, copies; /* 2: each row is followed by -q, or bytes are stored as 16 bits */
   int8_t *q;
   float *scale, *sum, *sums;
 } blocks_x;
 
-/* Bytes of so many rows; and where their parts are in them. */
+/* Bytes of so many rows, and where their parts begin. */
 static inline uint64_t blocks_x_bytes(int64_t rows, int64_t depth, int64_t copies) {
   return (uint64_t)rows * ((uint64_t)(depth * copies) + 4 * sizeof(float) * (uint64_t)(depth / BLOCKS_X));
 }
@@ -59,11 +59,11 @@ static inline blocks_row_x blocks_row_of(const blocks_x *x, int64_t row) {
 #define blocks_panel_bytes BERTH__PER_ISA(berth__blocks_panel_bytes)
 #define blocks_product BERTH__PER_ISA(berth__blocks_product)
 
-/* A row of f32, its elements `step` apart, into row `row` of x. A block with NaN or an infinity in it has NaN for its
- * scale. */
+/* Quantises a row of f32, whose elements are `step` apart, into row `row` of x. A block that contains NaN or an
+ * infinity gets the scale NaN. */
 void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t row);
 
-/* Rows of a weight times one row of x, whose bytes are put into the order that the kernel of this type likes. */
+/* Rows of a weight times one row of x, whose bytes are in the order that the kernel of this type needs. */
 int64_t blocks_copies(berth_type type);
 void blocks_arrange(berth_type type, const blocks_x *x, int64_t row);
 bool blocks_has_dots(berth_type type);
@@ -72,27 +72,26 @@ void blocks_dots(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t n
 typedef void (*blocks_split)(const uint8_t *block, berth__block_parts *parts);
 blocks_split blocks_split_of(berth_type type);
 
-/* Up to VF_PANEL rows of a weight (columns of the result), times the first n rows of x; out has those VF_PANEL numbers
- * apart. A slice of the weight's rows at a time is taken apart and laid side by side in scratch, the panel: it stays in
- * the first cache while all rows of x go over it. */
+/* Up to VF_PANEL rows of a weight (columns of the result) times the first n rows of x; rows of out are VF_PANEL
+ * elements apart. A slice of the weight's rows at a time is unpacked and interleaved in scratch, the panel, which stays
+ * in the L1 cache while all rows of x go over it. */
 uint64_t blocks_panel_bytes(berth_type type, int64_t depth);
-/* How that wants rows of x, after blocks_quantise. */
+/* The copies of x that it needs; called after blocks_quantise. */
 int64_t blocks_copies_many(berth_type type);
 void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row);
 void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
                     float *out);
 
-#define BLOCKS_SLICE 512 /* elements of a row: whole blocks of every type */
+#define BLOCKS_SLICE 512 /* elements per row: a multiple of every block size */
 
-/* The part of the weight that is taken apart next comes from memory, in short runs: it is asked for ahead, a little
- * with every tile. */
+/* The part of the weight that is unpacked next comes from memory, in short runs: it is prefetched, a little with every
+ * tile. */
 typedef struct blocks_ahead {
-  const uint8_t *at; /* in the first row that is not asked for yet */
+  const uint8_t *at; /* the next address to prefetch, in the first row */
   int64_t rows, row_bytes, bytes, done, each;
 } blocks_ahead;
 
-/* `at`: of the slice that is multiplied now. The last one of these rows is followed by the first of those after them.
- */
+/* `at`: in the slice that is multiplied now. After the last of these rows come the first of the next ones. */
 static inline blocks_ahead blocks_look_ahead(const uint8_t *w, int64_t columns, int64_t row_bytes, int64_t depth,
                                              int64_t at, int64_t tiles) {
   const int64_t next = at + BLOCKS_SLICE < depth ? at + BLOCKS_SLICE : 0;

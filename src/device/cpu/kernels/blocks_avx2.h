@@ -1,5 +1,5 @@
-/* Rows of weights in blocks times a row of x, in vectors of 32 bytes: AVX2, and AVX-512 too, since these come from
- * memory. For blocks_row.c alone. */
+/* Rows of weights in blocks times a row of x, in vectors of 32 bytes: for AVX2, and also for AVX-512, since weights
+ * come from memory. For blocks_row.c only. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_BLOCKS_AVX2_H
 #define BERTH_DEVICE_CPU_KERNELS_BLOCKS_AVX2_H
 
@@ -26,7 +26,7 @@ static inline __m256 blocks_signed(__m256i w, __m256i x) {
   return _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-/* The scales of eight blocks of so many bytes. */
+/* The scales of eight blocks with so many bytes each. */
 static inline __m256 blocks_eight_scales(const uint8_t *w, const int bytes) {
   uint16_t bits[8];
   for (int i = 0; i < 8; i++) memcpy(&bits[i], w + i * bytes, sizeof bits[i]);
@@ -59,13 +59,13 @@ static inline __m256 blocks_unsigned(__m256i w, const int8_t *q, const float *by
   return _mm256_fmadd_ps(_mm256_cvtepi32_ps(fours), _mm256_broadcast_ss(by), sum);
 }
 
-/* (w - shift) times x: both products stay within 16 bits. */
+/* (w - shift) * x: both products stay within 16 bits. */
 static inline __m256i blocks_shifted(__m256i w, __m256i x, int shift) {
   return _mm256_sub_epi16(_mm256_maddubs_epi16(w, x), _mm256_maddubs_epi16(_mm256_set1_epi8((char)shift), x));
 }
 
-/* Of eight blocks, block j and block j + 4 share vectors: the first halves of both, then the second halves. That way
- * two blocks need one conversion to f32, and eight scales stay in their register. */
+/* Of eight blocks, j and j + 4 share vectors: the first halves of both, then the second halves. That way two blocks
+ * need one conversion to f32, and eight scales stay in their register. */
 static inline void blocks_arrange_joined(int8_t *q) {
   __m256i from[8];
   for (int i = 0; i < 8; i++) from[i] = blocks_load(q + 32 * i);
@@ -75,7 +75,7 @@ static inline void blocks_arrange_joined(int8_t *q) {
   }
 }
 
-/* Sums of four products: `low` with 32 bytes of x, and `high`, neither above 63 without VNNI, with the next 32. */
+/* Sums of four products: `low` with 32 bytes of x, and `high` with the next 32. Without VNNI, neither may exceed 63. */
 static inline __m256i blocks_fours(__m256i low, __m256i high, const int8_t *q) {
 #ifdef __AVX512VNNI__
   return _mm256_dpbusd_epi32(_mm256_dpbusd_epi32(_mm256_setzero_si256(), low, blocks_load(q)), high,
@@ -87,13 +87,13 @@ static inline __m256i blocks_fours(__m256i low, __m256i high, const int8_t *q) {
 #endif
 }
 
-/* 16 bytes of two places. */
+/* 16 bytes from two addresses. */
 static inline __m256i blocks_join(const void *low, const void *high) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)low)),
                                  _mm_loadu_si128((const __m128i *)high), 1);
 }
 
-/* What 8 times x is too much is taken off for eight blocks at once. */
+/* The excess of 8 times x is subtracted for eight blocks at once. */
 static float q4_0_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   const __m256i half = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
   const int8_t *q = x->q;
@@ -124,7 +124,7 @@ static float q4_0_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   return blocks_total(_mm256_fnmadd_ps(_mm256_set1_ps(8), eights, _mm256_add_ps(sum[0], sum[1])));
 }
 
-/* ---- Any format, once a block is taken apart: 32 bytes of both, and the factors of their groups ---- */
+/* ---- Any format, after unpacking: 32 bytes of both, and the factors of their groups ---- */
 
 static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_t *w, const blocks_row_x *x,
                                                                     int64_t depth, const int elements, const int bytes,
@@ -150,10 +150,10 @@ static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_
   return blocks_total(_mm256_add_ps(a, least)) + rest;
 }
 
-/* ---- iq2_xxs: with VNNI of AVX-512 in blocks_points_avx512.h ---- */
+/* ---- iq2_xxs; blocks_points_avx512.h is for AVX-512 with VNNI ---- */
 
 #ifndef __AVX512VNNI__
-/* Eight words of four times seven signs: four times eight, of which an even number is set. */
+/* Eight words, each with four groups of seven signs: four groups of eight, in which an even number of signs is set. */
 static inline __m256i iq2_xxs_signs(__m256i words) {
   const __m256i even = _mm256_setr_epi8(0, -128, -128, 0, -128, 0, 0, -128, -128, 0, 0, -128, 0, -128, -128, 0, 0, -128,
                                         -128, 0, -128, 0, 0, -128, -128, 0, 0, -128, 0, -128, -128, 0);
@@ -166,9 +166,9 @@ static inline __m256i iq2_xxs_signs(__m256i words) {
   return _mm256_or_si256(seven, _mm256_shuffle_epi8(even, _mm256_and_si256(folded, _mm256_set1_epi8(15))));
 }
 
-/* Groups j and j + 4 share vectors, as in q4_0, and points lie two by two: their first coordinates, their second ones,
- * and so on. A word of 16 bits then has the signs of two points, and a product with a power of two brings those of a
- * pair of coordinates to the tops of its bytes, where a blend of x and -x looks for them. */
+/* Groups j and j + 4 share vectors, as in q4_0, and points are stored in pairs: their first coordinates, their second
+ * ones, and so on. A word of 16 bits then has the signs of two points. A multiplication by a power of two moves those
+ * of a pair of coordinates to the top bits of its bytes, where they select between x and -x. */
 static inline void iq2_xxs_arrange(int8_t *q, int8_t *minus) {
   int8_t from[256];
   memcpy(from, q, sizeof from);
@@ -179,7 +179,8 @@ static inline void iq2_xxs_arrange(int8_t *q, int8_t *minus) {
   }
 }
 
-/* Two points at `a`, and two at `b`. Of the second, more is read than it has, so that an instruction does both. */
+/* Two points at `a` and two at `b`. More bytes are read than the second pair has, so that one instruction reads
+ * both. */
 static inline __m256i iq2_xxs_pair(const uint8_t *a, const uint8_t *b) {
   uint16_t at_a, at_b;
   memcpy(&at_a, a, sizeof at_a);

@@ -1,8 +1,8 @@
-/* Rows of weights whose blocks have two levels of scales (q2_k to q6_k) times a row of x. For blocks_row.c alone.
+/* Rows of weights whose blocks have two levels of scales (q2_k to q6_k) times a row of x. For blocks_row.c only.
  *
- * Scales of groups are small integers. Where a group has 16 elements, products are multiplied by them as integers, so
- * that 32 elements need one conversion to f32; what numbers are too much by, or minima, are taken off with the sums of
- * x, for a block at once. */
+ * Scales of groups are small integers. If a group has 16 elements, products are multiplied by them as integers, so that
+ * 32 elements need one conversion to f32. Constant shifts of the numbers, or minima, are subtracted with the sums of x,
+ * once per block. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_BLOCKS_AVX2_K_H
 #define BERTH_DEVICE_CPU_KERNELS_BLOCKS_AVX2_K_H
 
@@ -10,8 +10,8 @@
 
 /* ---- Groups of 32: q4_k, q5_k ---- */
 
-/* Eight scales, and then eight minima, as bytes: 12 bytes have six bits of each (blocks_split.h). `head` begins with
- * the block's two scales. */
+/* Eight scales and then eight minima, as bytes: 12 bytes hold six bits of each (blocks_split.h). `head` begins with the
+ * block's two scales. */
 static inline __m128i blocks_k_scales(__m128i head) {
   const __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(head, 0xed), _mm_setr_epi32(0, 0, 0, 4));
   const __m128i top = _mm_srli_epi32(_mm_shuffle_epi32(head, 0x84), 2);
@@ -19,7 +19,7 @@ static inline __m128i blocks_k_scales(__m128i head) {
                       _mm_and_si128(top, _mm_setr_epi32(0, 0x30303030, 0, 0x30303030)));
 }
 
-/* What scales and minima of eight groups become: factors to multiply sums with; minima are taken off `least` here. */
+/* The factors that the sums of eight groups are multiplied by; their minima are subtracted from `least` here. */
 static inline __m256 blocks_k_factors(const uint8_t *w, const blocks_row_x *x, int64_t block, __m256 *least) {
   const __m128i head = _mm_loadu_si128((const __m128i *)w), all = blocks_k_scales(head);
   const __m128 both = _mm_cvtph_ps(head);
@@ -30,7 +30,7 @@ static inline __m256 blocks_k_factors(const uint8_t *w, const blocks_row_x *x, i
   return _mm256_mul_ps(_mm256_mul_ps(scales, scale), _mm256_loadu_ps(x->scale + block * 8));
 }
 
-/* Groups g and g + 4, as blocks in q4_0: numbers of their first halves, then of their second ones. */
+/* Groups g and g + 4, like blocks in q4_0: the numbers of their first halves, then of their second halves. */
 #define TWO_GROUPS(g, first, second, sum)                                              \
   sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(blocks_fours(first, second, q + 64 * (g))), \
                         _mm256_permute_ps(by, 0x55 * (g)), sum);
@@ -56,7 +56,8 @@ static float q4_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   return blocks_total(_mm256_add_ps(_mm256_add_ps(a, b), least));
 }
 
-/* Where bit g of 16 bytes is of group g: those of groups g in the lower half and of groups g + 4 in the upper. */
+/* For 16 bytes in which bit g belongs to group g: those of groups g in the lower half and of groups g + 4 in the upper
+ * half. */
 static inline __m256i blocks_bits_of_groups(const uint8_t *at) {
   const __m128i all = _mm_loadu_si128((const __m128i *)at);
   return _mm256_inserti128_si256(_mm256_castsi128_si256(all), _mm_srli_epi16(all, 4), 1);
@@ -140,7 +141,7 @@ static float q2_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   return blocks_total(_mm256_add_ps(_mm256_add_ps(a, b), least));
 }
 
-/* Sixteen scales of six bits less 32, from 12 bytes (q3_k_scale in blocks_split.h). */
+/* Sixteen scales of six bits, minus 32, from 12 bytes (q3_k_scale in blocks_split.h). */
 static inline __m128i q3_k_scales(const uint8_t *at) {
   uint64_t low;
   uint32_t top;

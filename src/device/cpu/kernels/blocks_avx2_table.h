@@ -1,8 +1,8 @@
-/* Rows of weights whose elements are places in a table of sixteen numbers (iq4_nl, iq4_xs, mxfp4) times a row of x. For
- * blocks_row.c alone.
+/* Rows of weights whose elements are indices into a table of sixteen numbers (iq4_nl, iq4_xs, mxfp4) times a row of x.
+ * For blocks_row.c only.
  *
- * A shuffle looks 32 numbers up. With VNNI they are 128 more, so that one instruction multiplies and sums them, and
- * what that is too much is taken off with the sums of x; without it their signs go to x. */
+ * A shuffle looks up 32 numbers. With VNNI the table's entries are larger by 128, so that one instruction multiplies
+ * and sums them, and the excess is subtracted with the sums of x. Without VNNI their signs are moved to x. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_BLOCKS_AVX2_TABLE_H
 #define BERTH_DEVICE_CPU_KERNELS_BLOCKS_AVX2_TABLE_H
 
@@ -19,7 +19,7 @@ static inline __m256i table_load(const int8_t numbers[16]) {
                          _mm256_set1_epi8((char)TABLE_SHIFT));
 }
 
-/* Sums of four products: of the numbers at the low halves of bytes, and then of those at the high halves. */
+/* Sums of four products: of the numbers of the low halves of bytes, and then of the high halves. */
 static inline __m256i table_fours(__m256i table, __m256i bytes, const int8_t *q) {
   const __m256i half = _mm256_set1_epi8(15);
   const __m256i low = _mm256_shuffle_epi8(table, _mm256_and_si256(bytes, half));
@@ -35,7 +35,7 @@ static inline __m256i table_fours(__m256i table, __m256i bytes, const int8_t *q)
 }
 
 /* Eight groups of 16 bytes, `step` apart, times 256 elements of x in the order of blocks_arrange_joined. `scales` are
- * those of the groups; what TABLE_SHIFT is too much goes to `shift`. */
+ * the groups' scales; the excess due to TABLE_SHIFT goes to `shift`. */
 static inline __attribute__((always_inline)) __m256 table_groups(__m256i table, const uint8_t *w, const int step,
                                                                  __m256 scales, const blocks_row_x *x, int64_t at,
                                                                  __m256 sum, __m256 *shift) {
@@ -92,7 +92,7 @@ static float mxfp4_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   return table_total(sum, shift) + blocks_dot_parts(w, &rest, depth - at, 32, 17, 32, false, mxfp4_split);
 }
 
-/* Eight scales of six bits less 32 (iq4_xs_split in blocks_split.h). */
+/* Eight scales of six bits, minus 32 (iq4_xs_split in blocks_split.h). */
 static inline __m256 iq4_xs_scales(const uint8_t *w) {
   const __m256i low =
       _mm256_srlv_epi32(_mm256_set1_epi32((int)blocks_u32(w + 4)), _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));

@@ -1,8 +1,8 @@
-/* As blocks_panel.c, for AVX2, which has no instruction that sums four products of bytes into 32 bits: it sums two of
- * an unsigned and a signed byte in 16 bits. Numbers are made unsigned, and what was added goes into the offset. Those
- * of most formats are so small then that the sums of several pairs fit into 16 bits (a chain). Others are made 16 bits
- * wide, and so is x: products of two pairs are summed in 32 bits. That is twice the instructions, but less than to
- * split bytes into halves of four bits, which has to put the sums together again.
+/* Like blocks_panel.c, for AVX2, which has no instruction that sums four products of bytes into 32 bits: it sums two
+ * products of an unsigned and a signed byte in 16 bits. Numbers are made unsigned, and the shift is accounted for in
+ * the offset. In most formats the numbers are so small that the sums of several pairs fit into 16 bits (a chain). In
+ * the others they are widened to 16 bits, and so is x, and products of two pairs are summed in 32 bits. That is twice
+ * the instructions, but fewer than splitting bytes into halves of four bits, whose sums have to be combined again.
  *
  * A tile is 4 rows of x and two vectors of numbers, 16 columns. */
 #include "base/blocks_split.h"
@@ -18,15 +18,15 @@
 #endif
 #define INLINED static inline __attribute__((always_inline))
 #define ROWS 4
-#define DEEP 256 /* elements that are taken apart at a time */
-#define STEP 64  /* bytes of the panel for four elements: two vectors */
+#define DEEP 256 /* elements unpacked at a time */
+#define STEP 64  /* bytes of the panel per four elements: two vectors */
 
 /* How the numbers of a format are multiplied. */
 typedef struct pairs_manner {
   int group;
-  int shift;    /* what is added to the numbers, so that none is negative */
-  int chain;    /* pairs that are summed in 16 bits: chain * 2 * 127 * (the largest number) < 32768 */
-  bool is_wide; /* numbers of 16 bits, as they are; no format of these has offsets */
+  int shift;    /* added to the numbers, so that none is negative */
+  int chain;    /* pairs summed in 16 bits: chain * 2 * 127 * (the largest number) < 32768 */
+  bool is_wide; /* numbers of 16 bits, unchanged; none of these formats has offsets */
 } pairs_manner;
 
 static pairs_manner pairs_manner_of(berth_type type) {
@@ -49,8 +49,8 @@ static pairs_manner pairs_manner_of(berth_type type) {
 
 /* ---- The panel: factors and offsets of 16 columns for each group, then their numbers ----
  *
- * Four elements of 8 columns are a vector, or two where numbers are wide. The vectors of columns 0 to 7 and 8 to 15 lie
- * beside each other. */
+ * Four elements of 8 columns are one vector, or two if numbers are wide. The vectors of columns 0 to 7 and 8 to 15 lie
+ * side by side. */
 
 typedef struct pairs_panel {
   float *factor, *offset; /* [groups][16] */
@@ -72,16 +72,16 @@ uint64_t blocks_panel_bytes(berth_type type, int64_t depth) {
   return 2 * sizeof(float) * VF_PANEL * (uint64_t)(depth / m.group) + pairs_numbers_bytes(&m, depth);
 }
 
-/* ---- Taking rows apart, 8 at a time ---- */
+/* ---- Unpacking rows, 8 at a time ---- */
 
 typedef struct pairs_unpacking {
   berth_type type;
   pairs_manner manner;
   blocks_split split;
-  int64_t depth, bytes; /* of a block */
+  int64_t depth, bytes; /* per block */
   const uint8_t *row[VF_LANES];
   float *factor, *offset; /* of these columns in the panel */
-  uint8_t *numbers;       /* where the first vector goes; the next is STEP further */
+  uint8_t *numbers;       /* where the first vector goes; the next is STEP bytes further */
 } pairs_unpacking;
 
 static inline void pairs_turn(vi x[VF_LANES]) {
@@ -122,7 +122,7 @@ static inline void pairs_scales(const pairs_unpacking *u, int64_t block) {
   vf_store(u->offset + block * VF_PANEL, vf_set1((float)-u->manner.shift) * factor);
 }
 
-/* Four bytes of each row as pairs of 16 bits: the first two, then the others. */
+/* Four bytes of each row as pairs of 16 bits: the first two, then the other two. */
 static inline void pairs_store_wide(const pairs_unpacking *u, int64_t element, vi x) {
   const vi first = _mm256_broadcastsi128_si256(_mm_setr_epi8(-1, 0, -1, 1, -1, 4, -1, 5, -1, 8, -1, 9, -1, 12, -1, 13));
   const vi second =
@@ -142,7 +142,7 @@ static void pairs_unpack_q8_0(const pairs_unpacking *u) {
   }
 }
 
-/* Two blocks at a time; a last one alone is taken twice. */
+/* Two blocks at a time; a single last block is unpacked twice. */
 static void pairs_unpack_q4_0(const pairs_unpacking *u) {
   const vi half = _mm256_set1_epi8(15);
   const int64_t n = u->depth / 32;
@@ -163,7 +163,7 @@ static void pairs_unpack_q4_0(const pairs_unpacking *u) {
   }
 }
 
-/* 32 bytes of two groups each. */
+/* 32 bytes hold two groups each. */
 static void pairs_unpack_q4_k(const pairs_unpacking *u) {
   const vi half = _mm256_set1_epi8(15);
   berth__block_parts rows[VF_LANES];
@@ -220,7 +220,7 @@ static void pairs_unpack_q6_k(const pairs_unpacking *u) {
 
 /* ---- Any format ---- */
 
-/* n elements of one row, DEEP at most. */
+/* n elements of one row, at most DEEP. */
 static void pairs_unpack_row(const pairs_unpacking *u, const uint8_t *w, int64_t n, berth__block_parts *to) {
   const vi shift = _mm256_set1_epi8((char)u->manner.shift);
   if (berth_type_storage(u->type).elements == DEEP) {
@@ -280,7 +280,7 @@ static void pairs_unpack(berth_type type, const uint8_t *w, int64_t row_bytes, i
                        .bytes = storage.bytes};
   const pairs_panel to = pairs_panel_in(&u.manner, depth, panel);
   for (int64_t first = 0; first < VF_PANEL; first += VF_LANES) {
-    for (int64_t r = 0; r < VF_LANES; r++) /* columns that are not there repeat the last */
+    for (int64_t r = 0; r < VF_LANES; r++) /* missing columns repeat the last one */
       u.row[r] = w + (first + r < columns ? first + r : columns - 1) * row_bytes;
     u.factor = to.factor + first;
     u.offset = to.offset + first;
@@ -297,10 +297,10 @@ INLINED vi pairs_four(const int8_t *x) {
   return vi_set1(four);
 }
 
-/* Compilers that turn the order of sums around run out of registers. */
+/* Stops compilers from reordering the sums, which makes them run out of registers. */
 #define KEEP_ORDER(x) __asm__("" : "+x"(x))
 
-/* Sums of one chain, in 16 bits: of each row with both vectors. */
+/* Sums of one chain, in 16 bits: each row with both vectors. */
 INLINED void pairs_chain(const int8_t *const *x, int64_t at, const uint8_t *w, const int rows, const int chain,
                          vi part[ROWS][2]) {
   UNROLL for (int i = 0; i < chain; i++) {
@@ -330,7 +330,7 @@ INLINED void pairs_group(const int8_t *const *x, int64_t at, const uint8_t *w, c
   }
 }
 
-/* The same of numbers of 16 bits. */
+/* The same with numbers of 16 bits. */
 INLINED void pairs_group_wide(const int8_t *const *x, int64_t at, const uint8_t *w, const int rows, vi count[ROWS][2]) {
   UNROLL for (int i = 0; i < BLOCKS_X / 2; i++) {
     const vi first = vi_load(w + (at / 2 + i) * STEP), second = vi_load(w + (at / 2 + i) * STEP + 32);
@@ -404,7 +404,7 @@ static const pairs_fn *pairs_tiles_of(const pairs_manner *m) {
   return m->chain == 8 ? chain_8 : chain_4;
 }
 
-/* Elements [at, at + depth) of n rows of x, added to what is in `out` from those before. */
+/* Elements [at, at + depth) of n rows of x, added to the sums of earlier elements in `out`. */
 static void pairs_multiply(const pairs_manner *m, const void *panel, const blocks_x *x, int64_t n, int64_t at,
                            int64_t depth, blocks_ahead *ahead, float *out) {
   const pairs_panel from = pairs_panel_in(m, depth, panel);
@@ -424,10 +424,10 @@ static void pairs_multiply(const pairs_manner *m, const void *panel, const block
   }
 }
 
-/* Numbers of 16 bits want such an x. */
+/* Numbers of 16 bits need x in 16 bits. */
 int64_t blocks_copies_many(berth_type type) { return pairs_manner_of(type).is_wide ? 2 : 1; }
 
-/* From the end, so that nothing is written over that is still to be read. */
+/* Backwards, so that nothing is overwritten before it is read. */
 void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row) {
   int8_t *q = x->q + row * x->depth * x->copies;
   if (!pairs_manner_of(type).is_wide) return;

@@ -1,9 +1,9 @@
-/* VF_PANEL rows of a weight in blocks times many rows of x. The rows are taken apart once, into bytes of which four
- * that follow each other in a row are a lane of a vector whose lanes are rows; then tiles of x go over them.
+/* VF_PANEL rows of a weight in blocks times many rows of x. The rows are unpacked once, into bytes: a lane of a vector
+ * holds four neighbouring elements of one row. Tiles of x then go over them.
  *
- * One instruction sums four products of an unsigned and a signed byte (vi_dot), and reads the signed ones, of x, from
- * memory itself. Numbers of formats that have an offset are not negative. To the others 128 is added, and each group
- * starts from what that is too much, which x alone decides. AVX2 has no such instruction: blocks_pairs.c is for it. */
+ * One instruction sums four products of an unsigned and a signed byte (vi_dot), and reads the signed ones, of x,
+ * directly from memory. Numbers of formats with an offset are not negative. The others get 128 added, and each group's
+ * sum starts with the correction, which depends on x only. AVX2 has no such instruction: see blocks_pairs.c. */
 #include "base/blocks_split.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
@@ -21,7 +21,7 @@
 #endif
 #define INLINED static inline __attribute__((always_inline))
 #define ROWS 4
-#define DEEP 256 /* elements that are taken apart at a time */
+#define DEEP 256 /* elements unpacked at a time */
 
 /* ---- The panel: two halves of VF_LANES columns, one after the other ---- */
 
@@ -45,7 +45,7 @@ uint64_t blocks_panel_bytes(berth_type type, int64_t depth) {
   return 2 * (uint64_t)blocks_half_bytes(berth__block_group(type), depth);
 }
 
-/* `n` elements of VF_LANES rows: fours of them beside each other, with `flip` on them. */
+/* `n` elements of VF_LANES rows: interleaved in groups of four, xor `flip`. */
 static void blocks_interleave(const berth__block_parts *rows, int64_t n, uint32_t flip, uint8_t *to) {
   int64_t k = 0;
   for (; k + 4 * VF_LANES <= n; k += 4 * VF_LANES) {
@@ -95,7 +95,7 @@ static void blocks_turn_numbers(const blocks_unpacking *u, const berth__block_pa
   }
 }
 
-/* n elements of one row, DEEP at most. */
+/* n elements of one row, at most DEEP. */
 static void blocks_unpack_row(const blocks_unpacking *u, const uint8_t *w, int64_t n, berth__block_parts *to) {
   if (u->storage.elements == DEEP) {
     u->split(w, to);
@@ -129,7 +129,7 @@ static void blocks_unpack_half(const blocks_unpacking *u, const uint8_t *w, int6
   memset(rows, 0, sizeof rows);
   for (int64_t at = 0, n; at < depth; at += n, w += DEEP / u->storage.elements * u->storage.bytes) {
     n = depth - at < DEEP ? depth - at : DEEP;
-    for (int r = 0; r < VF_LANES; r++) /* columns that are not there repeat the last */
+    for (int r = 0; r < VF_LANES; r++) /* missing columns repeat the last one */
       blocks_unpack_row(u, w + (r < columns ? r : columns - 1) * u->row_bytes, n, &rows[r]);
     blocks_interleave(rows, n, u->flip, u->to.bytes + at * VF_LANES);
     blocks_turn_numbers(u, rows, at / u->group, n / u->group);
@@ -151,7 +151,7 @@ static void blocks_unpack(berth_type type, const uint8_t *w, int64_t row_bytes, 
   }
 }
 
-/* ---- Tiles: ROWS rows of x, and one half of the panel or both ---- */
+/* ---- Tiles: ROWS rows of x, and one or both halves of the panel ---- */
 
 INLINED vi blocks_four(const void *x) {
   int32_t four;
@@ -185,7 +185,8 @@ typedef struct blocks_running {
   vf part[ROWS][2], total[ROWS][2];
 } blocks_running;
 
-/* Group g. Where two share a scale of x and have no offset, `part` keeps the first one, and both are scaled at once. */
+/* Group g. If two groups share a scale of x and have no offset, `part` keeps the sum of the first, and both are scaled
+ * together. */
 INLINED void blocks_add_group(blocks_running *k, int64_t g, const int rows, const int halves, const int group,
                               const bool is_offset, const bool is_first) {
   const bool is_joined = group != BLOCKS_X && !is_offset;
@@ -240,7 +241,7 @@ TILES(groups_32_offset, 32, true)
 TILES(groups_16, 16, false)
 TILES(groups_16_offset, 16, true)
 
-/* Elements [at, at + depth) of n rows of x, added to what is in `out` from those before. */
+/* Elements [at, at + depth) of n rows of x, added to the sums of earlier elements in `out`. */
 static void blocks_multiply(berth_type type, const void *panel, int64_t columns, const blocks_x *x, int64_t n,
                             int64_t at, int64_t depth, blocks_ahead *ahead, float *out) {
   const bool is_offset = berth__block_has_offset(type), is_wide = columns > VF_LANES;
@@ -256,7 +257,7 @@ static void blocks_multiply(berth_type type, const void *panel, int64_t columns,
 
 int64_t blocks_copies_many(berth_type type) { return (void)type, 1; }
 
-/* Where numbers have 128 more, nobody asks for the sums of x as floats: what is too much takes their place. */
+/* If numbers have 128 added, the sums of x are not needed as floats: the corrections take their place. */
 void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row) {
   const blocks_row_x of = blocks_row_of(x, row);
   const int64_t group = berth__block_group(type);

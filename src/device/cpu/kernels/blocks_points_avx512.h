@@ -1,7 +1,7 @@
-/* Rows of iq2_xxs times a row of x, where AVX-512 has VNNI and no VBMI: points are read from memory, eight to a vector,
- * one of each group. A lane then sums up its group alone, and all groups of a block are scaled at once. (A gather would
- * read them in one instruction; where the processor's microcode guards those it takes three times as long.) For
- * blocks_row.c alone. */
+/* Rows of iq2_xxs times a row of x, for AVX-512 with VNNI but without VBMI: points are read from memory, eight per
+ * vector, one of each group. Each lane then sums one group, and all groups of a block are scaled at once. (A gather
+ * would read them with one instruction, but takes three times as long on processors whose microcode mitigates its
+ * leaks.) For blocks_row.c only. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_BLOCKS_POINTS_AVX512_H
 #define BERTH_DEVICE_CPU_KERNELS_BLOCKS_POINTS_AVX512_H
 
@@ -9,15 +9,15 @@
 
 #include "device/cpu/kernels/blocks.h"
 
-/* The first eight elements of all groups, then the second ones, and so on: as points lie in vectors. */
+/* The first eight elements of all groups, then the second eight, and so on: the order of points in vectors. */
 static inline void iq2_xxs_arrange_points(int8_t *q) {
   int8_t from[256];
   memcpy(from, q, sizeof from);
   for (int i = 0; i < 256; i++) q[i] = from[i % 64 / 8 * 32 + i / 64 * 8 + i % 8];
 }
 
-/* Eight words of four times seven signs: four times eight, of which an even number is set; the first eight of all
- * words, then the second ones, and so on. */
+/* Eight words, each with four groups of seven signs: four groups of eight, in which an even number of signs is set; the
+ * first eight of all words, then the second eight, and so on. */
 static inline __m256i iq2_xxs_masks(__m256i words) {
   const __m256i even = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, -128, -128, 0, -128, 0, 0, -128, -128, 0, 0, -128, 0, -128, -128, 0));
@@ -29,11 +29,11 @@ static inline __m256i iq2_xxs_masks(__m256i words) {
   s = SEVEN(3, 0x7f000000);
 #undef SEVEN
   const __m256i folded = _mm256_ternarylogic_epi32(s, _mm256_srli_epi16(s, 4), _mm256_set1_epi8(15), 0x28);
-  s = _mm256_or_si256(s, _mm256_shuffle_epi8(even, folded)); /* (s ^ s >> 4) & 15: as odd as s */
+  s = _mm256_or_si256(s, _mm256_shuffle_epi8(even, folded)); /* (s ^ s >> 4) & 15 has the parity of s */
   return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(s, turn), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* Points of four groups, the first of whose numbers is at p. */
+/* Points of four groups, whose indices begin at p. */
 static inline __m256i iq2_xxs_four(const uint8_t *p) {
 #define POINT(g) _mm256_set1_epi64x((long long)iq2_xxs_points[p[8 * (g)]])
   const __m256i two = _mm256_blend_epi32(POINT(0), POINT(1), 0x0c);

@@ -1,5 +1,5 @@
-/* A row of x in bytes, and one row of a weight in blocks times it: decoding a token is mostly this, and the weight
- * comes from memory. */
+/* Quantising a row of x to bytes, and one row of a weight in blocks times it. Decoding a token is mostly this, and the
+ * weight comes from memory. */
 #include "base/blocks_split.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
@@ -30,7 +30,7 @@ void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t
       vi_store_bytes_n(q + i * VF_LANES, whole, VF_LANES);
       half[i * VF_LANES / BLOCKS_SUM] += vf_from_int(whole);
     }
-    const float low = vf_sum(half[0]), high = vf_sum(half[1]); /* whole numbers: exact */
+    const float low = vf_sum(half[0]), high = vf_sum(half[1]); /* integers: exact */
     scales[b] = scale;
     sum[2 * b] = scale * low;
     sum[2 * b + 1] = scale * high;
@@ -38,7 +38,7 @@ void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t
   }
 }
 
-/* ---- Any format: a block is taken apart, and its bytes are multiplied ---- */
+/* ---- Any format: a block is unpacked, and its bytes are multiplied ---- */
 
 blocks_split blocks_split_of(berth_type type) {
   const blocks_row *row = blocks_find(type);

@@ -1,5 +1,5 @@
 /* Sixteen rows of a weight become half of a panel (blocks_panel.c), straight from their blocks: whole vectors of packed
- * bytes are transposed, and taken apart after that. For the formats that most files have. For blocks_panel.c alone. */
+ * bytes are transposed, and unpacked after that. For the formats that most files have. For blocks_panel.c only. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_BLOCKS_UNPACK_AVX512_H
 #define BERTH_DEVICE_CPU_KERNELS_BLOCKS_UNPACK_AVX512_H
 
@@ -7,7 +7,7 @@
 
 #include "device/cpu/kernels/blocks.h"
 
-/* Row r begins at row[r]; `depth` elements of it. */
+/* Row r begins at row[r] and has `depth` elements. */
 typedef struct unpack_rows {
   const uint8_t *row[16];
   float *factor, *offset; /* [groups][16] */
@@ -20,7 +20,7 @@ static inline void unpack_store(const unpack_rows *u, int64_t element, __m512i f
   _mm512_storeu_si512(u->bytes + element * 16, fours);
 }
 
-/* 64 bytes of each row from `skip` on: x[k] has four that begin with byte 4 k, of every row. */
+/* 64 bytes of each row from `skip` on: x[k] has the four bytes from 4 k on of every row. */
 static inline void unpack_turn(const unpack_rows *u, int64_t skip, __m512i x[16]) {
   vf rows[16];
   for (int r = 0; r < 16; r++) rows[r] = _mm512_loadu_ps(u->row[r] + skip);
@@ -28,7 +28,7 @@ static inline void unpack_turn(const unpack_rows *u, int64_t skip, __m512i x[16]
   for (int r = 0; r < 16; r++) x[r] = _mm512_castps_si512(rows[r]);
 }
 
-/* 16 bytes of four places. */
+/* 16 bytes from four addresses. */
 static inline __m512i unpack_join(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d) {
   const __m512i two = _mm512_inserti32x4(_mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)a)),
                                          _mm_loadu_si128((const __m128i *)b), 1);
@@ -36,7 +36,7 @@ static inline __m512i unpack_join(const uint8_t *a, const uint8_t *b, const uint
                             _mm_loadu_si128((const __m128i *)d), 3);
 }
 
-/* 16 bytes of each row: x[k] has four that begin with byte 4 k, of every row. */
+/* 16 bytes of each row: x[k] has the four bytes from 4 k on of every row. */
 static inline void unpack_turn_short(const unpack_rows *u, int64_t skip, __m512i x[4]) {
   __m512i from[4], y[4];
   for (int i = 0; i < 4; i++)
@@ -60,7 +60,7 @@ static inline void unpack_scales(const unpack_rows *u, int64_t block, int bytes)
   vf_store(u->factor + block * 16, vf_load_f16(scale));
 }
 
-/* 128 stands for 0 from here on, as for every format without offsets. */
+/* From here on 128 stands for 0, as in every format without offsets. */
 static void unpack_q8_0(const unpack_rows *u, int64_t depth) {
   const __m512i more = _mm512_set1_epi8((char)128);
   for (int64_t at = 0; at < depth; at += 64) {
@@ -142,7 +142,7 @@ static inline void unpack_q6_k_scales(const unpack_rows *u, int64_t skip, int64_
   }
 }
 
-/* Four bits of `low` and two of `high` are six; 32 of them stands for 0. */
+/* Four bits of `low` and two of `high` make six; 32 stands for 0. */
 static inline __m512i unpack_six(__m512i low, __m512i high) {
   return _mm512_add_epi8(_mm512_or_si512(unpack_and(low, 15), unpack_and(high, 48)), _mm512_set1_epi8(96));
 }
@@ -168,7 +168,7 @@ static void unpack_q6_k(const unpack_rows *u, int64_t depth) {
   }
 }
 
-/* False: rows of this type, or so many elements, are not unpacked here. */
+/* False: rows of this type, or of this length, are not unpacked here. */
 static bool unpack_sixteen(berth_type type, const unpack_rows *u, int64_t depth) {
   if (type == BERTH_Q8_0 && depth % 64 == 0) return unpack_q8_0(u, depth), true;
   if (type == BERTH_Q4_0 && depth % 128 == 0) return unpack_q4_0(u, depth), true;

@@ -1,7 +1,7 @@
-/* Rows of iq2_xxs times a row of x, where AVX-512 has VBMI: bytes from anywhere in a vector or two. No point is read
- * from memory then. The grid is in eight registers, a byte with four digits of two bits for each half of a point; all
- * 64 points of two blocks are looked up at once, a second look-up turns digits into coordinates, and signs are masks.
- * For blocks_row.c alone. */
+/* Rows of iq2_xxs times a row of x, for AVX-512 with VBMI, which permutes bytes across one or two vectors. No point is
+ * read from memory: the grid is in eight registers, one byte with four digits of two bits for each half of a point. All
+ * 64 points of two blocks are looked up at once, a second lookup turns digits into coordinates, and signs are masks.
+ * For blocks_row.c only. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_BLOCKS_VBMI_H
 #define BERTH_DEVICE_CPU_KERNELS_BLOCKS_VBMI_H
 
@@ -13,7 +13,8 @@
 
 static inline bool blocks_has_vbmi(void) { return __builtin_cpu_supports("avx512vbmi"); }
 
-/* Two blocks at a time, or the last one alone: the first coordinates of all their points, then the second ones. */
+/* Two blocks at a time, or a single last one: the first coordinates of all their points, then the second ones, and so
+ * on. */
 static inline void iq2_xxs_arrange_vbmi(int8_t *q, int64_t depth) {
   int8_t from[512];
   for (int64_t n; depth > 0; depth -= n, q += n) {
@@ -23,7 +24,8 @@ static inline void iq2_xxs_arrange_vbmi(int8_t *q, int64_t depth) {
   }
 }
 
-#define SIGNS(n) ((n) | ((0x6996 >> ((n)&15) ^ 0x6996 >> ((n) >> 4)) & 1) << 7) /* 0x6996: which halves are odd */
+#define SIGNS(n) \
+  ((n) | ((0x6996 >> ((n)&15) ^ 0x6996 >> ((n) >> 4)) & 1) << 7) /* 0x6996: which halves have odd parity */
 #define SIGNS_8(n) \
   SIGNS(n), SIGNS(n + 1), SIGNS(n + 2), SIGNS(n + 3), SIGNS(n + 4), SIGNS(n + 5), SIGNS(n + 6), SIGNS(n + 7)
 #define SIGNS_64(n)                                                                                                \
@@ -34,11 +36,11 @@ static const uint8_t iq2_xxs_signs_of[128] = {SIGNS_64(0), SIGNS_64(64)};
 #undef SIGNS_8
 #undef SIGNS_64
 
-/* What stays in registers, or near. */
+/* Tables that stay in registers or in the L1 cache. */
 typedef struct iq2_xxs_tables {
-  __m512i low[4], high[4]; /* the first and the other four digits of 64 points each */
-  __m512i signs[2];        /* eight of seven */
-  __m512i points_at;       /* in two blocks: the numbers of the points, */
+  __m512i low[4], high[4]; /* the first and the last four digits of 64 points each */
+  __m512i signs[2];        /* eight signs from seven */
+  __m512i points_at;       /* in two blocks: the indices of the points, */
   __m512i words_at;        /* and the words with signs and scales */
 } iq2_xxs_tables;
 
@@ -64,16 +66,16 @@ VBMI_INLINED void iq2_xxs_load_tables(iq2_xxs_tables *t) {
       _mm512_set1_epi32(0x03020100));
 }
 
-/* Half the digits of 64 points. An instruction looks at seven bits of their numbers; `above` has the eighth. */
+/* Half the digits of 64 points. An instruction uses seven bits of an index; `above` has the eighth. */
 VBMI_INLINED __m512i iq2_xxs_look_up(const __m512i half[4], __m512i points, __mmask64 above) {
   return _mm512_mask_blend_epi8(above, _mm512_permutex2var_epi8(half[0], points, half[1]),
                                 _mm512_permutex2var_epi8(half[2], points, half[3]));
 }
 
-/* The sums of 16 groups: of two blocks, or of one and nothing. */
+/* The sums of 16 groups: of two blocks, or of one block and zeros. */
 VBMI_INLINED __m512i iq2_xxs_sums(const iq2_xxs_tables *t, __m512i points, __m512i words, const int8_t *q,
                                   const bool is_pair) {
-  const __m512i coordinates = _mm512_set1_epi32(8 | 25 << 8 | 43 << 16); /* by two bits of six */
+  const __m512i coordinates = _mm512_set1_epi32(8 | 25 << 8 | 43 << 16); /* indexed by two bits of six */
   const __m512i seven = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x352e2720150e0700), words);
   const __m512i eight = _mm512_permutex2var_epi8(t->signs[0], seven, t->signs[1]);
   const __mmask64 above = _mm512_movepi8_mask(points);

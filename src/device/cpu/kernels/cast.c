@@ -1,5 +1,5 @@
-/* cast between the types that chains of f32 do not hold: 16 and 64 bits, f64. Floats go through blocks of f32 or f64,
- * integers go straight. */
+/* cast between types that chains of f32 cannot hold: 16 and 64 bits, f64. Floats are converted through blocks of f32 or
+ * f64, integers directly. */
 #include <math.h>
 
 #include "device/cpu/kernels/bf16.h"
@@ -8,9 +8,9 @@
 #include "device/cpu/kernels/lines.h"
 #include "ops/elementwise.h"
 
-#define BLOCK 512 /* elements of floats on their way */
+#define BLOCK 512 /* elements per block of floats */
 
-/* Elements `step` apart become neighbours of another type. */
+/* Elements that are `step` apart are converted and stored contiguously. */
 typedef void (*convert)(void *to, const void *from, int64_t step, int64_t n);
 
 #define CONVERT(name, element, result, expression)                               \
@@ -22,7 +22,7 @@ typedef void (*convert)(void *to, const void *from, int64_t step, int64_t n);
 
 /* ---- Integers ------------------------------------------------------------------------------------------------- */
 
-/* Modulo 2^n: the sign of what comes out does not matter. */
+/* Modulo 2^n: the signedness of the result does not matter. */
 #define INTEGER(type, element)                   \
   CONVERT(type##_1, element, uint8_t, x)         \
   CONVERT(type##_2, element, uint16_t, x)        \
@@ -72,7 +72,7 @@ static const convert *cast_integers_of(berth_type from) {
   }
 }
 
-/* What an integer becomes; -1: half floats, which rounding to f32 on the way would round twice. */
+/* The kind of integer conversion; -1: half floats, which would be rounded twice through f32. */
 static int cast_kind_of(berth_type to) {
   switch (to) {
     case BERTH_BOOL: return TO_BOOL;
@@ -92,7 +92,7 @@ static int cast_kind_of(berth_type to) {
 
 /* ---- Floats --------------------------------------------------------------------------------------------------- */
 
-/* Toward zero, held within the range; NaN becomes 0. Held first, so that no conversion is out of range. */
+/* Toward zero, clamped to the range; NaN becomes 0. Clamped first, so that no conversion is out of range. */
 #define HELD(x, low, high) ((x) < (low) ? (low) : (x) > (high) ? (high) : (x) == (x) ? (x) : 0)
 #define FLOATS(type, element, high_32, high_64, high_u32, high_u64)                                          \
   CONVERT(type##_i8, element, int8_t, HELD(x, -128, 127))                                                    \
@@ -117,7 +117,7 @@ CONVERT(f16_f32, uint16_t, float, half_to_float(x))
 CONVERT(bf16_f32, uint16_t, float, half_from_bits((uint32_t)x << 16))
 
 static void cast_f32_f16(void *to, const void *from, int64_t step, int64_t n) {
-  (void)step; /* blocks are without gaps */
+  (void)step; /* blocks are contiguous */
   half_store_line(to, from, n);
 }
 

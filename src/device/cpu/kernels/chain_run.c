@@ -1,21 +1,23 @@
-/* A block of elements at a time: each step is one loop over the block, and what lies between steps stays in the first
- * cache level. Operands that lie in memory as the block wants them are used there; the others (broadcast, strided, of
- * other types) are loaded into buffers. */
+/* A block of elements at a time: each step is one loop over the block, and values between steps stay in the L1 cache.
+ * Operands that lie in memory as the block needs them are used there; the others (broadcast, strided, of other types)
+ * are loaded into buffers. */
 #include "device/cpu/kernels/chain_run.h"
 
 #include "device/cpu/kernels/turn.h"
 
-#define BUFFER 4096   /* floats for one block's buffers */
-#define WIDEST 1024   /* floats in a block */
+#define BUFFER 4096   /* floats in the buffers of one block */
+#define WIDEST 1024   /* floats per block, at most */
 #define CACHE_LINE 64 /* bytes */
-#define LONG_ROW 512  /* columns from which rows of a part of the columns are done one by one */
-/* Registers: operands, numbers, results of steps, the reciprocals of the numbers, and one for what a pair lacks. */
+#define LONG_ROW \
+  512 /* rows with at least this many columns are processed one by one when only some columns are wanted */
+/* Registers: operands, constants, results of steps, the reciprocals of the constants, and one for missing operands of
+ * pairs. */
 #define NOTHING (BERTH__CHAIN_OPERANDS + 2 * BERTH__CHAIN_NUMBERS + BERTH__CHAIN_STEPS)
 #define N_REGISTERS (NOTHING + 1)
 
 /* ---- Preparing ------------------------------------------------------------------------------------------------ */
 
-/* Whether `axis` of the result continues the last axis that was kept, for every operand. */
+/* Whether `axis` of the result can be joined with the last axis that was kept, for every operand. */
 static bool continues(const chain_run *run, int64_t stride[][BERTH_MAX_RANK], uint32_t axis, int64_t extent) {
   for (uint32_t k = 0; k < run->chain.n_operands; k++)
     if (run->operand[k].stride[run->rank - 1] != stride[k][axis] * extent) return false;
@@ -59,7 +61,7 @@ static bool chain_run_kernel_is_number(const berth__chain *c, int64_t reg) {
   return reg >= c->n_operands && reg < (int64_t)first_result(c);
 }
 
-/* Which operand of step i + 1 step i's result is, where the two may be one loop; -1: they may not. */
+/* Which operand of step i + 1 is the result of step i, if the two may become one loop; -1: they may not. */
 static int place_in_next(const berth__chain *c, uint32_t i) {
   const int64_t reg = (int64_t)first_result(c) + i, *next = c->code + 4 * i + 4;
   if (i + 1 >= c->n_steps || uses_of(c, reg) != 1 || chain_pair(code_at(c, i), code_at(c, i + 1)) == NULL) return -1;
@@ -99,7 +101,7 @@ static void make_loops(chain_run *run) {
   }
 }
 
-/* A slot is free again after the last loop that reads it, which may write over it. */
+/* A slot is free again after the last loop that reads it, which may already overwrite it. */
 static void assign_slots(chain_run *run) {
   uint32_t last_use[N_REGISTERS] = {0};
   uint64_t taken = 0;
@@ -111,7 +113,7 @@ static void assign_slots(chain_run *run) {
       if (last_use[run->loop[earlier].result] == i) taken &= ~(UINT64_C(1) << run->loop[earlier].slot);
     uint8_t slot = 0;
     while (taken >> slot & 1u) slot++;
-    if (last_use[run->loop[i].result] > i) taken |= UINT64_C(1) << slot; /* what nobody reads holds nothing */
+    if (last_use[run->loop[i].result] > i) taken |= UINT64_C(1) << slot; /* a result without readers needs no slot */
     run->loop[i].slot = slot;
     if (slot >= run->n_slots) run->n_slots = slot + 1u;
   }
@@ -144,7 +146,7 @@ static void chain_run_kernel_prepare(chain_run *run, const berth_tensor *const *
     run->operand[k].type = in[k]->type;
     berth__broadcast_strides(in[k], out->rank, out->dim, stride[k]);
     for (uint32_t axis = 0; axis < out->rank; axis++)
-      if (out->dim[axis] == 1) stride[k][axis] = 0; /* never followed, so it may have been anything */
+      if (out->dim[axis] == 1) stride[k][axis] = 0; /* never followed, so it may have any value */
   }
   run->type = out->type;
   run->out = out->data;
@@ -178,7 +180,7 @@ bool epilogue_prepare(chain_run *run, const berth_tensor *extra, uint32_t n_extr
 /* ---- A rectangle of rows and columns -------------------------------------------------------------------------- */
 
 typedef struct source {
-  const char *data; /* at the rectangle's first element */
+  const char *data; /* of the rectangle's first element */
   berth_type type;
   int64_t element; /* bytes */
   int64_t row_stride, column_stride;
@@ -189,26 +191,26 @@ typedef struct rectangle {
   int64_t n_rows, n_columns;
   source operand[BERTH__CHAIN_OPERANDS];
   char *out;
-  int64_t out_element, out_stride; /* bytes; elements from row to row */
+  int64_t out_element, out_stride; /* bytes; elements between rows */
 } rectangle;
 
 typedef struct buffers {
   _Alignas(64) float block[BUFFER];
   float repeated[BERTH__CHAIN_OPERANDS][VF_LANES];
-  bool is_kept[BERTH__CHAIN_OPERANDS]; /* the buffer holds what the next block wants too */
+  bool is_kept[BERTH__CHAIN_OPERANDS]; /* the buffer already holds what the next block needs */
 } buffers;
 
-/* Lines are short here, and a call would take longer than the copy. */
+/* Lines are short here: a call to memcpy would take longer than the copy. */
 static inline void chain_run_kernel_copy_line(float *to, const float *from, int64_t n) {
   int64_t i = 0;
   for (; i + VF_LANES <= n; i += VF_LANES) vf_store(to + i, vf_load(from + i));
   if (i < n) vf_store_n(to + i, vf_load_n(from + i, n - i), n - i);
 }
 
-/* Whether the elements of a column are neighbours, and those of a row are not: a transposed operand. */
+/* Whether the elements of a column are contiguous and those of a row are not: a transposed operand. */
 static bool is_turned(const source *s) { return s->row_stride == 1 && s->column_stride != 0 && s->column_stride != 1; }
 
-/* Turned as they are, and made f32 then. */
+/* Transposed in their own type, then converted to f32. */
 static void load_turned(float *to, const source *s, const char *from, int64_t n_rows, int64_t n_columns) {
   _Alignas(64) char turned[WIDEST * sizeof(float)];
   if (s->type == BERTH_F32) {
@@ -231,7 +233,7 @@ static void load_block(float *to, const source *s, int64_t row, int64_t n_rows, 
       chain_load(to + i * n_columns, s->type, from + i * s->row_stride * s->element, s->column_stride, n_columns);
 }
 
-/* Operand k of a block: where it lies, repeated, or loaded. */
+/* Operand k of a block: in place, repeated, or loaded. */
 static chain_register chain_run_kernel_operand_of(const rectangle *r, uint32_t k, buffers *b, int64_t row,
                                                   int64_t n_rows, int64_t column, int64_t n_columns) {
   const source *s = &r->operand[k];
@@ -288,7 +290,7 @@ static void chain_kernel_run_block(const rectangle *r, buffers *b, int64_t row, 
   if (!is_direct) store_block(r, result, row, n_rows, column, n_columns);
 }
 
-/* When every operand goes on from row to row as the result does, the rows are one long row. */
+/* If every operand continues from row to row as the result does, the rows are one long row. */
 static void join_rows(rectangle *r) {
   bool is_one = r->n_rows == 1 || r->out_stride == r->n_columns;
   for (uint32_t k = 0; k < r->run->chain.n_operands && is_one; k++)
@@ -302,8 +304,8 @@ typedef struct extent {
   int64_t rows, columns;
 } extent;
 
-/* Blocks are parts of a row, or several short rows; with transposed operands, some columns of so many rows that what is
- * read of a column is a line of the cache. */
+/* Blocks are parts of a row, or several short rows. With transposed operands, they are some columns of as many rows as
+ * make a column fill a cache line. */
 static extent block_of(const rectangle *r) {
   const int64_t width = r->run->width;
   for (uint32_t k = 0; k < r->run->chain.n_operands; k++) {
@@ -372,7 +374,8 @@ void chain_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t colum
   }
 }
 
-/* ---- Tails ---------------------------------------------------------------------------------------------------- */
+/* ---- Epilogues
+ * ---------------------------------------------------------------------------------------------------- */
 
 void epilogue_rows(const chain_run *run, int64_t row, int64_t n_rows, int64_t column, int64_t n_columns) {
   chain_rows(run, row, n_rows, column, n_columns);
@@ -397,7 +400,7 @@ void epilogue_rows_from(const chain_run *run, int64_t row, int64_t n_rows, int64
   }
 }
 
-/* The bounds of one step that reads `value` and numbers alone; false: it is no such step. */
+/* The bounds of one step that reads `value` and constants only; false: it is no such step. */
 static bool step_bounds(const berth__chain *c, const int64_t *step, int64_t value, float *low, float *high) {
   const bool is_number[] = {false, step[2] >= 1 && step[2] <= (int64_t)c->n_numbers,
                             step[3] >= 1 && step[3] <= (int64_t)c->n_numbers};

@@ -8,7 +8,7 @@
 
 /* ---- Loops ---------------------------------------------------------------------------------------------------- */
 
-/* Loops are made for each way in which operands are repeated, so that what is repeated stays in a register. */
+/* There is one loop for each combination of repeated operands, so that repeated operands stay in a register. */
 typedef struct operand {
   const float *at;
   vf value;
@@ -91,7 +91,7 @@ STEP_OF_ONE(identity, x)
 STEP_OF_TWO(add, x + y)
 STEP_OF_TWO(sub, x - y)
 STEP_OF_TWO(mul, x *y)
-/* The second operand comes out where either is NaN. */
+/* If either operand is NaN, the second one is the result. */
 STEP_OF_TWO(min, vf_pick_nan(x, x, vf_min(x, y)))
 STEP_OF_TWO(max, vf_pick_nan(x, x, vf_max(x, y)))
 STEP_OF_THREE(clamp, vf_min(z, vf_max(y, x)))
@@ -143,7 +143,7 @@ STEP_OF_TWO(any_div, x / y)
 
 ALWAYS_INLINE vf over_of(vf x, vf y, vf reciprocal) {
   const vf right = vf_quotient(x, y, reciprocal);
-  return vf_pick_nan(right, x * reciprocal, right); /* infinity less infinity */
+  return vf_pick_nan(right, x * reciprocal, right); /* infinity minus infinity */
 }
 
 bool chain_divides_fast(float by) {
@@ -170,7 +170,7 @@ static void div_step(float *out, const chain_register *in, int64_t n) {
 
 /* ---- pow ------------------------------------------------------------------------------------------------------ */
 
-/* Powers that are products and roots; square roots as pow has them, which knows no -0 and no square root of -inf. */
+/* Powers that are products and roots. Square roots as pow defines them, which treats -0 and -infinity differently. */
 STEP_OF_ONE(square, x *x)
 STEP_OF_ONE(cube, x *x *x)
 STEP_OF_ONE(root, vf_pick_eq(x, vf_set1(-INFINITY), vf_set1(INFINITY), vf_sqrt(x + zero)))
@@ -200,7 +200,8 @@ const chain_step chain_steps[] = {
 
 /* ---- Two steps as one ----------------------------------------------------------------------------------------- */
 
-/* The second of the first of x and y, and z and w: of what they have in common, the store and the load between them. */
+/* One step applied to x and y and a second one to its result, z and w. Fusing them saves the store and the load between
+ * them. */
 #define PAIR(first, second, expression)                                                                         \
   ALWAYS_INLINE vf first##_##second##_of(vf x, vf y, vf z, vf w) {                                              \
     const vf t = first##_of(x, y);                                                                              \
@@ -323,7 +324,7 @@ void chain_load(float *to, berth_type type, const void *from, int64_t stride, in
   }
 }
 
-/* Toward zero, held within the range; NaN becomes 0. */
+/* Toward zero, clamped to the range; NaN becomes 0. */
 #define SATURATED(x, low, high, beyond, c_type) \
   ((x) >= (beyond) ? (high) : (x) <= (low) ? (c_type)(low) : (x) == (x) ? (c_type)(x) : 0)
 

@@ -1,26 +1,24 @@
-/* conv_last: an implicit product. A block of pixels of the result gets a table of where every tap of its windows lies
- * in x (taps.h); then the register tiles of products (gemm_tile.h) go over it, panel by panel of the weights, so that a
- * panel serves the whole block while it is in the second cache.
+/* conv_last as an implicit GEMM. For each block of pixels of the result, a table is made of where every tap of its
+ * windows lies in x (taps.h). Then the register tiles of products (gemm_tile.h) go over the block, panel by panel of
+ * the weights, so that a panel serves the whole block while it is in the L2 cache.
  *
- * Tables are short in two cases. Where windows are single pixels (1 x 1), all rows of the product are equally far
- * apart. Where there are few channels, a line of the kernel is one run of elements, a block is a piece of one line of
- * the result, and its windows begin equally far apart too: one pointer for each line of the kernel is all. Such a block
- * that sees a border has those lines of x in scratch, with zeros around them.
+ * Tables are short in two cases. If windows are single pixels (1 x 1), the rows of the product have a constant stride.
+ * If there are few channels, a line of the kernel is one contiguous run of elements, a block is a piece of one line of
+ * the result, and its windows have a constant stride too: one pointer per line of the kernel is enough. If such a block
+ * touches a border, its lines of x are copied to scratch with zeros around them.
  *
- * Nothing else of x is copied but, where the result may lie over x (`over`), the pixels of a block, which then has all
- * panels. */
+ * Nothing else of x is copied, except when the result may overwrite x (`over`): then the pixels of a block are copied,
+ * and the block takes all panels. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 #include "device/cpu/kernels/taps.h"
 
 #define BLOCK_TILES 8
-#define BLOCK_BYTES (256 << 10) /* of x, for the windows of a block */
-#define COPY_BYTES (8 << 10)    /* of scratch, for lines with zeros around them */
-#define OVER_BYTES (32 << 10)   /* likewise, for the pixels of a block that is written over */
+#define BLOCK_BYTES (256 << 10) /* bytes of x under the windows of a block */
+#define COPY_BYTES (8 << 10)    /* scratch for lines with zeros around them */
+#define OVER_BYTES (32 << 10)   /* scratch for the pixels of a block that is overwritten */
 #define ITEMS_WANTED 16
-#define ITEM_WORK                                                                                     \
-  150000 /* multiplications, at least, or panels are not shared out: each share makes the tables anew \
-          */
+#define ITEM_WORK 150000 /* fewer multiplications are not split by panels: each share makes its own tables */
 #define FEW_CHANNELS 8
 #define MOST_TAPS 4096
 
@@ -28,22 +26,22 @@ typedef struct conv {
   berth__last last;
   int64_t group, depth, taps;           /* a row of the product: `taps` runs of `depth` elements */
   bool merges;                          /* a run is a line of the kernel, not one tap; blocks are pieces of lines */
-  int64_t line_blocks;                  /* then: of a line of the result */
-  int64_t step;                         /* from row to row of the product, where that is always the same; or 0 */
-  bool is_plain;                        /* runs are pixels of x, one after the other */
-  bool in_place_over;                   /* they are written over: a block is copied first */
+  int64_t line_blocks;                  /* with `merges`: blocks per line of the result */
+  int64_t step;                         /* between rows of the product, if constant; otherwise 0 */
+  bool is_plain;                        /* runs are consecutive pixels of x */
+  bool in_place_over;                   /* they are overwritten: a block is copied first */
   int64_t outputs, panels;              /* of a group */
   int64_t pixels, height, block;        /* of a tile; of an item */
-  int64_t blocks, chunk, chunks;        /* panels of an item */
+  int64_t blocks, chunk, chunks;        /* panels per item */
   const float *x, *weight, *bias, *sum; /* bias and sum may be NULL */
-  const uint16_t *halves;               /* the weight where it is f16; otherwise NULL */
+  const uint16_t *halves;               /* the weight if it is f16; otherwise NULL */
   float *out;
   epilogue_form epilogue;
 } conv;
 
 static int64_t conv_last_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Every window is one pixel, and pixels lie one after the other. */
+/* Every window is one pixel, and pixels are contiguous. */
 static bool windows_are_pixels(const berth__last *last) {
   int64_t expected = last->axis_stride[2];
   for (uint32_t k = BERTH__WINDOW_AXES; k-- > 0;) {
@@ -55,7 +53,7 @@ static bool windows_are_pixels(const berth__last *last) {
   return last->images == 1 || last->image_stride == expected;
 }
 
-/* Into how many items it is cut: some for every thread, but not where they would be too small to share. */
+/* The number of items: several per thread, unless they would be too small to share. */
 static int64_t items_wanted(const conv *c) {
   const int64_t each = c->taps * c->depth * c->last.outputs, most = ITEMS_WANTED * (int64_t)ITEM_WORK;
   const int64_t work = each >= most || c->pixels >= most / (each > 0 ? each : 1) ? most : c->pixels * each;
@@ -67,13 +65,13 @@ static bool has_border(const berth__window_axis *w) {
   return w->begin > 0 || (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation + 1 - w->begin > w->in;
 }
 
-/* Elements of a line of x under a block, and room to write whole vectors. */
+/* Elements of a line of x under a block, plus room to write whole vectors. */
 static int64_t patch_line(const conv *c) {
   const berth__window_axis *w = &c->last.window.axis[2];
   return ((c->block - 1) * w->stride + w->kernel) * c->last.channels + 2 * VF_LANES;
 }
 
-/* Pixels of a block, and how many blocks there are; `most` tiles at most. */
+/* Pixels per block, at most `most` tiles, and the number of blocks. */
 static void conv_last_kernel_cut_lines(conv *c, int64_t most) {
   const berth__window_axis *w = &c->last.window.axis[2];
   c->height = gemm_tile_height(w->out, c->step);
@@ -86,7 +84,7 @@ static void conv_last_kernel_cut_lines(conv *c, int64_t most) {
 
 static void conv_last_kernel_cut_pixels(conv *c, int64_t most) {
   const int64_t tiles = conv_last_kernel_ceil_div(c->pixels, c->height);
-  if (c->in_place_over) { /* copies are scratch: not much of it */
+  if (c->in_place_over) { /* copies are scratch: keep them small */
     const int64_t fits = OVER_BYTES / (4 * c->height * c->taps * c->depth);
     most = fits < 1 ? 1 : fits < most ? fits : most;
   }
@@ -116,9 +114,9 @@ static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
   const int64_t room = BLOCK_BYTES / (4 * c->last.channels * w[2].stride * w[1].stride * c->height + 1) + 1;
   const int64_t tiles = conv_last_kernel_ceil_div(c->pixels, c->height), all = c->group * c->panels;
   const int64_t share =
-      tiles * (c->in_place_over ? 1 : all) / ITEMS_WANTED; /* tiles of an item where there are few panels */
+      tiles * (c->in_place_over ? 1 : all) / ITEMS_WANTED; /* tiles per item when there are few panels */
   int64_t most = room < BLOCK_TILES ? room : BLOCK_TILES;
-  const bool has_lines = c->merges && c->pixels / w[2].out >= ITEMS_WANTED / 2; /* enough of them to share out */
+  const bool has_lines = c->merges && c->pixels / w[2].out >= ITEMS_WANTED / 2; /* enough lines to share out */
   if (share < most && !has_lines) most = share < 1 ? 1 : share;
   if (c->merges)
     conv_last_kernel_cut_lines(c, most);
@@ -142,14 +140,14 @@ static int64_t conv_last_kernel_items(const berth_op_call *call) {
   return c.blocks * c.chunks;
 }
 
-/* About 12 microseconds. */
+/* About 12 microseconds of work. */
 static int64_t conv_last_kernel_grain(const berth_op_call *call) {
   conv c;
   conv_last_kernel_read_shape(call, &c);
   return 1 + 600000 / (c.block * c.taps * c.depth * c.chunk * VF_PANEL + 1);
 }
 
-/* Scratch, as far as it is needed: zeros, a row or a line of them; the table; copies. */
+/* Scratch, if needed: a row or a line of zeros; the table; copies. */
 static uint64_t row_of_zeros(const conv *c) {
   const int64_t most = c->depth > c->last.channels ? c->depth : c->last.channels;
   return ((uint64_t)(c->merges ? patch_line(c) : most) * sizeof(float) + 63) / 64 * 64;
@@ -173,8 +171,8 @@ static uint64_t conv_last_kernel_scratch(const berth_op_call *call) {
   return conv_last_kernel_zeros_size(&c) + table_size(&c) + copies_size(&c);
 }
 
-/* Smaller extents may have a border where larger ones do not come to their pads, other tiles, and blocks that are cut
- * less evenly: so the largest block of all, and borders wherever there are pads. */
+/* Smaller extents may have a border where larger ones never reach their padding, other tiles, and blocks of less equal
+ * size. So this assumes the largest block, and borders wherever there is padding. */
 static bool may_have_border(const berth__window_axis *w) { return w->begin > 0 || w->end > 0; }
 
 static uint64_t copies_size_most(const conv *c, bool has_columns_outside) {
@@ -205,7 +203,7 @@ typedef struct worker {
   const float **rows;
 } worker;
 
-/* Pixels [begin, end) of a line of x, with zeros where it has none. What comes after them may be overwritten. */
+/* Pixels [begin, end) of a line of x, zeros outside it. The elements after them may be overwritten. */
 static void copy_line(const conv *c, const float *line, int64_t begin, int64_t end, float *to) {
   const int64_t channels = c->last.channels, columns = c->last.window.axis[2].in;
   const int64_t first = begin < 0 ? 0 : begin, last = end < columns ? end : columns;
@@ -219,7 +217,7 @@ static void copy_line(const conv *c, const float *line, int64_t begin, int64_t e
   for (; k < right - left; k += VF_LANES) vf_store(to + k, k < n ? vf_load_n(from + k, n - k) : vf_zero());
 }
 
-/* The lines of x under pixels [first, last) of the result, all on one line. */
+/* The lines of x under pixels [first, last) of the result, which are on one line. */
 static void fill_lines(const conv *c, const worker *w, int64_t first, int64_t last) {
   const berth__window_axis *axis = c->last.window.axis;
   const berth__last_pixel pixel = berth__last_pixel_of(&c->last, first);
@@ -238,9 +236,9 @@ static void fill_lines(const conv *c, const worker *w, int64_t first, int64_t la
     }
 }
 
-/* A tile of pixels that the block will write over. */
+/* Copies a tile of pixels that the block will overwrite. */
 static float *copy_pixels(const conv *c, float *copies, int64_t first, int64_t n, const float **rows) {
-  if (c->is_plain && c->last.axis_stride[2] == c->depth) { /* one run */
+  if (c->is_plain && c->last.axis_stride[2] == c->depth) { /* contiguous */
     memcpy(copies, c->x + first * c->depth, (size_t)(n * c->depth) * sizeof *copies);
     for (int64_t r = 0; r < n; r++) rows[r] = copies + r * c->depth;
     return copies + n * c->depth;
@@ -275,7 +273,7 @@ static void fill_tables(const conv *c, const worker *w, int64_t group, int64_t f
   }
 }
 
-/* The tables of the next group: its channels come after, in x as among the zeros. */
+/* Moves the tables to the next group: its channels follow, in x as in the zeros. */
 static void move_tables(const conv *c, const worker *w, int64_t n_pixels) {
   for (int64_t k = 0; k < (c->step != 0 ? 1 : n_pixels) * c->taps; k++) w->rows[k] += c->depth;
 }

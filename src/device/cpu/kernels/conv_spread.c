@@ -1,5 +1,5 @@
-/* conv_transpose_last where windows do not overlap and so few outputs are asked for that all taps of them fit one
- * panel: a product with a column for every tap and output, whose results are spread over the lines of the window. */
+/* conv_transpose_last with windows that do not overlap, and so few outputs that all taps fit into one panel: a product
+ * with a column for every tap and output, whose results are spread over the lines of the window. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 
@@ -11,7 +11,7 @@ typedef struct spread {
   epilogue_form epilogue;
 } spread;
 
-/* The panel that is made of the weights; the bias for its columns; the results of a tile. */
+/* The panel made of the weights; the bias for its columns; the results of a tile. */
 typedef struct worker {
   float *panel, *bias, *results;
 } worker;
@@ -27,7 +27,7 @@ static bool conv_spread_kernel_takes(const berth_op_call *call) {
   return berth__window_taps(&last.window) * last.outputs <= VF_PANEL;
 }
 
-/* Lines of x. */
+/* Items are lines of x. */
 static int64_t conv_spread_kernel_items(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
@@ -46,7 +46,7 @@ static uint64_t conv_spread_kernel_scratch(const berth_op_call *call) {
   return (uint64_t)((last.channels + 1 + GEMM_ROWS) * VF_PANEL) * sizeof(float);
 }
 
-/* Columns are tap-major: the taps of a line of the window come out one after the other. */
+/* Columns are tap-major: the taps of a line of the window come out next to each other. */
 static void fill_panel(const spread *s, const berth_op_call *call, const worker *w) {
   const float *weight = call->in[1].data, *bias = s->last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   const int64_t channels = s->last.channels, outputs = s->last.outputs;

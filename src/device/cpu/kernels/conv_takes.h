@@ -1,4 +1,4 @@
-/* What kernels of convolutions have in common: which calls they take. */
+/* Which calls the convolution kernels take. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_CONV_TAKES_H
 #define BERTH_DEVICE_CPU_KERNELS_CONV_TAKES_H
 
@@ -6,8 +6,7 @@
 #include "ops/conv_last.h"
 #include "ops/operand.h"
 
-/* What all kernels of convolutions want: channels of x that lie one after the other, weights and bias as they were
- * made, and a result. */
+/* Required by all convolution kernels: contiguous channels of x, unchanged weights and bias, and a result. */
 static inline bool conv_takes(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
   if (x->type != BERTH_F32) return false;

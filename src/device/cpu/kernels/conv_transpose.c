@@ -1,18 +1,18 @@
-/* conv_transpose_last: pixels of the result that lie a stride apart see the same taps, so each such phase is a small
- * convolution of its own. Of a phase, lines that lie a stride apart are taken together; for every panel of the weights,
- * tap after tap is added with the register tiles of products. Where the kernel is as large as the stride there is one
- * tap a phase: a product whose results are spread out. */
+/* conv_transpose_last: pixels of the result that are a stride apart see the same taps, so each such phase is a small
+ * convolution of its own. Within a phase, lines that are a stride apart are processed together; for every panel of the
+ * weights, tap after tap is added with the register tiles of products. If the kernel is as large as the stride, each
+ * phase has one tap: a product whose results are spread out. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 
 #define BLOCK_PIXELS 128
-#define MOST_TAPS 64 /* on an axis */
+#define MOST_TAPS 64 /* per axis */
 
 typedef struct transposed {
   berth__last last;
   int64_t panels;
-  int64_t lines, steps;   /* of a phase, at most; those of an item */
-  int64_t phases, blocks; /* down the second axis; items of a phase */
+  int64_t lines, steps;   /* of a phase, at most; per item */
+  int64_t phases, blocks; /* along the second axis; items per phase */
   const float *x, *weight, *bias;
   float *out;
   const float *zeros;
@@ -45,7 +45,7 @@ static int64_t conv_transpose_kernel_items(const berth_op_call *call) {
   return t.last.images * t.phases * t.blocks;
 }
 
-/* About 12 microseconds. */
+/* About 12 microseconds of work. */
 static int64_t conv_transpose_kernel_grain(const berth_op_call *call) {
   transposed t;
   conv_transpose_kernel_read_shape(call, &t);
@@ -64,7 +64,7 @@ static uint64_t conv_transpose_kernel_scratch(const berth_op_call *call) {
   return conv_transpose_kernel_zeros_size(&last);
 }
 
-/* The taps of an axis that fall on the elements `at`, at + stride ... of the result. */
+/* The taps of an axis that fall on the elements `at`, at + stride, ... of the result. */
 static int64_t taps_on(const berth__window_axis *w, int64_t at, int64_t *taps) {
   int64_t n = 0;
   for (int64_t tap = 0; tap < w->kernel; tap++)
@@ -72,12 +72,12 @@ static int64_t taps_on(const berth__window_axis *w, int64_t at, int64_t *taps) {
   return n;
 }
 
-/* The element of x on an axis; outside it where there is none. */
+/* The element of x along an axis; outside x if there is none. */
 static int64_t conv_transpose_kernel_source(const berth__window_axis *w, int64_t at, int64_t tap) {
   return (at + w->begin - tap * w->dilation) / w->stride;
 }
 
-/* One line of one phase: the columns `column`, column + stride ... */
+/* One line of one phase: the columns `column`, column + stride, ... */
 typedef struct phase_line {
   int64_t image, row, column;
   int64_t down[MOST_TAPS], across[MOST_TAPS]; /* its taps */
@@ -97,11 +97,11 @@ static bool fill_rows(const transposed *t, const phase_line *p, int64_t down, in
   return true;
 }
 
-/* n pixels of the line from `column` on. The bounds come with the last tap, so that sums are whole before. */
+/* n pixels of the line from `column` on. The clamp comes with the last tap, when the sums are complete. */
 static void conv_transpose_kernel_run_tile(const transposed *t, const phase_line *p, gemm_tile *tile,
                                            const float *weight, int64_t column, int64_t n) {
   const float *rows[2][GEMM_ROWS];
-  const float *waiting = NULL; /* the weights of the tap before, whose rows are in rows[which] */
+  const float *waiting = NULL; /* the weights of the previous tap, whose rows are in rows[which] */
   int which = 0;
   const float *bias = tile->bias;
   tile->also = NULL;
@@ -120,7 +120,7 @@ static void conv_transpose_kernel_run_tile(const transposed *t, const phase_line
     which = !which;
     waiting = weight + (down * t->last.window.axis[2].kernel + across) * t->last.channels * VF_PANEL;
   }
-  tile->taps = waiting != NULL; /* none: the bias alone */
+  tile->taps = waiting != NULL; /* no tap: the bias only */
   tile->rows = rows[which];
   tile->panel = waiting;
   tile->low = t->epilogue.low;

@@ -1,11 +1,11 @@
-/* conv_weight_grad of a depthwise convolution, channels last: vectors run over channels, and every place of dy meets
- * what each tap sees of x there. */
+/* conv_weight_grad of a depthwise convolution, channels last: vectors run over channels, and each element of dy is
+ * multiplied with the elements of x that each tap sees there. */
 #include "ops/conv_weight_grad.h"
 
 #include "device/cpu/kernels/vec.h"
 
 #define MOST_TAPS 64
-#define BESIDE 4 /* sums that do not wait for each other */
+#define BESIDE 4 /* independent sums */
 
 static bool weight_grad_kernel_takes(const berth_op_call *call) {
   berth__weight_grad g;
@@ -20,7 +20,7 @@ static int64_t weight_grad_kernel_items(const berth_op_call *call) {
   return (g.channels + VF_LANES - 1) / VF_LANES;
 }
 
-/* Some channels: of a line of x and of dy, n places that are so far apart. */
+/* Some channels of a line of x and of dy: n positions with these strides. */
 static vf weight_grad_kernel_line(const float *x, int64_t x_step, const float *dy, int64_t dy_step, int64_t n,
                                   int64_t lanes) {
   vf sum[BESIDE] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
@@ -32,7 +32,7 @@ static vf weight_grad_kernel_line(const float *x, int64_t x_step, const float *d
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* Adds the products of one line of dy to those of every tap. */
+/* Adds the products of one line of dy to the sums of every tap. */
 static void weight_grad_kernel_add(const berth__weight_grad *g, const float *x, const float *dy, int64_t o0, int64_t o1,
                                    int64_t lanes, vf *sums) {
   const berth__window_axis *w = g->window.axis;
@@ -49,7 +49,7 @@ static void weight_grad_kernel_add(const berth__weight_grad *g, const float *x, 
   }
 }
 
-/* Sums of an image are in f32, those of all images in f64. */
+/* Sums within an image are f32, those over all images f64. */
 static void weight_grad_kernel_item(const berth_op_call *call, const berth__weight_grad *g, int64_t channel) {
   const int64_t lanes = vf_tail(g->channels - channel);
   double total[MOST_TAPS][VF_LANES] = {{0}};

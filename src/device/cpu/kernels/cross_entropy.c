@@ -1,10 +1,10 @@
-/* cross_entropy and its gradient over rows of f32: the largest, the sum of the powers, and for the gradient the row
- * once more. */
+/* cross_entropy and its gradient over rows of f32: the maximum, the sum of the exponentials, and for the gradient the
+ * row once more. */
 #include "ops/cross_entropy.h"
 
 #include "device/cpu/kernels/vec_math.h"
 
-#define BLOCK 2048 /* elements whose sum is taken in f32 */
+#define BLOCK 2048 /* elements summed in f32 */
 
 static bool cross_entropy_kernel_takes(const berth_op_call *call) {
   const berth_tensor *logits = &call->in[BERTH__CROSS_ENTROPY_LOGITS];
@@ -18,7 +18,7 @@ static float cross_entropy_kernel_largest(const float *x, int64_t n) {
     most = vf_max(a, most);
     probe = vf_pick_nan(a, a, probe);
   }
-  const float nan = vf_sum(probe); /* one that is not a number makes the row none */
+  const float nan = vf_sum(probe); /* one NaN makes the whole row NaN */
   return isnan(nan) ? nan : vf_most(most);
 }
 
@@ -35,7 +35,7 @@ static double cross_entropy_kernel_sum(const float *x, int64_t n, float most) {
   return total;
 }
 
-/* y = exp(x - most) factor; they may be the same row. */
+/* y = exp(x - most) * factor; x and y may be the same row. */
 static void cross_entropy_kernel_spread(float *y, const float *x, int64_t n, float most, float factor) {
   const vf offset = vf_set1(most), by = vf_set1(factor);
   for (int64_t i = 0; i < n; i += VF_LANES) {
@@ -54,7 +54,7 @@ static void cross_entropy_kernel_grad(const berth_op_call *call, int64_t row, in
   }
   const float most = cross_entropy_kernel_largest(x, n), own = x[label];
   const double sum = cross_entropy_kernel_sum(x, n, most);
-  const double others = sum - exp((double)own - (double)most); /* p - 1 without the digits that 1 would take */
+  const double others = sum - exp((double)own - (double)most); /* p - 1 without cancellation */
   cross_entropy_kernel_spread(y, x, n, most, (float)((double)dy / sum));
   y[label] = (float)(-others / sum * (double)dy);
 }

@@ -1,12 +1,12 @@
-/* cumsum and cumprod across lines: neighbouring columns go along the axis together, each with a state of its own, in
- * f64 for floats and in 64 bits that wrap for integers, as the reference kernel has it. Along lines every element waits
- * for the one before it, and that kernel is as good as any. */
+/* cumsum and cumprod across lines: neighbouring columns advance along the axis together, each with its own state, which
+ * is f64 for floats and 64 bits that wrap for integers, as in the reference kernel. Along lines every element depends
+ * on the one before it, and the reference kernel is as fast. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/elementwise.h"
 #include "ops/operand.h"
 
-#define COLUMNS 64    /* of an item */
-#define FEW_COLUMNS 4 /* too few to go together */
+#define COLUMNS 64    /* per item */
+#define FEW_COLUMNS 4 /* too few to vectorise */
 
 /* `rows` rows of n columns, `step` elements apart. */
 typedef void (*running)(void *out, const void *x, int64_t step, int64_t rows, int64_t n, bool exclusive);

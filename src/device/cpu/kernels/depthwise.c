@@ -1,11 +1,11 @@
-/* depthwise, one vector of channels at a time: blocks of several rows and columns for the usual kernels inside x;
- * elsewhere tiles of up to TILE pixels of a line, with all the taps of their windows in a table of
- * pointers that serves every channel.
+/* depthwise, one vector of channels at a time. For the usual kernels, blocks of several rows and columns inside x are
+ * computed together. Elsewhere, tiles of up to TILE pixels of a line are, with all the taps of their windows in a table
+ * of pointers that serves every channel.
  *
- * With `over` the result may lie over x. Channels know nothing of each other, so an item is then some channels of a
- * whole image: it goes down the lines band by band, and each band is a small image of its own in scratch, padding
- * included, whose last lines are the first of the next one. Where a channel of x has several outputs it is done in the
- * same way: a channel is in the band once for each of them. */
+ * With `over` the result may overwrite x. Channels are independent, so an item is then some channels of a whole image:
+ * it goes down the lines in bands, and each band is copied to scratch as a small image, padding included, whose last
+ * lines are the first of the next one. Channels of x with several outputs are computed in the same way: a channel is
+ * repeated in the band once for each output. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/taps.h"
 
@@ -20,33 +20,33 @@
 #define BLOCK_ROWS 2
 #define MOST_BLOCK_COLUMNS 6
 #define MOST_BLOCK_KERNEL 5
-#define OVER_CHANNELS 32 /* two lines of the cache */
+#define OVER_CHANNELS 32 /* two cache lines */
 #define OVER_BAND 4      /* lines */
 
 typedef struct depthwise {
   berth__last last;
   int64_t taps;
-  int64_t band, block;             /* an item: so many lines of the result, and so many columns of them */
-  int64_t bands, blocks;           /* of an image's plane; of a line */
+  int64_t band, block;             /* per item: lines of the result, and columns of them */
+  int64_t bands, blocks;           /* per plane of an image; per line */
   int64_t top, bottom, begin, end; /* the lines and columns whose windows are inside x */
-  int64_t width;                   /* channels that are done, of last.channels */
-  int64_t multiplier;              /* outputs of each channel of x; last.channels are those of the result */
+  int64_t width;                   /* channels to compute, of last.channels */
+  int64_t multiplier;              /* outputs per channel of x; last.channels are those of the result */
   const float *x, *weight, *bias;
   float *out;
   float low, high;               /* of the epilogue */
-  bool is_chain;                 /* it is more than these */
-  const epilogue_form *epilogue; /* it is large, and bands are copies of this */
+  bool is_chain;                 /* it does more than clamp */
+  const epilogue_form *epilogue; /* it is large, and bands have copies of this struct */
 } depthwise;
 
 static bool depthwise_kernel_takes(const berth_op_call *call) {
   berth__last last;
   if (!conv_takes(call)) return false;
   berth__last_read(call, &last);
-  if (last.outputs != last.channels && call->in[0].rank > 4) return false; /* bands are flat */
+  if (last.outputs != last.channels && call->in[0].rank > 4) return false; /* bands are two-dimensional */
   return berth__window_taps(&last.window) <= MOST_TAPS;
 }
 
-/* Two lines together, more where lines are short; long lines in pieces. */
+/* Two lines together, more if lines are short; long lines in pieces. */
 static void depthwise_kernel_read_shape(const berth_op_call *call, depthwise *d) {
   berth__last_read(call, &d->last);
   d->multiplier = d->last.outputs / d->last.channels;
@@ -67,7 +67,7 @@ static bool goes_by_channels(const berth_op_call *call, const depthwise *d) {
   return call->attrs[BERTH__DEPTHWISE_OVER].i != 0 || d->multiplier != 1;
 }
 
-/* All outputs of a channel are in one block, where they fit. */
+/* All outputs of a channel are in one block if they fit. */
 static int64_t channel_block(const depthwise *d) {
   return d->multiplier <= OVER_CHANNELS ? OVER_CHANNELS / d->multiplier * d->multiplier : OVER_CHANNELS;
 }
@@ -95,7 +95,7 @@ static int64_t depthwise_kernel_items(const berth_op_call *call) {
   return d.last.images * d.last.window.axis[0].out * d.bands * d.blocks;
 }
 
-/* About 12 microseconds. */
+/* About 12 microseconds of work. */
 static int64_t depthwise_kernel_grain(const berth_op_call *call) {
   depthwise d;
   depthwise_kernel_read_shape(call, &d);
@@ -120,7 +120,7 @@ static uint64_t depthwise_kernel_scratch(const berth_op_call *call) {
   return depthwise_kernel_zeros_size(&d.last) + table + (goes_by_channels(call, &d) ? band_size(&d) : 0);
 }
 
-/* `whole` is a constant where these are inlined; without it, `left` channels are left. */
+/* `whole` is a constant when these are inlined; if it is false, `left` channels remain. */
 INLINED vf load_channels(const float *p, const bool whole, int64_t left) {
   return whole ? vf_load(p) : vf_load_n(p, left);
 }
@@ -149,7 +149,7 @@ INLINED void tile_channels(const depthwise *d, const float *const *rows, const i
 
 /* A block of BLOCK_ROWS lines and `columns` columns inside x, away from its borders, for strides `down` and `across`.
  * Every input is loaded once for all the taps that see it, and every sum is taken in the order of the taps, as in
- * tiles. All but the channel are constants where this is inlined. */
+ * tiles. All arguments but the channel are constants when this is inlined. */
 INLINED void block_channels(const depthwise *d, const float *x, const int kernel, const int down, const int across,
                             const int columns, const bool whole, int64_t channel, int64_t left, float *out) {
   const int64_t pixel = d->last.axis_stride[2], line = d->last.axis_stride[1], channels = d->last.channels;
@@ -188,7 +188,7 @@ INLINED void block_channels(const depthwise *d, const float *x, const int kernel
   }
 #define BLOCK_KIND(kernel, down, across, columns) \
   {kernel, down, across, columns, block_##kernel##_##down##_##across##_##columns},
-/* The widest of a kernel first; narrower ones are for the ends of lines, and for short lines. */
+/* The widest block of a kernel first; narrower ones are for the ends of lines, and for short lines. */
 #define EACH_BLOCK(X) \
   X(3, 1, 1, 6)       \
   X(3, 1, 1, 5)       \
@@ -221,18 +221,18 @@ typedef struct block_kind {
 
 static const block_kind kinds[] = {EACH_BLOCK(BLOCK_KIND){0}};
 
-/* The next narrower blocks of the same kernel; NULL: there are none. */
+/* The next narrower blocks of the same kernel; NULL: none. */
 static const block_kind *narrower(const block_kind *kind) {
   const block_kind *next = kind + 1;
   return next->kernel == kind->kernel && next->down == kind->down && next->across == kind->across ? next : NULL;
 }
 
-/* Images have one plane, in x as in the result: padding may make several of one, or put zeros in its place. */
+/* Images have one plane, in x as in the result: padding could add more, or replace the one by zeros. */
 static bool depthwise_kernel_is_flat(const berth__window_axis *first) {
   return first->kernel == 1 && first->in == 1 && first->out == 1 && first->begin == 0;
 }
 
-/* The widest blocks of a kernel; NULL: there are none. */
+/* The widest blocks of a kernel; NULL: none. */
 static const block_kind *depthwise_kernel_kind_of(const depthwise *d) {
   const berth__window_axis *w = d->last.window.axis;
   if (!depthwise_kernel_is_flat(&w[0]) || w[1].dilation != 1 || w[2].dilation != 1) return NULL;
@@ -249,13 +249,13 @@ typedef struct worker {
   const block_kind *kind;
 } worker;
 
-/* A window cut off at the borders of x: n[0] times n[1] taps, which are so far apart in x and in the weights. */
+/* A window that is cut off at the borders of x: n[0] x n[1] taps, with these strides in x and in the weights. */
 typedef struct cut_window {
   const float *x, *weight;
   int64_t n[2], x_step[2], weight_step[2];
 } cut_window;
 
-/* The taps [*first, *first + n) of a window of the axis that are inside x; gives n. */
+/* The taps [*first, *first + n) of a window of the axis that are inside x; returns n. */
 static int64_t depthwise_kernel_taps_inside(const berth__window_axis *w, int64_t at, int64_t *first) {
   int64_t end = w->kernel;
   *first = 0;
@@ -276,7 +276,7 @@ INLINED void edge_channels(const depthwise *d, const cut_window *c, const bool w
   store_channels(out + channel, vf_min(vf_set1(d->high), vf_max(vf_set1(d->low), sum)), whole, left);
 }
 
-/* One pixel at a border, of a flat image: the taps inside x alone, which costs less than a table for it. */
+/* One pixel at a border of a flat image: only the taps inside x, which costs less than making a table. */
 static void depthwise_kernel_run_edge(const depthwise *d, int64_t image, int64_t row, int64_t column, float *out) {
   const berth__window_axis *w = d->last.window.axis;
   const int64_t *stride = d->last.axis_stride, channels = d->last.channels;
@@ -312,7 +312,7 @@ static void depthwise_kernel_run_line(const depthwise *d, const worker *w, int64
   }
 }
 
-/* The blocks to go on with where `left` columns are left; NULL: too few are. The last two are about equally wide. */
+/* The blocks to continue with when `left` columns are left; NULL: too few are. The last two are about equally wide. */
 static const block_kind *depthwise_kernel_next_block(const block_kind *widest, int64_t left) {
   const int64_t most = widest->columns;
   const int64_t n = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
@@ -321,7 +321,7 @@ static const block_kind *depthwise_kernel_next_block(const block_kind *widest, i
   return kind != NULL || left < most ? kind : widest;
 }
 
-/* Two lines whose windows are inside x: blocks as far as they go. */
+/* Two lines whose windows are inside x: blocks, as far as they fit. */
 static int64_t depthwise_kernel_run_blocks(const depthwise *d, const worker *w, int64_t image, int64_t row,
                                            int64_t begin, int64_t end) {
   const berth__window_axis *axis = d->last.window.axis;
@@ -360,15 +360,15 @@ static void depthwise_kernel_run_item(const depthwise *d, const worker *w, int64
     epilogue_finish(d->epilogue, (plane * rows + row) * axis[2].out + from, to - from, 0, d->last.channels);
 }
 
-/* ---- Band by band ---- */
+/* ---- Bands ---- */
 
-/* Whole channels `each` times; a constant where this is inlined. */
+/* Repeats channels `each` times, which is a constant when this is inlined. */
 INLINED void repeat_channels(float *restrict to, const float *restrict from, const int64_t each, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     for (int64_t k = 0; k < each; k++) to[i * each + k] = from[i];
 }
 
-/* The channels of one pixel from `first` of the result on, where one of x has several. */
+/* The channels of one pixel from `first` of the result on, when channels of x have several outputs. */
 static void keep_repeated(const depthwise *d, const float *pixel, int64_t first, float *to) {
   const int64_t each = d->multiplier, n = d->width;
   pixel += first / each;
@@ -409,7 +409,8 @@ static void keep_line(const depthwise *d, const float *image, int64_t first, int
   memset(to, 0, (size_t)((columns - begin - n) * OVER_CHANNELS) * sizeof *to);
 }
 
-/* The lines of the band [row, row + lines) that the one before it has not left at its beginning. */
+/* The lines of the band [row, row + lines) that do not already lie at its beginning, left there by the previous
+ * band. */
 static void keep_band(const depthwise *d, const float *image, int64_t channel, int64_t row, int64_t lines,
                       float *band) {
   const int64_t line_size = band_columns(d) * OVER_CHANNELS, wanted = band_lines(d, lines);

@@ -1,6 +1,6 @@
-/* dft in n log n steps whatever the length, in f64. Lengths whose prime factors are small are transformed factor by
- * factor, from one array into another, which leaves the result in order. The others are a sum over products with a
- * chirp (Bluestein): a convolution, taken by transforms of a power of two. */
+/* dft in n log n steps whatever the length, in f64. Lengths with small prime factors are transformed factor by factor,
+ * from one array into another, which leaves the result in order. Other lengths use Bluestein's algorithm: a convolution
+ * with a chirp, computed by transforms of a power of two. */
 #include <math.h>
 
 #include "base/math.h"
@@ -9,9 +9,9 @@
 #include "ops/operand.h"
 
 #define MOST_FACTORS 64
-#define MOST_PRIME 31 /* beyond it, two transforms that are up to four times as long take less */
+#define MOST_PRIME 31 /* above it, two transforms of up to four times the length are faster */
 
-/* Complex numbers, their parts apart. */
+/* Complex numbers, real and imaginary parts apart. */
 typedef struct numbers {
   double *re, *im;
 } numbers;
@@ -20,7 +20,7 @@ typedef struct transform {
   int64_t length;
   int n_factors;
   int64_t factor[MOST_FACTORS];
-  numbers root; /* [length]: turns of the circle */
+  numbers root; /* [length]: roots of unity */
 } transform;
 
 static bool dft_kernel_factor(transform *t, int64_t length) {
@@ -45,8 +45,8 @@ static void dft_kernel_turn(transform *t) {
 }
 
 /* ---- One factor ----
- * `from` is [factor, m, s] and `to` is [m, factor, s]: for each of m, the parts of s become sums over the factor, each
- * turned as far as it stands. */
+ * `from` is [factor, m, s] and `to` is [m, factor, s]: for each of m, the parts of s become sums over the factor,
+ * multiplied by roots of unity. */
 
 typedef struct pass {
   const transform *t;
@@ -121,7 +121,7 @@ static void dft_kernel_by_any(const pass *p) {
     }
 }
 
-/* Transforms `at`, with `beside` to work in; whichever of the two has the result. */
+/* Transforms `at`, using `beside` as scratch; returns whichever of the two has the result. */
 static numbers dft_kernel_transform(const transform *t, numbers at, numbers beside) {
   int64_t n = t->length, s = 1;
   for (int i = 0; i < t->n_factors; i++) {
@@ -141,9 +141,10 @@ static numbers dft_kernel_transform(const transform *t, numbers at, numbers besi
 
 typedef struct work {
   transform t;
-  bool is_chirp;           /* t is that of a power of two, and: */
-  numbers chirp, spectrum; /* [the line's length]; [t's length], of the chirp the other way round, divided by it */
-  numbers a, b;            /* [t's length] */
+  bool is_chirp; /* t has the length of a power of two, and: */
+  numbers chirp,
+      spectrum; /* [the line's length]; [t's length]: the transform of the reversed chirp, divided by t's length */
+  numbers a, b; /* [t's length] */
 } work;
 
 static int64_t dft_kernel_power(int64_t least) {
@@ -200,7 +201,7 @@ static void dft_kernel_multiply(numbers x, numbers by, int64_t n) {
   }
 }
 
-/* What stands in a, forwards. */
+/* The forward transform of what is in a. */
 static numbers dft_kernel_line(const work *w, int64_t length) {
   if (!w->is_chirp) return dft_kernel_transform(&w->t, w->a, w->b);
   const int64_t n = w->t.length;
@@ -209,7 +210,7 @@ static numbers dft_kernel_line(const work *w, int64_t length) {
   memset(w->a.im + length, 0, (size_t)(n - length) * sizeof(double));
   const numbers there = dft_kernel_transform(&w->t, w->a, w->b), other = there.re == w->a.re ? w->b : w->a;
   dft_kernel_multiply(there, w->spectrum, n);
-  /* The way back is the way there with the parts swapped. */
+  /* The inverse is the forward transform with real and imaginary parts swapped. */
   const numbers back = dft_kernel_transform(&w->t, (numbers){there.im, there.re}, (numbers){other.im, other.re});
   const numbers result = {back.im, back.re};
   dft_kernel_multiply(result, w->chirp, length);
@@ -218,7 +219,7 @@ static numbers dft_kernel_line(const work *w, int64_t length) {
 
 /* ---- The call ---- */
 
-/* Where the length and the axis are there when plans are made. */
+/* Requires the length and the axis to be known when plans are made. */
 static bool dft_kernel_takes(const berth_op_call *call) {
   const berth__dft d = berth__dft_describe(call);
   return !berth__call_has(call, BERTH__DFT_AXIS_OPERAND) && !berth__call_has(call, BERTH__DFT_LENGTH_OPERAND) &&
@@ -237,13 +238,13 @@ static uint64_t dft_kernel_scratch(const berth_op_call *call) {
   return (uint64_t)(w.is_chirp ? 8 * w.t.length + 2 * length : 6 * w.t.length) * sizeof(double);
 }
 
-/* A shorter line may be one that needs a chirp: what that takes grows with the length. */
+/* A shorter line may need a chirp: what that takes grows with the length. */
 static uint64_t dft_kernel_scratch_most(const berth_op_call *call) {
   const int64_t length = berth__dft_read(call).length;
   return (uint64_t)(8 * dft_kernel_power(2 * length - 1) + 2 * length) * sizeof(double);
 }
 
-/* An inverse is the way there with the parts swapped, at both ends. */
+/* An inverse is the forward transform with the parts swapped, before and after. */
 static berth_status dft_kernel_run(const berth_op_call *call, berth_error *err) {
   const berth__dft d = berth__dft_read(call);
   work w;

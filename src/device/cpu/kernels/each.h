@@ -1,17 +1,17 @@
-/* Loops over elements that lie one after the other or some step apart, which compilers turn into vectors. The result
- * may lie where the operand does: every element is read before its place is written. */
+/* Loops over contiguous or strided elements, which compilers can vectorise. The result may overwrite the operand: every
+ * element is read before its position is written. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_EACH_H
 #define BERTH_DEVICE_CPU_KERNELS_EACH_H
 
-/* Before a loop: elements may be done together, though the result may lie where an operand does. clang would say which
- * loops it cannot do so. */
+/* Placed before a loop: it may be vectorised although the result may alias an operand. clang would warn about each loop
+ * that it cannot vectorise. */
 #ifdef __clang__
 #define BERTH__TOGETHER
 #else
 #define BERTH__TOGETHER _Pragma("GCC ivdep")
 #endif
 
-/* o[i] = expression of x, the element i of p, for n of them: p and o are pointers, `step` is that of p. */
+/* o[i] = expression of x, which is element i of p, for n elements: p and o are pointers, `step` is the stride of p. */
 #define BERTH__EACH_ONE(element, result, expression, step) \
   if ((step) == 1) {                                       \
     BERTH__TOGETHER                                        \

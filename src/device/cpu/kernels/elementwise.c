@@ -1,7 +1,7 @@
-/* Element-wise ops: `chain`, and every single op that is a chain of one step. */
+/* Element-wise ops: `chain`, and every single op that can be expressed as a chain of one step. */
 #include "device/cpu/kernels/chain_run.h"
 
-/* A call as a chain: its attributes, or those of the one step that it is. */
+/* A call as a chain: its own attributes, or those of the one step that the op is. */
 typedef struct program {
   berth_attr code, numbers;
   int64_t step[4];
@@ -29,13 +29,13 @@ static void read_program(program *p, const berth_op_call *call) {
 /* ---- Items ---------------------------------------------------------------------------------------------------- */
 
 #define ITEM 4096           /* elements */
-#define TURNED_COLUMNS 1024 /* of an item with long rows, where several have to be done at once */
+#define TURNED_COLUMNS 1024 /* per item with long rows, when several rows must be processed together */
 #define TURNED_ROWS 16
 #define WORTH 20000 /* steps of elements that are worth a thread; loading and storing count as two steps */
 
 /* An item is a part of a long row, or several short rows. */
 typedef struct pieces {
-  int64_t rows_each, columns_each, across; /* items in a row */
+  int64_t rows_each, columns_each, across; /* items per row */
   int64_t count;
 } pieces;
 
@@ -73,7 +73,7 @@ static int64_t chain_grain(const berth_op_call *call) {
   return WORTH / (each.rows_each * each.columns_each * (run.n_loops + 2)) + 1;
 }
 
-/* Items that lie beside each other go together. */
+/* Neighbouring items are processed together. */
 static void run_pieces(const chain_run *run, int64_t begin, int64_t end) {
   const pieces p = elementwise_kernel_pieces_of(run);
   for (int64_t i = begin, n; i < end; i += n) {
@@ -106,7 +106,7 @@ static berth_status run_where(const berth_op_call *call, berth_error *err) {
   return run_chain(&moved, err);
 }
 
-/* ---- What is taken -------------------------------------------------------------------------------------------- */
+/* ---- Which calls are taken --------------------------------------------------------------------------------------- */
 
 /* f16 and bf16 are computed in f32 and rounded once. */
 static bool takes_floats(const berth_op_call *call) {

@@ -1,25 +1,25 @@
-/* Products with the experts of each row, whose weights are in blocks: x becomes bytes, as in product_blocks.c. Where
- * there are few rows, an item is one use of an expert and a panel of its columns. Where there are more, it is an expert
- * and a panel, which is taken apart once for all the rows that use it. */
+/* Products with the experts of each row, with weights in blocks: x is quantised to bytes, as in product_blocks.c. With
+ * few rows, an item is one use of an expert and a panel of its columns. With more rows, it is an expert and a panel,
+ * which is unpacked once for all the rows that use it. */
 #include "base/math.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
 #include "ops/operand.h"
 
 #define FEW_ROWS 3
-#define MOST_ROWS 512          /* that are bytes at a time; more come in turns */
-#define LEAST_DEPTH 256        /* less is left to f32: nothing is gained */
-#define WORTH_BYTES (96 << 10) /* of weights that come from memory: a piece for a thread */
+#define MOST_ROWS 512          /* rows quantised at a time; more are processed in turns */
+#define LEAST_DEPTH 256        /* smaller sums are left to f32: nothing is gained */
+#define WORTH_BYTES (96 << 10) /* bytes of weights from memory that are worth a thread */
 
 typedef struct expert_blocks_job {
   const berth_op_call *call;
   const berth_tensor *x, *w, *which;
   int64_t uses, columns, depth, row_bytes, panels, room;
-  bool has_own_rows; /* each use has a row of x of its own; otherwise those of a row share it */
+  bool has_own_rows; /* each use has a row of x of its own; otherwise the uses of a row share it */
   float *out;
   /* Of one expert: */
   int64_t n;
-  int64_t *use; /* numbers of its uses, `room` of them */
+  int64_t *use; /* indices of its uses, with capacity `room` */
   float *tile;
   void *panel;
   void *bytes; /* rows of x */
@@ -53,7 +53,7 @@ static int64_t expert_blocks_grain(const berth_op_call *call) {
   return WORTH_BYTES / (expert_blocks_row_bytes(&call->in[BERTH__EXPERTS_WEIGHTS]) * VF_PANEL + 1) + 1;
 }
 
-/* ---- Scratch: rows of x; and where rows are many those that use an expert, results, and a panel ---- */
+/* ---- Scratch: rows of x; with many rows, those that use an expert, their results, and a panel ---- */
 
 static int64_t expert_blocks_room(const berth_op_call *call) {
   const int64_t rows = expert_blocks_rows(call);
@@ -110,7 +110,7 @@ static const float *expert_blocks_row(const expert_blocks_job *j, int64_t use) {
   return (const float *)j->x->data + (j->has_own_rows ? use : use / j->uses) * j->depth;
 }
 
-/* One row of x, in the order that the kernel of one row wants. */
+/* One row of x, in the order that the kernel for one row needs. */
 static blocks_x expert_blocks_one(const expert_blocks_job *j, int64_t use) {
   const blocks_x x = blocks_x_in(j->bytes, 1, j->depth, blocks_copies(j->w->type));
   blocks_quantise(expert_blocks_row(j, use), 1, &x, 0);
@@ -136,7 +136,7 @@ static void expert_blocks_few(expert_blocks_job *j, int64_t begin, int64_t end) 
   }
 }
 
-/* The uses of an expert from `from` on, as many as there is room for; returns where to look for more. */
+/* The uses of an expert from `from` on, as many as there is room for; returns where to continue. */
 static int64_t expert_blocks_find(expert_blocks_job *j, int64_t expert, int64_t from) {
   const int64_t all = berth__count(j->which);
   j->n = 0;

@@ -17,7 +17,7 @@ static uint64_t experts_kernel_scratch(const berth_op_call *call) {
   return berth__type_is_block(w->type) ? (uint64_t)w->dim[2] * sizeof(float) : 0;
 }
 
-/* Multiplications that are worth a thread. */
+/* Multiplications that are worth waking a thread for. */
 #define WORTH 100000
 
 static int64_t experts_kernel_grain(const berth_op_call *call) {

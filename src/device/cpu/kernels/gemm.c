@@ -2,36 +2,36 @@
 
 #define BLOCK_ROWS (GEMM_ROWS == 14 ? 70 : 60) /* of A, at most: whole tiles */
 #define BLOCK_BYTES (256 * 1024)               /* a block of A, or of packed B */
-#define DEPTH_MOST 2048                        /* K is cut above this; shorter sums are also more exact */
-#define ITEM_US 12.0               /* what an item should take: short enough to balance, long enough to wake for */
-#define SMALL_ITEM_US 1.5          /* where all of it is less than two of these: enough for who is awake anyway */
-#define SMALL_ITEMS 4              /* so many of them, then */
-#define FLOPS_PER_US 1e5           /* one core, about */
-#define BYTES_PER_US 2e4           /* weights that come from memory */
-#define NEAR_BYTES_PER_US 5e4      /* those that stay in the second cache */
-#define FAR_ELEMENTS (128 * 1024)  /* weights of this size seldom stay in the second cache between runs */
-#define NEAR_ELEMENTS (128 * 1024) /* rows of this size stay in the second cache */
-#define DIRECT_ROWS 4              /* with so few rows, packing B costs more than it gives */
-#define MANY 16                    /* items that balance */
+#define DEPTH_MOST 2048                        /* larger K is split; shorter sums are also more exact */
+#define ITEM_US 12.0          /* what an item should take: short enough to balance, long enough to wake a thread for */
+#define SMALL_ITEM_US 1.5     /* used when all the work is less than two items: enough for threads that are awake */
+#define SMALL_ITEMS 4         /* at least this many items then */
+#define FLOPS_PER_US 1e5      /* of one core, roughly */
+#define BYTES_PER_US 2e4      /* for weights that come from memory */
+#define NEAR_BYTES_PER_US 5e4 /* for weights that stay in the L2 cache */
+#define FAR_ELEMENTS (128 * 1024)  /* weights of this size rarely stay in the L2 cache between runs */
+#define NEAR_ELEMENTS (128 * 1024) /* rows of this size stay in the L2 cache */
+#define DIRECT_ROWS 4              /* with so few rows, packing B costs more than it saves */
+#define MANY 16                    /* enough items to balance */
 #define PACK_ROWS 256              /* rows that share a packed block of B */
 #define SHARED_PANELS 8            /* panels that share packed rows of A */
-#define EPILOGUE_PANELS 4          /* epilogues run better over rows that are not too short */
-#define SMALL_EPILOGUE_PANELS 2    /* but shared they are done sooner, where there is little of everything */
+#define EPILOGUE_PANELS 4          /* epilogues are faster over rows that are not too short */
+#define SMALL_EPILOGUE_PANELS 2    /* but splitting helps more when there is little work */
 #define NARROW_PANELS 16           /* of an item whose results are f32 in scratch first */
-#define AHEAD_PARTS 16             /* a panel is asked for in so many parts at most, one with each tile before it */
-#define OFF_PAGE 16                /* elements that keep packed rows of A off multiples of a page */
+#define AHEAD_PARTS 16             /* a panel is prefetched in at most this many parts, one with each tile before it */
+#define OFF_PAGE 16                /* padding that keeps rows of packed A off multiples of a page */
 
 static int64_t gemm_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t gemm_kernel_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t gemm_kernel_pieces(int64_t n, int64_t piece) { return n / piece + (n % piece != 0); }
-/* n in equal pieces, none above `limit`: how large they are. */
+/* The size of the pieces when n is cut into equal pieces of at most `limit`. */
 static int64_t even_piece(int64_t n, int64_t limit) {
   return n > 0 ? gemm_kernel_pieces(n, gemm_kernel_pieces(n, limit)) : limit;
 }
 
 /* ---- How the work is cut ---- */
 
-/* An axis outside those that are there; it joins the first of them where both are one run. */
+/* Adds an outer axis; it is joined with the innermost one so far if the two are contiguous. */
 static void gemm_kernel_add_axis(uint32_t *n_axes, int64_t *dim, int64_t *a, int64_t *b, int64_t extent,
                                  int64_t a_stride, int64_t b_stride) {
   const uint32_t at = *n_axes;
@@ -46,7 +46,7 @@ static void gemm_kernel_add_axis(uint32_t *n_axes, int64_t *dim, int64_t *a, int
   *n_axes = at + 1;
 }
 
-/* Axes are kept with the innermost first. */
+/* Axes are stored innermost first. */
 static void sort_axes(const gemm_shape *s, gemm *g) {
   uint32_t axis = s->batch_rank;
   g->rows = s->m;
@@ -71,14 +71,14 @@ static double panel_us(const gemm *g, int64_t rows) {
   return (compute > memory ? compute : memory) + 0.01;
 }
 
-/* One block of rows, so that items differ in their columns alone, and too little of it to wake anybody for. */
+/* One block of rows, so that items differ only in their columns, and too little work to wake a thread for. */
 static bool is_small(const gemm *g) {
   return g->is_packed && g->out_type == BERTH_F32 && g->matrices == 1 && g->rows <= g->item_rows &&
          panel_us(g, g->item_rows) * (double)g->panels < 2 * ITEM_US;
 }
 
-/* A packed block of B serves many rows, so it may be as large as the cache lets it be; otherwise items are cut by the
- * time that they take. */
+/* A packed block of B serves many rows, so it may be as large as the cache allows; otherwise the size of items follows
+ * from the time they take. */
 static int64_t panels_of_item(const gemm *g, int64_t fitting) {
   const double us = panel_us(g, g->item_rows);
   const int64_t small = gemm_kernel_most((int64_t)(SMALL_ITEM_US / us), gemm_kernel_pieces(g->panels, SMALL_ITEMS));
@@ -102,7 +102,7 @@ static void gemm_kernel_cut(gemm *g) {
   g->item_panels = even_piece(g->panels, gemm_kernel_most(panels_of_item(g, fitting), 1));
 }
 
-/* B is a panel as it lies: rows of whole vectors, one after the other. Packing would copy it, and pad it at worst. */
+/* B already is a panel in place: contiguous rows of whole vectors. Packing would copy it, and pad it at worst. */
 static bool lies_as_panel(const gemm *g) {
   return g->b_type == BERTH_F32 && g->b_column == 1 && g->columns % VF_LANES == 0 && g->columns <= VF_PANEL &&
          g->b_step >= g->columns && g->b_step <= VF_PANEL;
@@ -137,8 +137,8 @@ int64_t gemm_grain(const gemm *g) {
   return gemm_kernel_most(1, (int64_t)(ITEM_US / (panel_us(g, g->item_rows) * (double)g->item_panels)));
 }
 
-/* Elements of scratch: packed rows of A, then packed panels of B (when B is read in place: its last panel, unless that
- * ends with a whole vector), then a block of results that are rounded when they are finished. */
+/* Elements of scratch: packed rows of A, then packed panels of B (if B is read in place: its last panel, unless that
+ * ends with a whole vector), then a block of f32 results that are rounded when they are finished. */
 static int64_t packed_row(const gemm *g) { return (g->depth + OFF_PAGE) / VF_LANES * VF_LANES + OFF_PAGE; }
 static int64_t packed_a(const gemm *g) { return g->packs_a ? g->block_rows * packed_row(g) : 0; }
 static int64_t packed_b(const gemm *g) {
@@ -151,12 +151,12 @@ static int64_t wide_block(const gemm *g) { return g->out_type != BERTH_F32 ? g->
 
 uint64_t gemm_scratch(const gemm *g) { return (uint64_t)(packed_a(g) + packed_b(g) + wide_block(g)) * sizeof(float); }
 
-/* Fewer rows or columns, or a shorter K, may be cut into larger pieces; how large they are at most does not depend on
- * that, but for rows and panels that are longer than a block by themselves. */
+/* Fewer rows or columns, or a shorter K, may be cut into larger pieces. The upper bound of their size does not depend
+ * on the extents, except for rows and panels that exceed a block by themselves. */
 uint64_t gemm_scratch_most(const gemm *g) {
   const int64_t block = BLOCK_BYTES / (int64_t)sizeof(float), rows = gemm_kernel_least(g->rows, BLOCK_ROWS);
   const int64_t row = packed_row(g), panel = g->depth * VF_PANEL;
-  const int64_t most_a = block + BLOCK_ROWS * 2 * OFF_PAGE; /* what keeps rows off pages comes on top */
+  const int64_t most_a = block + BLOCK_ROWS * 2 * OFF_PAGE; /* plus the padding that keeps rows off pages */
   const int64_t a = gemm_kernel_least(rows * row, gemm_kernel_most(2 * GEMM_ROWS * row, most_a));
   const int64_t b = gemm_kernel_least(g->panels * panel, gemm_kernel_most(block, panel));
   const int64_t wide = rows * gemm_kernel_least(g->panels, NARROW_PANELS) * VF_PANEL;
@@ -172,13 +172,14 @@ typedef struct block {
   const float *const *rows;
   int64_t first_row, n_rows; /* of the result, counted over all matrices */
   int64_t height;
-  const float *panels, *last; /* the item's; where its last panel is when that one is not after the others */
-  const uint16_t *halves;     /* the item's panels of f16; NULL: panels */
-  float *out;                 /* its first element: of the result, or of a block in scratch */
+  const float *panels, *last; /* the item's panels; its last panel if that one is stored elsewhere */
+  const uint16_t *halves;     /* the item's panels of f16; NULL: see panels */
+  float *out;                 /* its first element: in the result, or in a block in scratch */
   int64_t out_stride;
   int64_t panel_stride, panel_step;
   int64_t column, n_columns;
-  int64_t first_tile, n_tiles; /* of those that read the same panels: the block's first; 0: nothing is asked for */
+  int64_t first_tile,
+      n_tiles; /* for prefetching, among tiles that read the same panels: the block's first; 0: no prefetching */
 } block;
 
 static const float *bias_of(const gemm_data *data, int64_t column, int64_t columns, float *line) {
@@ -187,14 +188,14 @@ static const float *bias_of(const gemm_data *data, int64_t column, int64_t colum
   return line;
 }
 
-/* What is added to results at `out`; of a block in scratch, it is there already. */
+/* What is added to results at `out`; in a block in scratch it has been added already. */
 static const float *also_of(const block *b, float *out) {
   if (b->data->sum == NULL || b->g->out_type != BERTH_F32) return b->data->sum != NULL ? out : NULL;
   return (const float *)b->data->sum + (out - (float *)b->data->out);
 }
 
-/* While weights that are in no cache go through their tiles, those of the next item are asked for, a part with each
- * tile: waiting for them all with the first tile takes as long as the others compute. */
+/* While the tiles of weights from memory are computed, the weights of the next item are prefetched, a part with each
+ * tile: waiting for all of them in the first tile takes as long as the other tiles compute. */
 static void gemm_kernel_ask_ahead(const block *b, int64_t panel, int64_t from, int64_t number, gemm_tile *tile) {
   const gemm *g = b->g;
   const int64_t parts = gemm_kernel_least(b->n_tiles, AHEAD_PARTS), next = panel + g->item_panels;
@@ -205,7 +206,7 @@ static void gemm_kernel_ask_ahead(const block *b, int64_t panel, int64_t from, i
                 gemm_kernel_least(number * tile->ahead_step, VF_PANEL * (int64_t)sizeof(float)) * tile->depth;
 }
 
-/* All rows of the block times one panel, the part [from, from + depth) of K. */
+/* All rows of the block times one panel, for [from, from + depth) of K. */
 static void gemm_kernel_run_panel(const block *b, int64_t panel, int64_t from, int64_t depth) {
   const gemm *g = b->g;
   const int64_t column = b->column + panel * VF_PANEL;
@@ -290,7 +291,7 @@ static int64_t gemm_kernel_offset_of(int64_t index, uint32_t n_axes, const int64
   return offset;
 }
 
-/* Pointers to rows of A whose elements lie one after the other. */
+/* Pointers to rows of A whose elements are contiguous. */
 static void gemm_kernel_find_rows(const gemm *g, const gemm_data *data, int64_t at, int64_t first, int64_t n,
                                   const float **rows) {
   const bool is_linear = g->n_row_axes <= 1;
@@ -384,7 +385,7 @@ static void gemm_kernel_run_items(const gemm *g, const gemm_data *data, int64_t 
   }
 }
 
-/* Small items are cut for threads to share: what one of them gets is done in one go. */
+/* Small items exist so that threads can share them: those that one thread gets are computed together. */
 void gemm_run(const gemm *g, const gemm_data *data, int64_t begin, int64_t end) {
   const int64_t count = is_small(g) && end > begin ? end - begin : 1;
   for (int64_t item = begin; item < end; item += count) gemm_kernel_run_items(g, data, item, count);

@@ -13,7 +13,7 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* An epilogue that is bounds alone. */
+/* An epilogue that only clamps. */
 static bool is_clamp(const berth_op_call *call, const berth__bytes_attrs *attrs, float *low, float *high) {
   return call->n_in <= berth__bytes_epilogue_first(attrs) && epilogue_clamp(attrs->code, attrs->numbers, low, high);
 }
@@ -32,7 +32,7 @@ bool i8_epilogue(const berth_op_call *call, const berth__bytes_attrs *attrs, cha
                           attrs->code, attrs->numbers);
 }
 
-/* Bounds within others. */
+/* Intersects bounds with others. */
 static void gemm_i8_kernel_narrow(float *low, float *high, float least, float most) {
   *low = *low > least ? *low : least;
   *high = *high < most ? *high : most;
@@ -40,7 +40,7 @@ static void gemm_i8_kernel_narrow(float *low, float *high, float least, float mo
   if (*low > most) *low = most;
 }
 
-/* Whether numbers for n columns are finite, or there is one for all. */
+/* Whether the numbers for n columns, or the one for all columns, are finite. */
 static bool are_finite(const berth_tensor *tensor, int64_t first, int64_t n) {
   const int64_t stride = berth__bytes_entry(tensor, 1);
   const float *from = (const float *)tensor->data + first * stride;
@@ -94,14 +94,14 @@ void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t c
   job->has_epilogue = i8_epilogue(call, &job->attrs, &job->epilogue);
 }
 
-/* n entries of a bias of integers from `column` on; zeros after them. */
+/* n integers of a bias from `column` on, padded with zeros. */
 static vi counts_at(const berth_tensor *tensor, int64_t column, int64_t n) {
   int32_t some[VF_LANES] = {0};
   for (int64_t i = 0; i < n; i++) some[i] = (int32_t)berth__load_i64(tensor, (column + i) * tensor->stride[0]);
   return vi_load(some);
 }
 
-/* n entries from `column` on; zeros after them. */
+/* n elements from `column` on, padded with zeros. */
 static vf floats_at(const berth_tensor *tensor, int64_t column, int64_t n) {
   const int64_t stride = berth__bytes_entry(tensor, 1);
   const float *from = (const float *)tensor->data + column * stride;
@@ -118,13 +118,13 @@ static int32_t stored_zero(const i8_job *job, int64_t column) {
   return (int32_t)berth__load_i64(zero, berth__bytes_entry(zero, column)) - job->weight_shift;
 }
 
-/* The sums of the stored weights of a vector of columns, which the last group of a panel has. */
+/* The sums of the stored weights of a vector of columns, stored in the last group of a panel. */
 static vi stored_sums(const i8_job *job, const i8_block *block, int64_t i) {
   const int64_t panel_bytes = (job->groups + 1) * VF_PANEL * 4;
   return vi_load(block->weight + i / VF_PANEL * panel_bytes + job->groups * VF_PANEL * 4 + i % VF_PANEL * 4);
 }
 
-/* A vector of columns from the block's column i on, of which n are there. */
+/* A vector of columns from the block's column i on, n of which exist. */
 static void prepare_columns(const i8_job *job, i8_block *block, int64_t i, int64_t n) {
   const berth_op_call *call = job->call;
   const berth_tensor *bias = &call->in[BERTH__BYTES_BIAS];
@@ -143,10 +143,10 @@ static void prepare_columns(const i8_job *job, i8_block *block, int64_t i, int64
   vi_store(block->start + i, vi_add(counts, vi_mul(sums, vi_set1(-job->x_zero))));
 }
 
-#define NEAR_ROWS 16 /* for fewer it is not worth looking at weights twice */
-#define FEW_FAR 3    /* one group of so many may have weights that are not near 0 */
+#define NEAR_ROWS 16 /* for fewer rows, examining the weights does not pay */
+#define FEW_FAR 3    /* one group in so many may have weights that are not near 0 */
 
-/* What is above and below 0 in a group of a panel. */
+/* How much is above and below 0 in a group of a panel. */
 typedef struct spread {
   vi above[2], below[2];
 } spread;
@@ -171,8 +171,8 @@ static bool are_near_together(const spread *a, const spread *b) {
   return true;
 }
 
-/* Lists the groups of a panel. Those that are near alone and those that are not wait at the end of the list, from the
- * back on, and are told apart by a bit. */
+/* Lists the groups of a panel. Single groups near 0 and groups that are not near 0 are collected at the end of the
+ * list, backwards, and marked by a bit. */
 static void order_groups(const int8_t *w, int64_t groups, i8_order *order) {
   enum {
     FAR = 0x8000
@@ -195,7 +195,7 @@ static void order_groups(const int8_t *w, int64_t groups, i8_order *order) {
   order->n_pairs = n;
   const int64_t waiting = groups - back;
   memmove(order->group + n, order->group + back, (size_t)waiting * sizeof *order->group);
-  for (int64_t i = n, first = n; i < n + waiting; i++) { /* those that are near come first */
+  for (int64_t i = n, first = n; i < n + waiting; i++) { /* groups near 0 come first */
     const uint16_t g = order->group[i];
     if (g & FAR) continue;
     order->group[i] = order->group[first];
@@ -214,7 +214,7 @@ static void order_block(const i8_job *job, i8_block *block) {
   block->is_near = n_far * FEW_FAR <= panels * job->groups;
 }
 
-/* Whether sums times scales stay so small that integers hold them before they are held. */
+/* Whether sums times scales stay so small that they fit integers before they are clamped. */
 static bool stays_small(const i8_job *job, const i8_block *block) {
   float most = 0;
   for (int64_t i = 0; i < block->n; i++) {
@@ -258,7 +258,7 @@ void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, in
   }
 }
 
-/* Where a tile's results go, and what makes them of its sums. */
+/* Where a tile's results go, and how they are made from its sums. */
 typedef struct finish {
   const i8_job *job;
   const i8_block *block;
@@ -267,7 +267,7 @@ typedef struct finish {
   int64_t row;
 } finish;
 
-/* The sums themselves, which are the result. */
+/* Stores the sums themselves, which are the result. */
 static inline __attribute__((always_inline)) void store_sums(const finish *f, vi sum, int row, int64_t column,
                                                              int64_t n) {
   const i8_block *b = f->block;
@@ -282,7 +282,7 @@ static inline __attribute__((always_inline)) void store_sums(const finish *f, vi
   memcpy(to, some, (size_t)n * sizeof *to);
 }
 
-/* A vector of columns of a row of a tile, held in its bounds; n of its columns are there. */
+/* A vector of columns of a row of a tile, clamped; n of its columns exist. */
 static inline __attribute__((always_inline)) vf held_value(const finish *f, const i8_end *end, vi sum, int row,
                                                            int64_t column, int64_t n) {
   const i8_block *b = f->block;
@@ -294,7 +294,8 @@ static inline __attribute__((always_inline)) vf held_value(const finish *f, cons
   return i8_hold(end, x);
 }
 
-/* One vector of columns of a tile. Everything is read before the first byte is stored: bytes may lie anywhere. */
+/* One vector of columns of a tile. Everything is read before the first byte is stored, since bytes may alias
+ * anything. */
 static inline __attribute__((always_inline)) void store_vectors(const finish *f, vi sum[ROWS][2], const int rows,
                                                                 const int v) {
   const i8_block *b = f->block;
@@ -317,17 +318,17 @@ static inline __attribute__((always_inline)) void store_vectors(const finish *f,
   }
 }
 
-/* A byte of a block that is plain. */
+/* A byte of a plain block. */
 static inline __attribute__((always_inline)) vi plain_byte(const i8_block *b, vi sum, int64_t column) {
   return vi_add(vf_to_int(i8_hold(&b->end, vf_from_int(sum) * vf_load(b->scale + column))), b->end.zero);
 }
 
-/* A byte of one that is bare, which is held as it is stored. */
+/* A byte of a bare block, which is clamped by the store. */
 static inline __attribute__((always_inline)) vi bare_byte(const i8_block *b, vi sum, int64_t column) {
   return vi_add(vf_to_int(vf_from_int(sum) * vf_load(b->scale + column)), b->end.zero);
 }
 
-/* Both vectors of a tile whose columns are all there. */
+/* Both vectors of a tile whose columns all exist. */
 static inline __attribute__((always_inline)) void store_bytes(const finish *f, vi sum[ROWS][2], const int rows) {
   const i8_block *b = f->block;
   const berth_tensor *out = &f->job->call->out[0];
@@ -399,7 +400,7 @@ static inline int32_t four_at(const uint8_t *x) {
   return four;
 }
 
-/* Groups with weights that are not near take two rounds: of two neighbours one is 0 in each. */
+/* Groups with weights that are not near 0 take two rounds: in each, one of two neighbours is 0. */
 static inline __attribute__((always_inline)) void multiply_near(const finish *f, const uint8_t *x, int64_t stride,
                                                                 const int rows) {
   const i8_block *b = f->block;
@@ -456,8 +457,8 @@ static void multiply_near_all(const finish *f, const uint8_t *x, int64_t stride,
 
 /* ---- Any weights ---- */
 
-/* Without an instruction for four bytes, products are of two numbers of 16 bits. The rows of a tile are made into such
- * pairs once for all panels of a block, part by part where they are long; sums wait on the side between parts. */
+/* Without an instruction for four bytes, products are of two numbers of 16 bits. The rows of a tile are converted to
+ * such pairs once for all panels of a block, in parts if they are long; sums are kept in memory between parts. */
 #define PART 256 /* groups */
 typedef struct pairs {
   int32_t even[ROWS][PART], odd[ROWS][PART];
@@ -556,8 +557,8 @@ static void gemm_i8_kernel_multiply_all(const finish *f, const uint8_t *x, int64
   }
 }
 
-/* Tiles have about equally many rows: some have one more than the others. With VI_HAS_DOT8 and with weights near 0 one
- * panel after the other goes over all of them, else a tile goes over all panels. */
+/* Tiles have about equally many rows: some have one more than the others. With VI_HAS_DOT8 and with weights near 0,
+ * each panel goes over all tiles; otherwise each tile goes over all panels. */
 void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,
                  int64_t row, int64_t n) {
   const int64_t tiles = (n + ROWS - 1) / ROWS, rows = n / tiles, more = n % tiles, first = more * (rows + 1);

@@ -1,14 +1,14 @@
-/* int8 products with packed weights (ops/bytes.h): what qproduct and qconv_last have in common. Rows of x are given
- * as unsigned bytes, in chunks; i8 comes with its top bit turned, which adds 128 to it and to its zero point. Numbers
- * are rounded where ops/bytes.h says: no vf_fma, and cmake/Kernels.cmake keeps compilers from making one. */
+/* int8 products with packed weights (ops/bytes.h): what qproduct and qconv_last share. Rows of x are unsigned bytes, in
+ * chunks; i8 has its top bit flipped, which adds 128 to it and to its zero point. Numbers are rounded where ops/bytes.h
+ * says: no vf_fma, and cmake/Kernels.cmake keeps compilers from making one. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_GEMM_I8_H
 #define BERTH_DEVICE_CPU_KERNELS_GEMM_I8_H
 
 #include "device/cpu/kernels/chain_run.h"
 #include "ops/bytes.h"
 
-#define I8_CHUNK 64               /* rows that are multiplied with a block of columns at once */
-#define I8_COLUMNS (4 * VF_PANEL) /* columns of a block */
+#define I8_CHUNK 64               /* rows multiplied with a block of columns together */
+#define I8_COLUMNS (4 * VF_PANEL) /* columns per block */
 #define I8_MOST_ROWS 16384        /* of a weight: sums stay within 32 bits */
 
 typedef struct i8_job {
@@ -17,29 +17,29 @@ typedef struct i8_job {
   int64_t depth, groups;        /* rows of the weight; groups of four of them */
   int64_t columns, column_each; /* of the result; of one group of a convolution */
   int32_t x_zero;               /* of the unsigned bytes */
-  int32_t weight_shift;         /* what stored weights are less than they should be */
-  uint8_t flip;                 /* turns x into unsigned bytes */
+  int32_t weight_shift;         /* what must be added to stored weights */
+  uint8_t flip;                 /* xor that turns x into unsigned bytes */
   bool needs_row_sums;
-  bool has_bias;     /* of f32; one of integers is where the sums start */
-  const float *sum;  /* what is added before the epilogue, of the result's layout; NULL: nothing */
-  bool has_epilogue; /* one that registers do not do */
+  bool has_bias;     /* of f32; an integer bias is what the sums start with */
+  const float *sum;  /* added before the epilogue, in the result's layout; NULL: nothing */
+  bool has_epilogue; /* one that cannot be done in registers */
   chain_run epilogue;
 } i8_job;
 
-/* The end of every result: the bounds that it is held in, those of an epilogue and those of its type times out_scale;
- * then, where it is a byte, its division by out_scale, its rounding and its zero point. */
+/* How every result is finished: clamped to bounds (those of an epilogue and those of its type times out_scale) and
+ * then, if it is a byte, divided by out_scale, rounded and shifted by its zero point. */
 typedef struct i8_end {
   vf low, high;
   bool divides;    /* out_scale is not 1 */
-  bool is_odd;     /* it is so small or so large that the quotient has to be held, not what is divided */
+  bool is_odd;     /* out_scale is so small or so large that the quotient must be clamped, not the dividend */
   bool may_fail;   /* a scale or a bias is not finite: there may be NaN */
-  bool holds_type; /* the bounds are those of its type, times out_scale */
+  bool holds_type; /* the bounds are those of the type, times out_scale */
   vf unit, reciprocal, least, most;
   vf down; /* less the zero point: what NaN becomes */
   vi zero;
 } i8_end;
 static inline vf i8_hold(const i8_end *end, vf x) { return vf_min(end->high, vf_max(end->low, x)); }
-/* Of what i8_hold gave. */
+/* Takes the result of i8_hold. */
 static inline vi i8_byte(const i8_end *end, vf x) {
   if (end->is_odd)
     x = vf_min(end->most, vf_max(end->least, x / end->unit));
@@ -49,8 +49,8 @@ static inline vi i8_byte(const i8_end *end, vf x) {
   return vi_add(vf_to_int(x), end->zero);
 }
 
-/* The order in which the groups of a panel are multiplied where most of its weights are near 0: first those that are so
- * together with the group after them, then those that are so alone, then the others. */
+/* The order in which the groups of a panel are multiplied if most of its weights are near 0: first pairs of
+ * neighbouring groups near 0, then single ones, then the others. */
 typedef struct i8_order {
   int64_t n_pairs, n_near, n_far;
   uint16_t group[VI_HAS_NEAR ? I8_MOST_ROWS / 4 : 1]; /* of pairs: the first */
@@ -61,11 +61,11 @@ typedef struct i8_block {
   const int8_t *weight; /* the first panel */
   int64_t first, n;     /* columns */
   float scale[I8_COLUMNS], bias[I8_COLUMNS];
-  int32_t start[I8_COLUMNS]; /* of the sums: what takes the zero point of x off */
+  int32_t start[I8_COLUMNS]; /* of the sums: subtracts the zero point of x */
   int32_t weight_zero[I8_COLUMNS];
   i8_end end;
-  bool is_plain; /* results are sums times scales, held, rounded and moved, and nothing else */
-  bool is_bare;  /* they are, and held in the range of their type alone, which VI_SATURATES does */
+  bool is_plain; /* results are sums times scales, clamped, rounded and shifted, and nothing else */
+  bool is_bare;  /* plain, and clamped to the range of their type only, which VI_SATURATES does */
   bool is_near;  /* with VI_HAS_NEAR: most weights are near 0 (vec_avx2.h) */
   i8_order order[I8_COLUMNS / VF_PANEL];
 } i8_block;
@@ -78,22 +78,22 @@ typedef struct i8_block {
 #define i8_end_of BERTH__PER_ISA(berth__i8_end_of)
 #define i8_epilogue BERTH__PER_ISA(berth__i8_epilogue)
 
-/* The type of the result and the epilogue are what registers can do, or it is f32. */
+/* The type of the result and the epilogue can be handled in registers, or the result is f32. */
 bool i8_takes(const berth_op_call *call);
 /* `depth`: rows of the weight; `group`: of a convolution. */
 void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t columns, int64_t group);
-/* Blocks of columns in all, of about equal size; block `index` never crosses groups. `rows`: about so many will be
- * multiplied with it. */
+/* The number of blocks of columns, which have about equal size; block `index` never crosses groups. `rows`: about so
+ * many rows will be multiplied with it. */
 static inline int64_t i8_blocks_each(int64_t column_each) { return (column_each + I8_COLUMNS - 1) / I8_COLUMNS; }
 void i8_block_of(const i8_job *job, int64_t index, int64_t rows, i8_block *block);
-/* Rows [row, row + n) of the result, n <= I8_CHUNK; x has them `stride` bytes apart, each 4 * groups bytes long. The
- * sums of the rows are needed where job->needs_row_sums. */
+/* Rows [row, row + n) of the result, n <= I8_CHUNK; rows of x are `stride` bytes apart and 4 * groups bytes long. The
+ * sums of the rows are needed if job->needs_row_sums. */
 void i8_multiply(const i8_job *job, const i8_block *block, const uint8_t *x, int64_t stride, const int32_t *row_sum,
                  int64_t row, int64_t n);
 void i8_sum_rows(const uint8_t *x, int64_t stride, int64_t length, int64_t n, int32_t *out);
 /* For n columns of the result from `first` on. */
 void i8_end_of(const berth_op_call *call, const berth__bytes_attrs *attrs, int64_t first, int64_t n, i8_end *end);
-/* What registers do not do; false: nothing. */
+/* The epilogue, if it cannot be done in registers; false: there is none. */
 bool i8_epilogue(const berth_op_call *call, const berth__bytes_attrs *attrs, chain_run *epilogue);
 static inline const float *i8_sum(const berth_op_call *call, const berth__bytes_attrs *attrs) {
   return attrs->own[BERTH__BYTES_ADDS].i != 0 ? call->in[BERTH__BYTES_EXTRA].data : NULL;

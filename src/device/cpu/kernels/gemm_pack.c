@@ -3,7 +3,7 @@
 
 static int64_t gemm_pack_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Lines of `from`, n elements of each, become columns of `to`: n rows of VF_LANES, zeros after the lines. */
+/* Lines of `from`, n elements each, become columns of `to`: n rows of VF_LANES, padded with zeros. */
 static void gemm_pack_kernel_turn(float *to, int64_t to_stride, int64_t to_rows, const float *from, int64_t line_stride,
                                   int64_t lines, int64_t n) {
   vf x[VF_LANES];
@@ -42,7 +42,7 @@ void gemm_pack_panel(float *panel, const float *from, int64_t rows, int64_t colu
     pack_turned(panel, from, rows, columns, column_stride);
     return;
   }
-  for (int64_t first = 0; first < rows; first += VF_PANEL) { /* a square after the other stays in the first cache */
+  for (int64_t first = 0; first < rows; first += VF_PANEL) { /* one square at a time stays in the L1 cache */
     const int64_t end = gemm_pack_kernel_least(rows, first + VF_PANEL);
     for (int64_t c = 0; c < VF_PANEL; c++)
       for (int64_t r = first; r < end; r++)
@@ -50,7 +50,7 @@ void gemm_pack_panel(float *panel, const float *from, int64_t rows, int64_t colu
   }
 }
 
-/* Columns that lie one after the other are turned some rows at a time. */
+/* Contiguous columns are transposed some rows at a time. */
 static void pack_turned_halves(float *panel, berth_type type, const uint16_t *from, int64_t rows, int64_t columns,
                                int64_t column_stride) {
   float line[VF_PANEL * VF_PANEL];

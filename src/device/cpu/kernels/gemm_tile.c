@@ -7,7 +7,7 @@
 #endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(IS_SANITIZED)
-#define UNROLLED /* every element is checked there: unrolled, compiling takes minutes */
+#define UNROLLED /* the sanitizer checks every element: unrolled, compiling takes minutes */
 #elif defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
 #else
@@ -22,8 +22,8 @@ INLINED vf gemm_tile_kernel_load_columns(const float *p, int v, int64_t columns)
   return left >= VF_LANES ? vf_load(p + v * VF_LANES) : vf_load_n(p + v * VF_LANES, left);
 }
 
-/* In what follows n_rows, n_vectors and is_half are constants where it is inlined: the sums live in registers. With
- * is_half, the first half of the last vector is all that is asked for. */
+/* Below, n_rows, n_vectors and is_half are constants after inlining: the sums live in registers. With is_half, only the
+ * first half of the last vector is needed. */
 INLINED void gemm_tile_kernel_start(const gemm_tile *t, const int n_rows, const int n_vectors, vf sum[][2]) {
   UNROLLED for (int v = 0; v < n_vectors; v++) {
     const vf first = t->bias != NULL ? gemm_tile_kernel_load_columns(t->bias, v, t->columns) : vf_zero();
@@ -51,7 +51,7 @@ INLINED void gemm_tile_kernel_multiply(const gemm_tile *t, const int n_rows, con
   const float *b = t->panel;
   const bool asks_ahead = n_rows <= 2 && t->is_far, asks_later = n_rows > 2 && n_vectors == 2;
   const int64_t ahead_step = t->ahead != NULL ? t->ahead_step : 0;
-  const char *ahead = t->ahead != NULL ? t->ahead : (const char *)b; /* a load too many is less than a branch */
+  const char *ahead = t->ahead != NULL ? t->ahead : (const char *)b; /* an unused prefetch costs less than a branch */
   for (int64_t tap = 0; tap < t->taps; tap++) {
     const float *row[GEMM_ROWS];
     gemm_tile_kernel_find_rows(t, n_rows, tap, row);
@@ -113,7 +113,7 @@ INLINED void gemm_kernel_run_tile(const gemm_tile *t, const int n_rows, const in
   gemm_tile_kernel_finish(t, n_rows, n_vectors, sum);
 }
 
-/* Two vectors, of which the second may be stored in part or not at all. */
+/* Two vectors, the second of which may be stored in part or not at all. */
 INLINED void gemm_kernel_run_halves(const gemm_tile *t, const int n_rows) {
   vf sum[GEMM_ROWS][2];
   const bool is_one = t->columns <= VF_LANES;
@@ -131,7 +131,7 @@ INLINED void gemm_kernel_run_halves(const gemm_tile *t, const int n_rows) {
     gemm_tile_kernel_finish(t, n_rows, 2, sum);
 }
 
-/* One vector, one and a half, two: half a vector alone would wait for A as long as a whole one does. */
+/* One vector, one and a half, two: half a vector by itself would wait for A as long as a whole one. */
 #define INSTANCE(n)                                                                     \
   static void run_##n##_0(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 1, false); } \
   static void run_##n##_1(const gemm_tile *t) { gemm_kernel_run_tile(t, n, 2, true); }  \

@@ -26,22 +26,22 @@
 #endif
 
 typedef struct gemm_tile {
-  const float *const *rows; /* taps * n_rows of them; with row_step, taps */
-  int64_t row_step;         /* where all rows of a tap are equally far apart: so many elements; otherwise 0 */
-  int64_t row_offset;       /* with row_step: from where rows points to, to the first row */
+  const float *const *rows; /* taps * n_rows pointers; with row_step, taps */
+  int64_t row_step;         /* elements between rows if constant for all rows of a tap; otherwise 0 */
+  int64_t row_offset;       /* with row_step: from where `rows` points to, to the first row */
   int64_t taps, depth;
   const float *panel;     /* taps * depth rows of VF_PANEL */
-  int64_t panel_step;     /* elements from row to row of the panel; 0: VF_PANEL, as it is in packed ones */
-  const uint16_t *halves; /* a packed panel of f16, which become f32 as they are loaded; NULL: `panel` is it */
-  const float *bias;      /* `columns` of them, where the sums begin; NULL: at 0 */
+  int64_t panel_step;     /* elements between rows of the panel; 0: VF_PANEL, as in packed panels */
+  const uint16_t *halves; /* a packed panel of f16, converted as it is loaded; NULL: see `panel` */
+  const float *bias;      /* `columns` elements that the sums start with; NULL: 0 */
   float *out;
-  int64_t out_stride; /* elements from row to row */
-  int64_t columns;    /* 1..VF_PANEL: what is stored */
+  int64_t out_stride; /* elements between rows */
+  int64_t columns;    /* 1..VF_PANEL: how many are stored */
   float low, high;    /* the result is clamped to this; infinite bounds change nothing. NaN stays NaN */
-  bool is_far;        /* the panel is likely not in a cache: with one or two rows it is asked for ahead of its use */
-  const char *ahead; /* what a later tile reads, from a memory that is slow: it is asked for meanwhile, so many bytes */
-  int64_t ahead_step; /* further on with every row of the panel; NULL: nothing is */
-  const float *also;  /* what is added before the clamp, with the strides of `out`, which it may be; NULL: nothing */
+  bool is_far;        /* the panel is probably not in a cache: with one or two rows it is prefetched */
+  const char *ahead;  /* what a later tile reads from slow memory: prefetched meanwhile */
+  int64_t ahead_step; /* bytes further with every row of the panel; NULL: nothing */
+  const float *also;  /* added before the clamp, with the strides of `out`, which it may be; NULL: nothing */
 } gemm_tile;
 
 #define gemm_tile_run BERTH__PER_ISA(berth__gemm_tile_run)
@@ -56,10 +56,10 @@ static inline int64_t gemm_tile_height(int64_t n_rows, int64_t row_stride) {
   return tiles > 0 ? (n_rows + tiles - 1) / tiles : most;
 }
 
-/* Rows in as few tiles as that height allows, which differ by one row at most: a last tile of one row or two would wait
- * for its few sums one after the other. */
+/* Splits rows into as few tiles as that height allows, whose heights differ by one row at most: a last tile of one or
+ * two rows would wait for its few sums one after the other. */
 typedef struct gemm_tiles {
-  int64_t each, larger; /* rows of a tile; so many tiles, the first ones, have one more */
+  int64_t each, larger; /* rows per tile; the number of tiles, the first ones, that have one more */
 } gemm_tiles;
 
 static inline gemm_tiles gemm_tiles_of(int64_t n_rows, int64_t height) {

@@ -1,5 +1,5 @@
-/* f16 as f32 and back, as base/half.h has it: to the nearest, ties to even. Written so that compilers make vectors of
- * it; lines use the instructions that there are. */
+/* Conversion between f16 and f32, as in base/half.h: to nearest, ties to even. Written so that compilers can vectorise
+ * it; lines use the machine's instructions if it has any. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_HALF_H
 #define BERTH_DEVICE_CPU_KERNELS_HALF_H
 
@@ -22,8 +22,8 @@ static inline uint32_t half_bits(float x) {
   return bits;
 }
 
-/* Below 2^-14 a half is its fraction times 2^-24; above, the exponent moves by 112, and that of infinities and NaNs by
- * 112 more. */
+/* Below 2^-14 a half is its fraction times 2^-24; above, the exponent is rebiased by 112, and for infinities and NaNs
+ * by another 112. */
 static inline float half_to_float(uint16_t h) {
   const uint32_t magnitude = h & 0x7fffu, sign = (uint32_t)(h & 0x8000u) << 16;
   const uint32_t more = magnitude >= 0x7c00u ? 0x38000000u : 0, quiet = magnitude > 0x7c00u ? 0x400000u : 0;
@@ -32,7 +32,7 @@ static inline float half_to_float(uint16_t h) {
   return half_from_bits((magnitude < 0x400u ? small : normal) | sign);
 }
 
-/* Adding 0.5 to what is below 2^-14 leaves a fraction in steps of 2^-24, rounded. */
+/* Adding 0.5 to a value below 2^-14 leaves its fraction in steps of 2^-24, rounded. */
 static inline uint16_t half_of(float x) {
   const uint32_t bits = half_bits(x), magnitude = bits & 0x7fffffffu, sign = bits >> 16 & 0x8000u;
   const uint32_t small = half_bits(half_from_bits(magnitude) + 0.5f) - 0x3f000000u;

@@ -1,7 +1,7 @@
-/* f16 and bf16 for ops whose kernels are written for f32. A call is cut into boxes that know nothing of each other:
- * rows of a softmax, groups of a norm, lines of a convolution with the lines of x around them. What a box reads becomes
- * f32 in scratch, the op's kernel for f32 runs there, and results are rounded once, on their way out. So values keep
- * their 16 bits between nodes, and there is one kernel for all types. Boxes follow from the shapes alone. */
+/* f16 and bf16 for ops whose kernels are written for f32. A call is cut into independent boxes: rows of a softmax,
+ * groups of a norm, lines of a convolution with the lines of x around them. What a box reads is converted to f32 in
+ * scratch, the op's kernel for f32 runs there, and results are rounded once, when they are stored. So values keep their
+ * 16 bits between nodes, and there is one kernel for all types. How a call is cut depends only on its shapes. */
 #include "device/cpu/kernels/chain_steps.h"
 #include "ops/conv_last.h"
 #include "ops/elementwise.h"
@@ -11,19 +11,19 @@
 #define MOST_IN 20 /* operands: those of a convolution with an epilogue */
 #define MOST_OUT 3 /* results */
 #define MOST_ATTRS 16
-#define LINE_BOX 16384        /* f32 elements of a box: they stay in the second cache, with the kernel's own */
-#define WINDOW_BOX 65536      /* with windows: their lines overlap, and weights are read again for each box */
-#define BOXES_WANTED 8        /* that threads share, unless they would be smaller than this: */
-#define WINDOW_BOXES_WANTED 4 /* the same: fewer, since each reads all weights */
+#define LINE_BOX 16384        /* f32 elements of a box: they stay in the L2 cache, with the kernel's own scratch */
+#define WINDOW_BOX 65536      /* with windows: their lines overlap, and every box reads the weights again */
+#define BOXES_WANTED 8        /* boxes wanted for threads to share, unless they would be smaller than this: */
+#define WINDOW_BOXES_WANTED 4 /* with windows: fewer, since each reads all weights */
 #define LEAST_BOX 4096
 #define WHOLE (-1)
 
-/* How one tensor of the call follows the box: the axis of the box for each of its own, or WHOLE. */
+/* How one tensor of the call relates to the box: for each of its axes, the axis of the box, or WHOLE. */
 typedef struct follower {
   int8_t axis[BERTH_MAX_RANK];
-  bool is_there, is_narrow; /* narrow: f16 or bf16 that becomes f32 */
-  bool is_moved;            /* a result that is not contiguous in a box: computed in scratch as what it is */
-  bool is_window;           /* axis `window` of it is what windows see of x */
+  bool is_there, is_narrow; /* narrow: f16 or bf16, converted to f32 */
+  bool is_moved;            /* a result that is not contiguous in a box: computed in scratch in its own type */
+  bool is_window;           /* along its axis `window` it is the part of x that windows see */
 } follower;
 
 typedef struct boxes {
@@ -32,14 +32,14 @@ typedef struct boxes {
   int64_t dim[BERTH_MAX_RANK], unit[BERTH_MAX_RANK]; /* unit 0: the axis is not cut */
   int64_t each[BERTH_MAX_RANK], n_along[BERTH_MAX_RANK], count;
   follower in[MOST_IN], out[MOST_OUT];
-  int window; /* the axis of the box that windows go along; WHOLE: none */
+  int window; /* the axis of the box that windows slide along; WHOLE: none */
   berth__window_axis w;
-  uint32_t spatial, pads_attr;               /* the list of pads, and how many axes it is for */
+  uint32_t spatial, pads_attr;               /* the attribute with the pads, and how many axes it is for */
   int64_t pads[2 * BERTH__WINDOW_AXES];      /* of the whole call */
-  int auto_pad_attr, over_attr, groups_attr; /* WHOLE: there is none */
+  int auto_pad_attr, over_attr, groups_attr; /* WHOLE: no such attribute */
 } boxes;
 
-/* One box: where it is, and the call that computes it. */
+/* One box: its position, and the call that computes it. */
 typedef struct box {
   int64_t begin[BERTH_MAX_RANK], extent[BERTH_MAX_RANK];
   int64_t x_begin, x_extent, pad_begin, pad_end; /* along the windows' axis */
@@ -60,7 +60,7 @@ static follower halves_whole(const berth_tensor *t) {
   return f;
 }
 
-/* The tensor's axes are those of the box, the last ones where it has fewer; axes of extent 1 broadcast. */
+/* The tensor's axes are those of the box, aligned at the last; axes of extent 1 broadcast. */
 static void halves_follow(follower *f, const boxes *b, const berth_tensor *t) {
   for (uint32_t axis = 0; axis < t->rank; axis++) {
     const uint32_t to = b->rank - t->rank + axis;
@@ -73,7 +73,7 @@ static void halves_lead(boxes *b, const berth_tensor *t) {
   for (uint32_t axis = 0; axis < t->rank; axis++) b->dim[axis] = t->dim[axis];
 }
 
-/* All axes but one, of x and of a result of the same shape. */
+/* All axes but one, of x and of a result with the same shape. */
 static bool halves_cut_lines(boxes *b, int64_t axis) {
   const berth_tensor *x = &b->call->in[0];
   if (axis < 0) axis += x->rank;
@@ -92,7 +92,7 @@ static bool halves_cut_rows(boxes *b, int64_t axis) {
   return true;
 }
 
-/* Axes of x that stay, whether the result keeps those that go as 1 or drops them. */
+/* The axes of x that are not reduced, whether the result keeps the reduced ones as 1 or drops them. */
 static bool halves_cut_kept(boxes *b, uint32_t gone) {
   const berth_tensor *x = &b->call->in[0], *out = &b->call->out[0];
   uint32_t at = 0;
@@ -122,7 +122,7 @@ static bool halves_cut_argument(boxes *b) {
   return halves_cut_kept(b, 1u << (axis < 0 ? axis + b->call->in[0].rank : axis));
 }
 
-/* Operands from 1 on have one element for every channel, which are axis 1 of x. */
+/* Operands from 1 on have one element per channel; channels are axis 1 of x. */
 static bool halves_cut_channels(boxes *b, int64_t groups) {
   const berth_tensor *x = &b->call->in[0];
   if (x->rank < 2 || b->call->n_out != 1) return false;
@@ -157,11 +157,12 @@ static bool halves_cut_windows(boxes *b, const berth__window_attrs *window, cons
   return true;
 }
 
-/* What a convolution adds to its result becomes f32 with it; operands of its epilogue are read as they are. */
+/* The tensor that a convolution adds to its result is converted with it; operands of its epilogue are read in their own
+ * types. */
 static bool halves_cut_convolution(boxes *b, uint32_t adds_attr) {
   const berth_op_call *call = b->call;
   const uint32_t first = adds_attr != UINT32_MAX ? berth__epilogue_first(&call->attrs[adds_attr]) : BERTH__LAST_EXTRA;
-  b->in[1].is_narrow = false; /* packed weights are f32, or f16 that tiles load as they are */
+  b->in[1].is_narrow = false; /* packed weights are f32, or f16 that tiles load directly */
   for (uint32_t k = BERTH__LAST_EXTRA; k < call->n_in; k++) {
     halves_follow(&b->in[k], b, &call->in[k]);
     if (k >= first) b->in[k].is_narrow = false;
@@ -203,7 +204,7 @@ static bool halves_cut_pool(boxes *b) {
   return true;
 }
 
-/* Every axis; what is beside x broadcasts. */
+/* Every axis; other operands than x broadcast. */
 static bool halves_cut_elements(boxes *b) {
   halves_cut_lines(b, WHOLE - (int64_t)b->call->in[0].rank);
   b->out[0].is_moved = !b->out[0].is_narrow;
@@ -244,13 +245,13 @@ static bool halves_cut(boxes *b) {
     case BERTH__OP_conv_transpose_last: return halves_cut_transposed(b);
     case BERTH__OP_quantize:
     case BERTH__OP_dequantize: return halves_cut_elements(b);
-    default: return true; /* in one piece */
+    default: return true; /* not cut */
   }
 }
 
-/* ---- How large boxes are ---- */
+/* ---- The size of boxes ---- */
 
-/* What windows of lines [begin, begin + extent) see of x. */
+/* The lines of x that windows of lines [begin, begin + extent) see. */
 static void halves_find_lines(const boxes *b, int64_t begin, int64_t extent, box *to) {
   const int64_t first = begin * b->w.stride - b->w.begin;
   const int64_t end = first + (extent - 1) * b->w.stride + (b->w.kernel - 1) * b->w.dilation + 1;
@@ -259,7 +260,7 @@ static void halves_find_lines(const boxes *b, int64_t begin, int64_t extent, box
   to->x_extent = until > from ? until - from : 0;
   to->pad_begin = first < 0 ? -first : 0;
   to->pad_end = end > b->w.in ? end - b->w.in : 0;
-  if (to->pad_end > b->w.end) to->pad_end = b->w.end; /* a last window that is cut short sees no more */
+  if (to->pad_end > b->w.end) to->pad_end = b->w.end; /* a last window that is cut off sees no more */
 }
 
 static int64_t halves_extent(const follower *f, const boxes *b, const box *at, const berth_tensor *t, uint32_t axis) {
@@ -276,7 +277,7 @@ static int64_t halves_count(const follower *f, const boxes *b, const box *at, co
   return count;
 }
 
-/* Elements that a box has in scratch. */
+/* Elements of a box in scratch. */
 static int64_t halves_size(const boxes *b, const box *at) {
   int64_t size = 0;
   for (uint32_t k = 0; k < b->call->n_in; k++)
@@ -297,7 +298,7 @@ static void halves_measure(const boxes *b, box *at) {
   if (at->x_extent > b->w.in) at->x_extent = b->w.in;
 }
 
-/* Halves the outermost axis that may still be cut, until boxes fit and there are some for every thread. */
+/* Halves the outermost axis that can still be cut, until boxes fit and there are enough for every thread. */
 static void halves_choose(boxes *b) {
   const int64_t most = b->window != WHOLE ? WINDOW_BOX : LINE_BOX;
   const int64_t wanted = b->window != WHOLE ? WINDOW_BOXES_WANTED : BOXES_WANTED;
@@ -318,7 +319,7 @@ static void halves_choose(boxes *b) {
   for (uint32_t i = 0; i < b->rank; i++) b->n_along[i] = halves_pieces(b->dim[i], b->each[i]);
 }
 
-/* Windows of padding alone see no line of x, which kernels do not expect. */
+/* Windows that lie entirely in the padding see no line of x, which kernels do not expect. */
 static bool halves_see_lines(const boxes *b) {
   box at;
   if (b->window == WHOLE) return true;
@@ -344,7 +345,7 @@ static bool halves_plan(const berth_op_call *call, boxes *b) {
 
 /* ---- One box ---- */
 
-/* A tensor of the box: where it lies, or f32 and contiguous in scratch. */
+/* A tensor of the box: in place, or f32 and contiguous in scratch. */
 static berth_tensor halves_tensor(const follower *f, const boxes *b, box *at, const berth_tensor *t, char *scratch) {
   berth_tensor of = *t;
   int64_t offset = 0, stride = 1;
@@ -401,7 +402,7 @@ static void halves_box(const boxes *b, int64_t item, char *scratch, box *at) {
 
 extern const berth__cpu_isa BERTH__PER_ISA(berth__isa);
 
-/* What computes a box. Some ops have no kernel but the op's own, which is several times as fast with f32. */
+/* The kernel that computes a box. Some ops only have the reference kernel, which is several times as fast with f32. */
 static bool halves_kernel(const berth_op_call *call, berth__cpu_kernel *kernel) {
   const berth__cpu_kernels kernels = {.isa = &BERTH__PER_ISA(berth__isa)};
   const berth__op *op = call->user;
@@ -414,7 +415,7 @@ static bool halves_kernel(const berth_op_call *call, berth__cpu_kernel *kernel) 
   return op->code == BERTH__OP_cumsum || op->code == BERTH__OP_cumprod || op->code == BERTH__OP_reduce_prod;
 }
 
-/* ---- Into scratch and out of it ---- */
+/* ---- Into and out of scratch ---- */
 
 static void halves_move_line(char *to, char *from, const berth_tensor *wide, const berth_tensor *t, bool is_result,
                              int64_t n, int64_t step) {
@@ -437,7 +438,8 @@ static void halves_move_line(char *to, char *from, const berth_tensor *wide, con
   }
 }
 
-/* Between a tensor of the box in scratch and where it lies, line by line; axes that go on from line to line are one. */
+/* Moves a tensor of the box between scratch and its own memory, line by line; axes that continue from line to line are
+ * joined. */
 static void halves_move(const follower *f, const boxes *b, const box *at, const berth_tensor *wide,
                         const berth_tensor *t, bool is_result) {
   const int64_t size = (int64_t)berth_type_size(t->type), wide_size = (int64_t)berth_type_size(wide->type);
@@ -480,7 +482,7 @@ static int64_t halves_items(const berth_op_call *call) {
   return halves_plan(call, &b) ? b.count : 0;
 }
 
-/* The boxes at the ends may have other pads and fewer lines: the most that any of them needs. */
+/* The maximum over the boxes at the ends, which may have other pads and fewer lines. */
 static uint64_t halves_scratch(const berth_op_call *call) {
   boxes b;
   uint64_t most = 0;
@@ -496,8 +498,8 @@ static uint64_t halves_scratch(const berth_op_call *call) {
   return most;
 }
 
-/* Bytes that boxes of a call with smaller extents have in scratch, at most: as many as there may be, or those of the
- * smallest box, which are more where that one is large by itself. */
+/* An upper bound of the bytes that boxes of a call with smaller extents have in scratch: the limit for boxes, or the
+ * size of the smallest box if that is larger. */
 static uint64_t halves_used_most(const boxes *b) {
   const int64_t most = b->window != WHOLE ? WINDOW_BOX : LINE_BOX;
   boxes least = *b;
@@ -512,8 +514,8 @@ static uint64_t halves_used_most(const boxes *b) {
   return (uint64_t)(smallest > most ? smallest : most) * bytes + 64 * (MOST_IN + MOST_OUT);
 }
 
-/* With smaller extents boxes are other parts of the call; all of it as one box is more than any of them for the kernel
- * of f32. */
+/* With smaller extents, boxes are other parts of the call. For the kernel of f32, the whole call as one box is an upper
+ * bound. */
 static uint64_t halves_scratch_most(const berth_op_call *call) {
   boxes b;
   box at;

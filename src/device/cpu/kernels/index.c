@@ -1,11 +1,11 @@
-/* gather_elements, scatter, gather_nd and scatter_nd: indices are read in place, and elements are moved by their size.
- */
+/* gather_elements, scatter, gather_nd and scatter_nd: indices are read in place, and elements are moved by their
+ * size. */
 #include "device/cpu/kernels/chain_steps.h"
 #include "ops/gather.h"
 #include "ops/line.h"
 #include "ops/scatter.h"
 
-/* An index, counted from the end where it is negative. What is out of range is reported as everywhere. */
+/* An index; negative ones count from the end. Reports an index out of range. */
 static inline berth_status index_read(const berth_tensor *indices, int64_t position, int64_t extent, uint32_t axis,
                                       int64_t *out, berth_error *err) {
   int64_t index = indices->type == BERTH_I64 ? ((const int64_t *)indices->data)[position]
@@ -17,7 +17,7 @@ static inline berth_status index_read(const berth_tensor *indices, int64_t posit
 }
 
 static inline void index_copy(char *to, const char *from, size_t size) {
-  switch (size) { /* of known sizes, a copy is a load and a store */
+  switch (size) { /* with a constant size, a copy is a load and a store */
     case 1: *to = *from; break;
     case 2: memcpy(to, from, 2); break;
     case 4: memcpy(to, from, 4); break;
@@ -36,8 +36,8 @@ static uint32_t index_axis(int64_t axis, uint32_t rank) { return (uint32_t)(axis
 
 /* ---- gather and embedding ------------------------------------------------------------------------------------- */
 
-#define PICKS 1024     /* of an item */
-#define SHORT_SLICE 64 /* bytes: longer slices are lines, which the op's own kernel copies as fast */
+#define PICKS 1024     /* per item */
+#define SHORT_SLICE 64 /* bytes: longer slices are lines, which the reference kernel copies as fast */
 
 typedef struct picks {
   uint32_t axis;
@@ -92,7 +92,7 @@ static int64_t gather_elements_items(const berth_op_call *call) {
 
 static bool gather_elements_takes(const berth_op_call *call) { return call->out[0].rank > 0; }
 
-/* Where a line of the result begins in x, leaving the axis out. */
+/* Where a line of the result begins in x, ignoring the axis. */
 static int64_t gather_elements_start(const berth_tensor *x, const berth_tensor *out, uint32_t axis, int64_t line) {
   int64_t start = 0;
   for (uint32_t k = out->rank - 1; k-- > 0; line /= out->dim[k])
@@ -119,11 +119,11 @@ static berth_status gather_elements_run(const berth_op_call *call, berth_error *
 
 /* ---- scatter -------------------------------------------------------------------------------------------------- */
 
-#define COLUMNS 256 /* of an item, where the axis is not the last */
+#define COLUMNS 256 /* per item, if the axis is not the last */
 
 typedef struct scatter_shape {
   uint32_t axis;
-  int64_t outer, extent, rows, inner; /* rows: of the indices along the axis */
+  int64_t outer, extent, rows, inner; /* rows: of the indices, along the axis */
   int64_t pieces;                     /* of the columns after the axis */
 } scatter_shape;
 
@@ -144,7 +144,7 @@ static bool scatter_adds_up(const berth_op_call *call) {
          type == BERTH_BF16;
 }
 
-/* Indices as wide as x but along the axis; reductions of the types that they are used with. */
+/* Indices with the shape of x except along the axis; reductions of the types that they are used with. */
 static bool scatter_takes(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__SCATTER_X], *indices = &call->in[BERTH__SCATTER_INDICES];
   const uint32_t axis = index_axis(call->attrs[BERTH__SCATTER_AXIS].i, x->rank);
@@ -158,7 +158,7 @@ static int64_t scatter_items(const berth_op_call *call) {
   return s.outer * s.pieces;
 }
 
-/* What each update does to the element that it meets; `a` is there, `b` comes. */
+/* How an update is combined with its element: `a` is the element, `b` the update. */
 #define COMBINE(c_type, unsigned_type)                                                       \
   do {                                                                                       \
     c_type *a = (c_type *)(void *)to;                                                        \
@@ -172,9 +172,9 @@ static int64_t scatter_items(const berth_op_call *call) {
   } while (0);                                                                               \
   break
 
-#define HALVES 256 /* elements that become f32 at once */
+#define HALVES 256 /* elements converted to f32 at a time */
 
-/* Halves of a slice, each rounded after every update; an f32 has digits enough that it is rounded only once. */
+/* Halves of a slice, rounded after every update; f32 is precise enough for each step to round only once. */
 static void index_combine_halves(berth__reduction r, berth_type type, char *to, const char *from, int64_t n) {
   float a[HALVES], b[HALVES];
   for (int64_t at = 0, each; at < n; at += each) {
@@ -240,11 +240,11 @@ static berth_status scatter_run(const berth_op_call *call, berth_error *err) {
 
 /* ---- gather_nd ------------------------------------------------------------------------------------------------ */
 
-#define TUPLES 256 /* of an item */
+#define TUPLES 256 /* per item */
 
 typedef struct tuples {
   uint32_t batch, width;
-  int64_t count, in_batch; /* tuples; those that share one place on the batch axes */
+  int64_t count, in_batch; /* tuples; those that share a position on the batch axes */
   int64_t slice;           /* elements */
 } tuples;
 
@@ -267,7 +267,7 @@ static berth_status gather_nd_run(const berth_op_call *call, berth_error *err) {
   const tuples t = tuples_of(call);
   const size_t size = berth_type_size(x->type), bytes = (size_t)t.slice * size;
   const int64_t end = call->end * TUPLES < t.count ? call->end * TUPLES : t.count;
-  const int64_t of_batch = index_product(x->dim, t.batch, x->rank); /* an axis of one element may have any stride */
+  const int64_t of_batch = index_product(x->dim, t.batch, x->rank); /* an axis of extent 1 may have any stride */
   for (int64_t at = call->begin * TUPLES; at < end; at++) {
     int64_t from = t.batch > 0 ? at / t.in_batch * of_batch : 0;
     for (uint32_t k = 0; k < t.width; k++) {
@@ -295,7 +295,7 @@ static bool scatter_nd_takes(const berth_op_call *call) {
          scatter_adds_up(call);
 }
 
-/* Items are shares of the slices of the result: whatever meets in one is one item's work. */
+/* Items are shares of the slices of the result, so that all updates of an element belong to one item. */
 static int64_t scatter_nd_kernel_items(const berth_op_call *call) {
   uint32_t width;
   const int64_t slices = scatter_nd_slices(call, &width);

@@ -5,18 +5,18 @@
 
 #define ITEM 16384        /* elements */
 #define MOST_IN 3         /* operands */
-#define LINE_BYTES 64     /* of a transposed operand that are read together */
+#define LINE_BYTES 64     /* of a transposed operand, read together */
 #define TURNED_BYTES 8192 /* of a rectangle of one operand */
 #define LEAST_ROWS 4
-#define TOGETHER 512 /* elements that are taken together */
+#define TOGETHER 512 /* elements gathered at a time */
 
 /* The call's axes, joined; tensor 0 is the result. Rectangles are rows along the axis `turned` and columns along the
  * last. */
 typedef struct turned {
-  berth__runs runs; /* its shape alone */
+  berth__runs runs; /* only its shape is used */
   uint32_t axis;
   bool is_turned[1 + MOST_IN];
-  int64_t rows_each, columns_each, columns_at_once; /* of an item; of a rectangle */
+  int64_t rows_each, columns_each, columns_at_once; /* per item; per rectangle */
   int64_t row_pieces, column_pieces, items;
 } turned;
 
@@ -28,7 +28,7 @@ static bool lines_is_stepped(const berth__runs *r, uint32_t k) {
   return step != 0 && step != 1;
 }
 
-/* The axis along which an operand that is stepped on the last one has its neighbours; the last one: none does. */
+/* The axis along which an operand is contiguous if it is not so along the last; the last one: there is none. */
 static uint32_t lines_turned_axis(const berth__runs *r) {
   const uint32_t last = r->rank - 1;
   for (uint32_t k = 1; k < r->n; k++)
@@ -118,8 +118,8 @@ static void lines_do_item(const berth_op_call *call, const turned *t, int64_t it
   }
 }
 
-/* A line of the result of any length. Operands that are some step apart are taken together first, part by part: what
- * runs has no vectors for such steps. */
+/* A line of the result of any length. Strided operands are gathered first, part by part, since the loops have no
+ * vectors for strides. */
 static void lines_do_line(const berth_op_call *call, void *out, const void *const *from, const int64_t *step, int64_t n,
                           line_run run, const void *state) {
   const size_t out_size = berth_type_size(call->out[0].type);

@@ -1,12 +1,12 @@
-/* Element-wise ops of the types that chains of f32 have no room for, and of bool and bytes, which are faster as they
- * are: plain loops that compilers turn into vectors. */
+/* Element-wise ops of types that chains of f32 cannot hold, and of bool and bytes, which are faster unconverted: plain
+ * loops that compilers vectorise. */
 #include <math.h>
 
 #include "device/cpu/kernels/each.h"
 #include "device/cpu/kernels/lines.h"
 #include "ops/elementwise.h"
 
-/* n elements of a and b, each one after the other (step 1) or of some other step; ops of one operand pass over b. */
+/* n elements of a and b, each contiguous (step 1) or with another step; ops with one operand ignore b. */
 typedef void (*loop)(void *out, const void *a, int64_t step_a, const void *b, int64_t step_b, int64_t n);
 
 #define EACH(element, result, expression, load_x, load_y) \
@@ -52,7 +52,7 @@ typedef void (*loop)(void *out, const void *a, int64_t step_a, const void *b, in
   LOOP(gt_##type, element, uint8_t, x > y)  \
   LOOP(ge_##type, element, uint8_t, x >= y)
 
-/* Sums and products wrap, so they are taken without a sign, in `wide`. */
+/* Sums and products wrap, so they are computed unsigned, in `wide`. */
 #define INTEGERS(type, element, wide)                   \
   LOOP(add_##type, element, element, (wide)x + (wide)y) \
   LOOP(sub_##type, element, element, (wide)x - (wide)y) \
@@ -66,9 +66,9 @@ typedef void (*loop)(void *out, const void *a, int64_t step_a, const void *b, in
   ONE(neg_##type, element, element, (wide)0 - (wide)x)  \
   COMPARE(type, element)
 
-/* Dividing by -1 is negation, which wraps for the one quotient that does not fit. There are no vectors for quotients of
- * integers, but for those of floats that hold them: cut off, these are the same, as no quotient that is not whole is so
- * near to a whole number that it would be rounded to it. */
+/* Dividing by -1 is negation, which wraps for the one quotient that does not fit. There are no vector instructions for
+ * quotients of integers, but for quotients of floats that hold them. Truncated, these are the same: no fractional
+ * quotient is so close to an integer that it would be rounded to it. */
 #define WHOLE(type, element, wide, real) \
   LOOP(div_##type, element, element, y == 0 ? 0 : y == -1 ? (element)((wide)0 - (wide)x) : (element)((real)x / (real)y))
 WHOLE(i8, int8_t, uint32_t, float)
@@ -105,7 +105,7 @@ UNSIGNED(u16, uint16_t, uint32_t)
 UNSIGNED(u32, uint32_t, uint32_t)
 UNSIGNED(u64, uint64_t, uint64_t)
 
-/* What is not 0 is true. */
+/* Nonzero means true. */
 LOOP(and_bool, uint8_t, uint8_t, (x != 0) & (y != 0))
 LOOP(or_bool, uint8_t, uint8_t, (x | y) != 0)
 LOOP(xor_bool, uint8_t, uint8_t, (x != 0) != (y != 0))
@@ -120,7 +120,7 @@ LOOP(add_f64, double, double, x + y)
 LOOP(sub_f64, double, double, x - y)
 LOOP(mul_f64, double, double, x *y)
 LOOP(div_f64, double, double, x / y)
-LOOP(min_f64, double, double, x < y || x != x ? x : y) /* a NaN on either side comes out */
+LOOP(min_f64, double, double, x < y || x != x ? x : y) /* NaN in either operand is the result */
 LOOP(max_f64, double, double, x > y || x != x ? x : y)
 ONE(neg_f64, double, double, -x)
 ONE(abs_f64, double, double, fabs(x))
@@ -134,7 +134,7 @@ ONE(floor_f64, double, double, floor(x))
 ONE(ceil_f64, double, double, ceil(x))
 COMPARE(f64, double)
 
-/* Types in the order of a row. */
+/* Types in the order of the columns of a row. */
 enum {
   LOOPS_I8,
   LOOPS_U8,
@@ -197,7 +197,7 @@ static bool loops_kernel_takes(const berth_op_call *call) { return loops_find(ca
 
 static void loops_line(const void *state, void *out, const void *const *in, const int64_t *step, int64_t n) {
   const loop *each = state;
-  const uint32_t second = in[1] != NULL ? 1 : 0; /* ops of one operand do not look at it */
+  const uint32_t second = in[1] != NULL ? 1 : 0; /* ignored by ops with one operand */
   (*each)(out, in[0], step[0], in[second], step[second], n);
 }
 
@@ -216,7 +216,7 @@ typedef struct bounds {
   double float_low, float_high;
 } bounds;
 
-/* A bound as an integer of the type: the nearest one inside the bound, or the type's own limit beyond it. */
+/* A bound as an integer of the type: the nearest integer inside the bound, or the type's own limit. */
 static int64_t loops_bound(double bound, int64_t low, int64_t high) {
   if (bound >= (double)high) return high; /* for i64, (double)high is 2^63 */
   if (bound <= (double)low) return low;
@@ -264,7 +264,7 @@ static berth_status loops_run_clamp(const berth_op_call *call, berth_error *err)
 
 /* ---- where ---------------------------------------------------------------------------------------------------- */
 
-/* Elements of a size. Both are read, whichever is wanted: so compilers may choose among many at once. */
+/* Elements by size. Both operands are always read, so that compilers can vectorise the selection. */
 #define SELECT(c_type)                                                      \
   {                                                                         \
     c_type *o = out;                                                        \

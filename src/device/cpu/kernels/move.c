@@ -1,6 +1,6 @@
-/* Moving elements: what transpose, concat, split, narrow, expand and the like do when they are no views. Where the
- * last axis lies in the source as it must lie in the result, lines are copied; where another axis has the source's
- * neighbouring elements, the two change places in tiles that are turned in registers. */
+/* Moving elements: transpose, concat, split, narrow, expand and the like, when they are not views. If the last axis of
+ * the result is contiguous in the source, lines are copied. If another axis is, the two are exchanged in tiles that are
+ * transposed in registers. */
 #include "base/blocks.h"
 #include "device/cpu/kernels/chain_steps.h"
 #include "device/cpu/kernels/turn.h"
@@ -9,17 +9,17 @@
 #include "ops/write_rows.h"
 
 #define ITEM 16384 /* elements */
-#define TILE 64    /* elements of each axis between which tiles turn, at least, in an item */
+#define TILE 64    /* minimum extents of the two transposed axes in an item */
 
 typedef struct mover {
   berth__copy c; /* axes joined */
   bool in_tiles;
-  /* The axes but the last, and but the one that the tiles turn. */
+  /* The axes except the last and the transposed one. */
   uint32_t rank;
   int64_t dim[BERTH_MAX_RANK], from_stride[BERTH_MAX_RANK], to_stride[BERTH_MAX_RANK];
-  int64_t n_outer, outer_each;                          /* places on those axes: all, and in an item */
-  int64_t length, length_each;                          /* the last axis: all, and in an item */
-  int64_t width, width_each;                            /* the turned axis; 1 where lines are copied */
+  int64_t n_outer, outer_each;                          /* positions on those axes: all, and per item */
+  int64_t length, length_each;                          /* the last axis: all, and per item */
+  int64_t width, width_each;                            /* the transposed axis; 1 if lines are copied */
   int64_t width_from, width_to, length_from, length_to; /* strides */
   int64_t items;
 } mover;
@@ -27,8 +27,8 @@ typedef struct mover {
 static int64_t move_kernel_pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
 static int64_t move_kernel_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* The axis whose elements are neighbours in the source; the last one where there is none, or where the result's are no
- * neighbours. */
+/* The axis whose elements are contiguous in the source; the last one if there is none, or if the result's last axis is
+ * not contiguous. */
 static uint32_t turned_axis(const berth__copy *c) {
   const uint32_t last = c->rank - 1;
   if (c->from_stride[last] == 1 || c->from_stride[last] == 0 || c->to_stride[last] != 1) return last;
@@ -99,9 +99,9 @@ static void next(const mover *m, place *p) {
   }
 }
 
-/* `count` lines of so many bytes each, one stride apart (bytes) on both sides: two copies of a fixed size, which meet
- * or overlap, make a line of any length up to 32; longer ones have more of them. A call for each line would take longer
- * than the copy. */
+/* `count` lines of the same size, with a stride (in bytes) on both sides. Two copies of a fixed size, which meet or
+ * overlap, make a line of any length up to 32; longer lines take more of them. Calling memcpy for each line would take
+ * longer than the copy. */
 #define SHORT_LINE 1024
 #define PASS(size)                                                        \
   for (int64_t i = 0; i < count; i++, to += to_step, from += from_step) { \
@@ -130,7 +130,7 @@ static void copy_short_lines(char *to, int64_t to_step, const char *from, int64_
   }
 }
 
-/* One element again and again. */
+/* One element repeated. */
 #define REPEAT(c_type)                                                                    \
   {                                                                                       \
     c_type x;                                                                             \
@@ -156,7 +156,7 @@ static void move_kernel_copy_line(const mover *m, char *to, const char *from, in
     berth__copy_line(to, m->length_to, from, m->length_from, length, m->c.element);
 }
 
-/* Lines that lie in the source as they must in the result, from the place on, `count` of them. */
+/* Lines that are contiguous in the source, from the position on, `count` of them. */
 static void copy_lines(const mover *m, place *p, int64_t k, int64_t length, int64_t count) {
   const int64_t size = (int64_t)m->c.element, inner = m->rank > 0 ? m->rank - 1 : 0;
   const bool is_short = m->length_from == 1 && m->length_to == 1 && length * size <= SHORT_LINE && m->rank > 0;
@@ -201,7 +201,7 @@ static void move_item(const mover *m, int64_t item) {
 
 /* ---- Ops that could be views ---------------------------------------------------------------------------------- */
 
-/* What output k shows of operand 0; false: it cannot be told from the attributes. */
+/* The part of operand 0 that output k shows; false: the attributes do not tell. */
 static bool view_of(const berth_op_call *call, uint32_t k, berth__copy *c) {
   const berth__op *op = call->user;
   const berth_tensor *in = &call->in[0], *out = &call->out[k];
@@ -211,7 +211,7 @@ static bool view_of(const berth_op_call *call, uint32_t k, berth__copy *c) {
   *c = (berth__copy){.rank = out->rank, .to = out->data, .element = berth_type_size(out->type)};
   memcpy(c->dim, out->dim, sizeof c->dim);
   memcpy(c->to_stride, out->stride, sizeof c->to_stride);
-  if (op->code == BERTH__OP_narrow) /* a view walks forwards alone, a copy does not have to */
+  if (op->code == BERTH__OP_narrow) /* views only go forwards, copies may go backwards */
     berth__narrow_shows(in, call->attrs, &offset, c->from_stride);
   else if (!op->family->view(in, call->attrs, &shape, out->type, k, &offset, c->from_stride))
     return false;
@@ -219,7 +219,7 @@ static bool view_of(const berth_op_call *call, uint32_t k, berth__copy *c) {
   return true;
 }
 
-/* The elements of operand 0 in their order, which no strides of the result's shape show. */
+/* The elements of operand 0 in order, which no strides of the result's shape can express. */
 static void in_order(const berth_op_call *call, berth__copy *c) {
   const berth_tensor *in = &call->in[0];
   *c = (berth__copy){.rank = in->rank, .from = in->data, .to = call->out[0].data, .element = berth_type_size(in->type)};
@@ -243,7 +243,7 @@ static bool move_kernel_copy_of(const berth_op_call *call, uint32_t k, berth__co
 static bool takes_view(const berth_op_call *call) {
   berth__copy c;
   for (uint32_t i = 1; i < call->n_in; i++)
-    if (berth__call_has(call, i)) return false; /* constant lists have become attributes */
+    if (berth__call_has(call, i)) return false; /* constant lists have been turned into attributes */
   for (uint32_t k = 0; k < call->n_out; k++)
     if (call->in[0].type != call->out[k].type || !move_kernel_copy_of(call, k, &c)) return false;
   return true;
@@ -262,11 +262,11 @@ static int64_t view_items(const berth_op_call *call) {
   return items;
 }
 
-/* Those of the call's items that are the mover's, which begin at `first`. */
+/* The call's items that belong to this mover, whose first is `first`. */
 static void move_share(const mover *m, const berth_op_call *call, int64_t first) {
   const int64_t begin = call->begin > first ? call->begin - first : 0,
                 end = move_kernel_least(call->end - first, m->items);
-  if (m->c.from == m->c.to) return; /* already in its place */
+  if (m->c.from == m->c.to) return; /* already in place */
   for (int64_t item = begin; item < end; item++) move_item(m, item);
 }
 
@@ -326,7 +326,7 @@ static berth_status run_concat(const berth_op_call *call, berth_error *err) {
 
 #define WORTH (64 << 10) /* bytes of rows that are worth a thread */
 
-/* In place, as it is planned where that is possible, x costs nothing; judged by all operands, a row of a large cache
+/* In place, which is how it is planned if possible, x costs nothing. Judged by all operands, one row of a large cache
  * would wake every thread. */
 static int64_t write_rows_grain(const berth_op_call *call) {
   berth__write_rows w;

@@ -1,11 +1,11 @@
-/* non_max_suppression of f32. The boxes of a class whose score counts become a heap, best first, so that no more of it
- * is put in order than is asked for; a box that comes from it is compared with those that are kept, and with no others.
- * Both lie in scratch: those that are kept where the heap has shrunk. Arithmetic is that of the reference kernel, in
- * f64 and in the same order, so that both keep the same boxes. */
+/* non_max_suppression of f32. The boxes of a class with a sufficient score form a heap, best first, so that only as
+ * many are sorted as are needed. A box taken from it is compared only with those that were kept. Both are in scratch:
+ * kept boxes go where the heap has shrunk. The arithmetic is that of the reference kernel, in f64 and in the same
+ * order, so that both keep the same boxes. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
-#define SKIP 64 /* scores that are looked at together: most boxes of most classes do not count */
+#define SKIP 64 /* scores tested together: most boxes of most classes are below the limit */
 
 typedef struct candidate {
   float score;
@@ -17,7 +17,7 @@ typedef struct boxes {
   double overlap, score;
   int64_t count, most;
   bool is_center;
-  candidate *heap; /* in scratch; one a box */
+  candidate *heap; /* in scratch; one per box */
 } boxes;
 
 static bool nms_kernel_takes(const berth_op_call *call) {
@@ -32,7 +32,7 @@ static uint64_t nms_kernel_scratch(const berth_op_call *call) {
 
 /* ---- The heap ---- */
 
-/* Among equals the first box is the better one. */
+/* Among equals the first box is better. */
 static inline bool nms_kernel_is_better(candidate a, candidate b) {
   return a.score > b.score || (a.score == b.score && a.box < b.box);
 }
@@ -54,7 +54,7 @@ static bool nms_kernel_any(const float *scores, int64_t n, double limit) {
   return any;
 }
 
-/* Those whose score is above the limit; NaN is not. */
+/* Collects boxes with scores above the limit; NaN is not. */
 static int64_t nms_kernel_gather(const boxes *b, const float *scores) {
   int64_t count = 0;
   for (int64_t first = 0; first < b->count; first += SKIP) {
@@ -73,7 +73,7 @@ typedef struct rectangle {
   double low[2], high[2], area;
 } rectangle;
 
-/* As fmin and fmax, without a call. */
+/* Like fmin and fmax, without a call. */
 static inline double nms_kernel_less(double a, double b) { return a < b || b != b ? a : b; }
 static inline double nms_kernel_more(double a, double b) { return a > b || b != b ? a : b; }
 
@@ -99,7 +99,7 @@ static inline bool nms_kernel_overlap(const boxes *b, const rectangle *one, cons
   return one->area > 0 && other->area > 0 && all > 0 && shared / all > b->overlap;
 }
 
-/* The kept ones end the heap's memory, the first of them last. */
+/* Kept boxes are stored from the end of the heap's memory backwards. */
 static bool nms_kernel_stays(const boxes *b, const candidate *end, int64_t kept, const rectangle *it) {
   for (int64_t k = 1; k <= kept; k++) {
     const rectangle other = nms_kernel_rectangle(b, end[-k].box);
@@ -108,7 +108,7 @@ static bool nms_kernel_stays(const boxes *b, const candidate *end, int64_t kept,
   return true;
 }
 
-/* The boxes of a class, into rows of `out`; returns how many. */
+/* The boxes of a class, written to rows of `out`; returns how many there are. */
 static int64_t nms_kernel_class(const boxes *b, const float *scores, int64_t batch, int64_t class, int64_t *out) {
   const candidate *end;
   int64_t kept = 0, count = nms_kernel_gather(b, scores);

@@ -1,17 +1,17 @@
-/* non_zero: the places of a line that are not 0 are gathered without a branch, some at a time; the outer axes have the
- * same index all along a line. */
+/* non_zero: the positions of nonzero elements of a line are collected without branches, some elements at a time; the
+ * indices of the outer axes are the same for the whole line. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
 #define PIECE 256 /* elements */
 
-/* Floats are 0 whatever their sign is, and NaN is not. */
+/* The sign of a zero does not matter, and NaN is nonzero. */
 #define GATHER_SET(name, word, sign)                                                          \
   static int64_t gather_set_##name(const char *from, int64_t n, bool is_float, int32_t *to) { \
     const word kept = (word) ~(is_float ? (word)(sign) : (word)0);                            \
     int64_t count = 0;                                                                        \
     for (int64_t i = 0; i < n; i++) {                                                         \
-      word x; /* weights lie anywhere */                                                      \
+      word x; /* weights may be unaligned */                                                  \
       memcpy(&x, from + (size_t)i * sizeof x, sizeof x);                                      \
       to[count] = (int32_t)i;                                                                 \
       count += (x & kept) != 0;                                                               \

@@ -5,7 +5,7 @@
 
 /* ---- Rows ----------------------------------------------------------------------------------------------------- */
 
-/* y = (x - mean) factor scale + bias, with one scale and bias for all. */
+/* y = (x - mean) * factor * scale + bias, with one scale and bias for the whole row. */
 static void scale_run(float *y, const float *x, int64_t n, const norm_moments *m, float scale, float bias) {
   const vf mean = vf_set1(m->mean), factor = vf_set1(m->factor * scale);
   const vf shift = vf_fnma(vf_set1(m->rest), factor, vf_set1(bias));
@@ -67,19 +67,19 @@ static berth_status run_rows(const berth_op_call *call, berth_error *err) {
 
 /* ---- Short rows ----------------------------------------------------------------------------------------------- */
 
-/* Rows of a few elements, a lane each: what a row costs, VF_LANES of them cost together. Element k of a row is at[k] of
- * its lane. A row gets the same result whichever lane it has, and with whichever others. */
-#define SHORT 16 /* elements, at most */
+/* Rows of a few elements, one per lane, so that VF_LANES rows cost as much as one. Element k of a row is at[k] of its
+ * lane. The result of a row does not depend on its lane or on the other rows. */
+#define SHORT 16 /* elements at most */
 
 typedef struct short_rows {
   const float *x;
   float *y;
-  int64_t length, count; /* of a row; rows, at most VF_LANES */
+  int64_t length, count; /* of a row; number of rows, at most VF_LANES */
 } short_rows;
 
 static void norm_kernel_load_short(const short_rows *rows, vf *at) {
   const int64_t length = rows->length, last = rows->count - 1;
-  int64_t start[VF_LANES]; /* lanes that are left over have the last row again */
+  int64_t start[VF_LANES]; /* unused lanes repeat the last row */
   for (int64_t lane = 0; lane < VF_LANES; lane++) start[lane] = (lane < last ? lane : last) * length;
   for (int64_t k = 0; k < length; k++) {
     float some[VF_LANES];
@@ -101,7 +101,7 @@ static void norm_kernel_store_short(const short_rows *rows, const vf *at) {
   }
 }
 
-/* x becomes (x - mean) / sqrt(variance + epsilon). */
+/* Replaces x by (x - mean) / sqrt(variance + epsilon). */
 static void norm_kernel_normalize_short(vf *at, int64_t n, double epsilon, bool centred) {
   const vf each = vf_set1(1.0f / (float)n);
   vf mean = vf_zero(), rest = vf_zero(), sum = vf_zero(), square = vf_zero();
@@ -170,7 +170,7 @@ static berth_status norm_kernel_run_groups(const berth_op_call *call, berth_erro
   return BERTH_OK;
 }
 
-#define SHORT_GROUPS 64 /* of them are an item */
+#define SHORT_GROUPS 64 /* groups per item */
 
 static bool takes_short_groups(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__NORM_X];
@@ -182,7 +182,7 @@ static int64_t short_group_items(const berth_op_call *call) {
   return (group_items(call) + SHORT_GROUPS - 1) / SHORT_GROUPS;
 }
 
-/* The scales or biases of channel `channel` of some groups that follow each other. */
+/* The scales or biases of channel `channel` of consecutive groups. */
 static vf norm_kernel_of_groups(const berth_tensor *tensor, int64_t first, int64_t groups, int64_t channels,
                                 int64_t channel, float otherwise) {
   float some[VF_LANES];
@@ -224,7 +224,7 @@ static bool takes_batch(const berth_op_call *call) {
   return true;
 }
 
-/* Channels are neighbours, so they fill vectors. */
+/* Channels are contiguous, so they fill vectors. */
 static bool batch_is_flat(const berth_op_call *call) { return berth__lines_of(&call->in[BERTH__NORM_X], 1).inner == 1; }
 
 static int64_t batch_items(const berth_op_call *call) {
@@ -237,7 +237,7 @@ static void run_flat_batch(const berth_op_call *call) {
   const float *scale = in[BERTH__NORM_SCALE].data, *bias = in[BERTH__NORM_BIAS].data, *mean = in[BERTH__NORM_MEAN].data,
               *variance = in[BERTH__NORM_VARIANCE].data;
   const vf epsilon = vf_set1((float)call->attrs[BERTH__BATCH_NORM_EPSILON].f);
-  for (int64_t c = 0; c < channels; c += VF_LANES) { /* the factors of some channels serve all rows */
+  for (int64_t c = 0; c < channels; c += VF_LANES) { /* the factors of these channels serve all rows */
     const int64_t n = vf_tail(channels - c);
     const vf factor = vf_load_n(scale + c, n) / vf_sqrt(vf_load_else(variance + c, n, vf_set1(1.0f)) + epsilon);
     const vf middle = vf_load_n(mean + c, n), shift = vf_load_n(bias + c, n);
@@ -284,7 +284,7 @@ static berth_status run_short_batch(const berth_op_call *call, berth_error *err)
   const vf epsilon = vf_set1((float)call->attrs[BERTH__BATCH_NORM_EPSILON].f);
   vf at[SHORT];
   (void)err;
-  for (int64_t c = 0; c < channels; c += VF_LANES) { /* the factors of some channels serve all rows */
+  for (int64_t c = 0; c < channels; c += VF_LANES) { /* the factors of these channels serve all rows */
     const int64_t n = vf_tail(channels - c);
     const vf factor = vf_load_n(scale + c, n) / vf_sqrt(vf_load_else(variance + c, n, vf_set1(1.0f)) + epsilon);
     const vf middle = vf_load_n(mean + c, n), shift = vf_load_n(bias + c, n);

@@ -1,15 +1,15 @@
-/* The gradients of layer_norm and rms_norm, for f32: that of x row by row, and those of scale and bias as sums over
- * rows, some columns at a time. */
+/* The gradients of layer_norm and rms_norm for f32: of x row by row, and of scale and bias as sums over rows, some
+ * columns at a time. */
 #include "device/cpu/kernels/norm_moments.h"
 
 #define ITEM 8192   /* elements */
-#define COLUMNS 128 /* of an item, where columns are summed */
-#define ROWS 64     /* whose sums are taken in f32 */
+#define COLUMNS 128 /* per item, when columns are summed */
+#define ROWS 64     /* summed in f32 */
 #define TOGETHER 4  /* vectors of columns */
 
 /* ---- By x ------------------------------------------------------------------------------------------------------- */
 
-/* What a row's gradient is made of: dx = factor (g - mean - n along), where n is x normalised and g is dy scale. */
+/* The parts of a row's gradient: dx = factor * (g - mean - n * along), where n is x normalised and g is dy * scale. */
 typedef struct slopes {
   float mean, along;
 } slopes;
@@ -56,7 +56,7 @@ static slopes norm_grad_slopes(const grad_row *r, const norm_moments *m, bool is
   return (slopes){is_centred ? (float)(sum / n) : 0, (float)(product / n)};
 }
 
-/* It may lie over x or dy. */
+/* The result may overwrite x or dy. */
 static void norm_grad_write(const grad_row *r, const norm_moments *m, const slopes *s, float *to) {
   const vf mean = vf_set1(s->mean), along = vf_set1(s->along), factor = vf_set1(m->factor);
   int64_t i = 0;
@@ -111,8 +111,8 @@ static int64_t norm_scale_grad_items(const berth_op_call *call) {
   return (berth__norm_row_length(call) + COLUMNS - 1) / COLUMNS;
 }
 
-/* The moments of all rows: every item needs them, and a worker finds them once. With one item alone they are found
- * beside the sums. */
+/* The moments of all rows: every item needs them, and each worker computes them once. If there is only one item, they
+ * are computed along with the sums. */
 static uint64_t norm_scale_grad_scratch(const berth_op_call *call) {
   return norm_scale_grad_items(call) > 1 ? (uint64_t)berth__norm_rows(call) * sizeof(norm_moments) : 0;
 }
@@ -133,7 +133,7 @@ static void norm_scale_grad_prepare(const berth_op_call *call) {
   if (norm_scale_grad_items(call) > 1) norm_scale_grad_find(call, 0, berth__norm_rows(call), call->scratch);
 }
 
-/* Sums of ROWS rows or fewer, over columns from `column` on: those of dy n, then those of dy. */
+/* Sums over at most ROWS rows, for columns from `column` on: of dy * n, then of dy. */
 static void norm_scale_grad_add(const grad_row *first, int64_t rows, int64_t column, const norm_moments *m,
                                 double *scale, double *bias) {
   vf product[TOGETHER], sum[TOGETHER];
@@ -160,7 +160,7 @@ static void norm_scale_grad_add(const grad_row *first, int64_t rows, int64_t col
   }
 }
 
-/* The sums of some rows for all columns of an item. */
+/* The sums over some rows for all columns of an item. */
 static void norm_scale_grad_add_item(const berth_op_call *call, int64_t item, int64_t row, int64_t rows,
                                      const norm_moments *m, double *scale, double *bias) {
   const int64_t length = berth__norm_row_length(call), begin = item * COLUMNS;

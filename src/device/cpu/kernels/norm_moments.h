@@ -1,14 +1,14 @@
 /* Mean and deviation of a row of f32, for norms and their gradients.
  *
- * Sums are in f32, and yet digits stay where the mean is large beside the deviation: the second pass takes the first
- * mean away before it sums, and so finds what the first one missed. */
+ * Sums are f32, and yet no digits are lost when the mean is large compared with the deviation: the second pass
+ * subtracts the first mean before it sums, and so finds what the first pass missed. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_NORM_MOMENTS_H
 #define BERTH_DEVICE_CPU_KERNELS_NORM_MOMENTS_H
 
 #include "device/cpu/kernels/vec.h"
 #include "ops/norm.h"
 
-#define NORM_BLOCK 4096 /* elements whose sums are taken in f32 */
+#define NORM_BLOCK 4096 /* elements summed in f32 */
 
 typedef struct norm_moments {
   float mean, rest; /* the mean is the sum of both */
@@ -64,7 +64,7 @@ static inline norm_moments norm_moments_of(const float *x, int64_t n, double eps
   return (norm_moments){mean, (float)rest, (float)(1.0 / sqrt((variance < 0 ? 0 : variance) + epsilon))};
 }
 
-/* Left out, or a whole row. */
+/* Missing, or a whole row. */
 static inline bool norm_is_row(const berth_op_call *call, uint32_t operand, int64_t length) {
   return operand >= call->n_in || call->in[operand].type == BERTH_TYPE_NONE ||
          berth__count(&call->in[operand]) == length;

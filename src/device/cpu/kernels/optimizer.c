@@ -1,11 +1,11 @@
-/* sgd and adamw of f32, element by element: the memory is what takes the time. */
+/* sgd and adamw of f32, element by element: bound by memory. */
 #include "ops/optimizer.h"
 
 #include "device/cpu/kernels/vec.h"
 
 #define ITEM 16384 /* elements */
 
-/* One type and no gaps; scalars may be anything. */
+/* All of one type and contiguous; scalars may be any. */
 static bool optimizer_kernel_takes(const berth_op_call *call, uint32_t n_tensors, uint32_t n_out) {
   if (call->n_out > n_out) return false;
   for (uint32_t i = 0; i < n_tensors; i++)
@@ -20,14 +20,14 @@ static int64_t optimizer_kernel_items(const berth_op_call *call) {
   return (berth__count(&call->out[0]) + ITEM - 1) / ITEM;
 }
 
-/* The elements of the call's items. */
+/* The range of elements of the call's items. */
 static void optimizer_kernel_span(const berth_op_call *call, int64_t *begin, int64_t *end) {
   const int64_t count = berth__count(&call->out[0]);
   *begin = call->begin * ITEM;
   *end = call->end * ITEM < count ? call->end * ITEM : count;
 }
 
-/* Where `apply` is there and 0: the results are these operands, and nothing is left to do. */
+/* If `apply` is given and 0: the results are these operands, and there is nothing to do. */
 static bool optimizer_kernel_waits(const berth_op_call *call, uint32_t apply, const uint32_t *operands, int64_t begin,
                                    int64_t end) {
   if (berth__optimizer_scalar(call, apply, 1) != 0) return false;
@@ -86,10 +86,10 @@ static berth_status run_sgd(const berth_op_call *call, berth_error *err) {
 
 static bool takes_adamw(const berth_op_call *call) { return optimizer_kernel_takes(call, BERTH__ADAMW_SQUARE + 1, 3); }
 
-/* Numbers of a step, each rounded once. */
+/* The constants of a step, each rounded once. */
 typedef struct adamw {
   float rate, scale, decay, beta1, beta2, rest1, rest2, epsilon;
-  float inverse1, inverse2; /* what the moments are multiplied with, since they began at 0 */
+  float inverse1, inverse2; /* bias correction of the moments, which started at 0 */
 } adamw;
 
 static adamw optimizer_kernel_adamw(const berth_op_call *call) {

@@ -1,4 +1,4 @@
-/* pack_weights of f32, halves and bytes, to f32, f16 or bf16. Panels are those of this instruction set, or of one
+/* pack_weights of f32, halves and bytes, to f32, f16 or bf16. Panels have the width of this instruction set, or one
  * column. */
 #include "device/cpu/kernels/bf16.h"
 #include "device/cpu/kernels/gemm.h"
@@ -6,7 +6,7 @@
 #include "ops/operand.h"
 
 #define BESIDE 8      /* panels */
-#define BLOCK_ROWS 64 /* of each */
+#define BLOCK_ROWS 64 /* of each panel */
 #define ITEM_ROWS 4   /* at least */
 
 static bool pack_weights_kernel_takes(const berth_op_call *call) {
@@ -17,8 +17,8 @@ static bool pack_weights_kernel_takes(const berth_op_call *call) {
   return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16 || type == BERTH_I8 || type == BERTH_U8;
 }
 
-/* Items follow the file, so that its pages are read one after the other: rows of the weight where these lie together,
- * and otherwise its columns. */
+/* Items follow the order of the file, so that its pages are read in sequence: rows of the weight if these are
+ * contiguous, otherwise columns. */
 static bool follows_rows(const berth_op_call *call) {
   const berth_tensor *w = &call->in[0];
   return w->stride[w->rank - 1] <= w->stride[w->rank - 2];
@@ -45,7 +45,7 @@ static int64_t pack_weights_kernel_items(const berth_op_call *call) {
   return row_blocks(call) * ((call->out[0].dim[0] + BESIDE - 1) / BESIDE);
 }
 
-/* Element i of a weight or a zero point, at any address. */
+/* Element i of a weight or a zero point, which may be unaligned. */
 static float pack_weights_kernel_read(const berth_tensor *from, int64_t i) {
   uint16_t half;
   switch (from->type) {
@@ -59,12 +59,12 @@ static float pack_weights_kernel_read(const berth_tensor *from, int64_t i) {
   }
 }
 
-/* Element `column` of an operand that has one for every column, or one for all. */
+/* Element `column` of an operand that has one element per column, or one for all. */
 static float pack_weights_kernel_at(const berth_tensor *from, int64_t column) {
   return pack_weights_kernel_read(from, from->dim[0] == 1 ? 0 : column * from->stride[0]);
 }
 
-/* Takes off the zero points and multiplies by the scales, in a panel whose columns begin with `column`. */
+/* Subtracts the zero points and multiplies by the scales, in a panel whose first column is `column`. */
 static void finish_panel(const berth_op_call *call, float *panel, int64_t width, int64_t rows, int64_t column,
                          int64_t columns) {
   const bool has_scale = berth__call_has(call, BERTH__PACK_SCALE), has_zero = berth__call_has(call, BERTH__PACK_ZERO);
@@ -83,7 +83,7 @@ static void finish_panel(const berth_op_call *call, float *panel, int64_t width,
       vf_store(panel + c, (vf_load(panel + c) - vf_load(zero + c)) * vf_load(factor + c));
 }
 
-/* As berth__packed_weight. */
+/* Like berth__packed_weight. */
 static void drop_subnormals(float *rows, int64_t n) {
   const vf least = vf_set1(0x1p-126f);
   for (int64_t i = 0; i < n; i += VF_LANES) {
@@ -93,7 +93,7 @@ static void drop_subnormals(float *rows, int64_t n) {
   }
 }
 
-/* What gemm_pack_panel does, of any type and with panels of any width. */
+/* Like gemm_pack_panel, for any type and panels of any width. */
 static void pack_any(float *to, int64_t width, const berth_tensor *w, int64_t at, int64_t rows, int64_t columns) {
   const int64_t down = w->stride[w->rank - 2], across = w->stride[w->rank - 1];
   for (int64_t r = 0; r < rows; r++)
@@ -101,8 +101,7 @@ static void pack_any(float *to, int64_t width, const berth_tensor *w, int64_t at
       to[r * width + c] = c < columns ? pack_weights_kernel_read(w, at + r * down + c * across) : 0;
 }
 
-/* Rows [first, end) of a panel, to where the first of them goes: runs along the last axis but one, one after the other.
- */
+/* Rows [first, end) of a panel, to the address of the first: contiguous runs along the last axis but one. */
 static void pack_rows(const berth_tensor *w, float *to, int64_t width, int64_t first, int64_t end, int64_t column,
                       int64_t columns) {
   const uint32_t last = w->rank - 1;
@@ -124,7 +123,7 @@ static void pack_rows(const berth_tensor *w, float *to, int64_t width, int64_t f
   }
 }
 
-/* Rows two by two, the last one with zeros where it is alone. */
+/* Rows in pairs; an odd last row is paired with zeros. */
 static void pair_rows(const float *from, int64_t rows, uint16_t *to) {
   for (int64_t row = 0; row < rows; row += 2, from += 2 * VF_PANEL)
     for (int64_t c = 0; c < VF_PANEL; c++, to += 2) {
@@ -133,7 +132,7 @@ static void pair_rows(const float *from, int64_t rows, uint16_t *to) {
     }
 }
 
-/* Rows [first, end) of the panel `item`, of which `first` is even. */
+/* Rows [first, end) of the panel `item`; `first` is even. */
 static void weights_kernel_pack(const berth_op_call *call, int64_t item, int64_t first, int64_t end) {
   const berth_tensor *w = &call->in[BERTH__PACK_WEIGHT], *out = &call->out[0];
   const int64_t groups = call->attrs[BERTH__PACK_GROUPS].i, each = w->dim[w->rank - 1] / groups;
@@ -151,7 +150,7 @@ static void weights_kernel_pack(const berth_op_call *call, int64_t item, int64_t
   if (is_bf16) pair_rows(block, end - first, (uint16_t *)out->data + (item * out->dim[1] + first / 2) * VF_PANEL * 2);
 }
 
-/* Some panels beside each other, so that memory is read in longer runs. */
+/* Several neighbouring panels, so that memory is read in longer runs. */
 static berth_status pack_weights_kernel_run(const berth_op_call *call, berth_error *err) {
   const int64_t panels = call->out[0].dim[0], across = (panels + BESIDE - 1) / BESIDE;
   const int64_t all_rows = pack_weights_kernel_rows_of(call), each = item_rows(call);

@@ -1,11 +1,11 @@
-/* pad: lines along the last axis that grows are filled, copied and filled. Axes that stay whole after it are part of
- * its elements; with a constant, which has no order, whole axes are part of whichever axis is before them. */
+/* pad: lines along the last axis that is padded are filled, copied and filled. Unpadded axes after it are part of its
+ * elements; with constant padding, whole axes count as part of the axis before them. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
 #define ITEM 16384 /* elements */
 
-/* What becomes of an axis: `kept` elements from `crop` on, with `before` and others around them; all in elements. */
+/* How an axis changes: `kept` elements from `crop` on, with `before` and other elements around them. */
 typedef struct axis {
   int64_t in, out, crop, before, kept;
 } axis;
@@ -23,7 +23,7 @@ typedef struct padding {
   uint32_t rank;
   axis axis[BERTH_MAX_RANK];
   int64_t lines, lines_each, length;
-  size_t element; /* bytes, of all that moves together */
+  size_t element; /* bytes of what moves together */
   unsigned char value[8];
 } padding;
 
@@ -47,7 +47,7 @@ static void pad_kernel_add_axis(padding *p, axis next) {
                  last->kept * next.in};
 }
 
-/* Negative pads crop, before the others are added. */
+/* Negative pads crop; this happens before the others are added. */
 static axis pad_kernel_axis_of(const berth_op_call *call, uint32_t k, int64_t begin, int64_t end) {
   const int64_t in = call->in[BERTH__PAD_X].dim[k], crop = begin < 0 ? -begin : 0;
   return (axis){in, call->out[0].dim[k], crop, begin > 0 ? begin : 0, in - crop + (end < 0 ? end : 0)};
@@ -96,19 +96,19 @@ static void pad_kernel_fill(const padding *p, char *to, int64_t n) {
   for (int64_t i = 0; i < n; i++) memcpy(to + (size_t)i * p->element, p->value, p->element);
 }
 
-/* Where place `at` of an axis of the result comes from; -1: from nowhere. */
+/* Where position `at` of an axis of the result comes from; -1: it is padding. */
 static int64_t pad_kernel_place(const padding *p, const axis *a, int64_t at) {
   int64_t i = at - a->before;
   if (i >= 0 && i < a->kept) return a->crop + i;
   if (p->mode == PAD_CONSTANT) return -1;
   if (p->mode == PAD_EDGE || a->kept == 1) return a->crop + (i < 0 ? 0 : a->kept - 1);
-  const int64_t period = p->mode == PAD_WRAP ? a->kept : 2 * (a->kept - 1); /* there and back, the ends once */
+  const int64_t period = p->mode == PAD_WRAP ? a->kept : 2 * (a->kept - 1); /* forth and back, the ends once */
   i %= period;
   if (i < 0) i += period;
   return a->crop + (i < a->kept ? i : period - i);
 }
 
-/* Where the line comes from; -1: from nowhere. */
+/* Where the line comes from; -1: it is padding. */
 static int64_t pad_kernel_source_of(const padding *p, int64_t line) {
   int64_t from = 0, stride = p->axis[p->rank - 1].in;
   for (uint32_t k = p->rank - 1; k-- > 0; line /= p->axis[k].out) {
@@ -120,7 +120,7 @@ static int64_t pad_kernel_source_of(const padding *p, int64_t line) {
   return from;
 }
 
-/* Elements that move together are as wide as this type, and lie where their own type may: that is why it is a copy. */
+/* Elements that move together are as wide as this type but may be unaligned: hence memcpy. */
 #define BORDER(c_type)                                                                                   \
   {                                                                                                      \
     const size_t size = sizeof(c_type);                                                                  \
@@ -128,7 +128,7 @@ static int64_t pad_kernel_source_of(const padding *p, int64_t line) {
       memcpy(to + (size_t)i * size, from + (size_t)pad_kernel_place(p, last, i) * size, sizeof(c_type)); \
     break;                                                                                               \
   }
-/* The places [begin, end) of a line outside of what is kept. */
+/* The positions [begin, end) of a line outside of what is kept. */
 static void pad_kernel_border(const padding *p, char *to, const char *from, int64_t begin, int64_t end) {
   const axis *last = &p->axis[p->rank - 1];
   if (p->mode == PAD_CONSTANT) {

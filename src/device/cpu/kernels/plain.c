@@ -1,6 +1,6 @@
-/* Ops whose kernel of src/ops is the fast one: it moves whole lines, runs once, has a few elements, or can be done
- * in no other way. bench/ops measures them like all others. What is not here and has no kernel of its own runs on its
- * reference kernel, and plans say so. This table is asked last (cmake/Kernels.cmake). */
+/* Ops whose reference kernel in src/ops is also the fast one: it moves whole lines, runs once, has few elements, or
+ * cannot be done in another way. bench/ops measures them like all others. An op without a kernel here or elsewhere also
+ * runs on its reference kernel, and plans say so. This table is searched last (cmake/Kernels.cmake). */
 #include "device/cpu/kernels/vec.h"
 
 static int64_t plain_items(const berth_op_call *call) { return berth__op_items(call->user, call); }
@@ -14,7 +14,7 @@ static berth_status plain_run(const berth_op_call *call, berth_error *err) {
   return ((const berth__op *)call->user)->family->kernel(call, err);
 }
 
-/* Slices that a run decides; those that attributes tell have a kernel of their own. */
+/* Slices that are known only during a run; others have a kernel of their own. */
 static bool plain_takes_narrow(const berth_op_call *call) { return call->n_in > 1; }
 
 #define PLAIN(op) \
@@ -36,7 +36,8 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_plain)[] = {
      .run = plain_run},
     /* bytes into panels, once, in the prelude */
     PLAIN(pack_weights_i8),
-    /* rounds that wait for each other over a few classes: threads share the rows, and nothing else can be shared */
+    /* iterations over a few classes that depend on each other: threads share the rows, and nothing else can be
+     * shared */
     PLAIN(pairwise_coupling),
     /* a few elements */
     PLAIN(shape),

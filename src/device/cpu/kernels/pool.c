@@ -1,5 +1,6 @@
-/* max_pool and avg_pool in f32, in both layouts. With the channels last a window is a list of offsets, which serves all
- * channels and, inside x, several pixels. Otherwise lines of x are joined first and columns of the joined line then. */
+/* max_pool and avg_pool in f32, in both layouts. With channels last, a window is a list of offsets, which serves all
+ * channels and, inside x, several pixels. With channels first, lines of x are combined first, and then columns of the
+ * combined line. */
 #include "ops/pool.h"
 #include "device/cpu/kernels/taps.h"
 
@@ -40,7 +41,7 @@ static bool pool_kernel_takes(const berth_op_call *call) {
   return berth__window_taps(&p.window) <= MOST_TAPS;
 }
 
-/* Lines of the result with the channels last; its planes otherwise. */
+/* Items are lines of the result with channels last, otherwise planes. */
 static int64_t pool_kernel_items(const berth_op_call *call) {
   pool p;
   pool_kernel_read_call(call, &p);
@@ -48,13 +49,13 @@ static int64_t pool_kernel_items(const berth_op_call *call) {
   return p.is_last ? planes * p.window.axis[1].out : planes * p.channels;
 }
 
-/* A line of x with its padding, which windows beyond the end may exceed. */
+/* A line of x with its padding, which windows at the end may exceed. */
 static int64_t pool_kernel_line_length(const berth__window_axis *w) {
   const int64_t reach = (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
   return w->begin + w->in > reach ? w->begin + w->in : reach;
 }
 
-/* The offsets of a line's windows and of one window at a border; or a joined line. */
+/* The offsets of a line's windows and of one window at a border; or a combined line. */
 static uint64_t pool_kernel_scratch(const berth_op_call *call) {
   pool p;
   pool_kernel_read_call(call, &p);
@@ -62,7 +63,7 @@ static uint64_t pool_kernel_scratch(const berth_op_call *call) {
   return (uint64_t)(pool_kernel_line_length(&p.window.axis[2]) + VF_LANES) * sizeof(float);
 }
 
-/* NaN stays, whichever operand it is. */
+/* NaN in either operand is the result. */
 INLINED vf pool_kernel_larger(vf a, vf b) { return vf_pick_nan(a, a, vf_max(a, b)); }
 INLINED vf pool_kernel_join(const bool is_max, vf a, vf b) {
   if (is_max) return pool_kernel_larger(a, b);
@@ -70,7 +71,7 @@ INLINED vf pool_kernel_join(const bool is_max, vf a, vf b) {
 }
 INLINED float larger_one(float a, float b) { return b > a || isnan(b) ? b : a; }
 
-/* The taps of a window on one axis that count in an average. */
+/* The number of taps of a window on one axis that count in an average. */
 static int64_t pool_kernel_taps_of(const berth__window_axis *w, int64_t window, bool with_padding) {
   const int64_t low = with_padding ? -w->begin : 0, high = with_padding ? w->in + w->end : w->in;
   int64_t count = 0;
@@ -83,14 +84,14 @@ static int64_t pool_kernel_taps_of(const berth__window_axis *w, int64_t window, 
 
 /* ---- Channels last -------------------------------------------------------------------------------------------- */
 
-/* Some windows, `step` elements of x apart: the elements at `offsets` from x. */
+/* Several windows, `step` elements of x apart: the elements at `offsets` from x. */
 typedef struct windows {
   const int64_t *offsets;
   int64_t n_offsets, step;
-  float count; /* what sums are divided by */
+  float count; /* divisor of the sums */
 } windows;
 
-/* n_pixels, is_max and `whole` are constants where this is inlined; without the last, `left` channels are left. */
+/* n_pixels, is_max and `whole` are constants when this is inlined; if `whole` is false, `left` channels remain. */
 INLINED void pool_channels(const pool *p, const windows *w, const int n_pixels, const bool is_max, const bool whole,
                            const float *x, int64_t left, float *out) {
   vf result[TILE];
@@ -132,7 +133,7 @@ static void pool_tile(const pool *p, const windows *w, const float *x, float *ou
     pool_pixels(p, w, TILE, false, x, out);
 }
 
-/* The offsets of the taps in the lines that are inside x, from the first column of the window. */
+/* The offsets of the taps in the lines inside x, from the first column of the window. */
 static int64_t fill_offsets(const pool *p, int64_t plane, int64_t row, int64_t *offsets) {
   const berth__window_axis *w = p->window.axis;
   int64_t n = 0;
@@ -182,7 +183,7 @@ static void kernel_pool_line(const pool *p, int64_t *offsets, int64_t item) {
 
 /* ---- Channels first ------------------------------------------------------------------------------------------- */
 
-/* line[i] joined with x[i]; is_max is a constant where this is inlined. */
+/* Combines line[i] with x[i]; is_max is a constant when this is inlined. */
 INLINED void join_line(const bool is_max, float *line, const float *x, int64_t n) {
   int64_t i = 0;
   for (; i + VF_LANES <= n; i += VF_LANES)
@@ -204,7 +205,7 @@ static void join_sum(float *line, const float *x, int64_t stride, int64_t n) {
     for (int64_t i = 0; i < n; i++) line[i] += x[i * stride];
 }
 
-/* Sums into averages; `lines` lines of each window count. */
+/* Turns sums into averages; `lines` lines of each window count. */
 static void pool_kernel_divide(const pool *p, int64_t lines, float *out) {
   const berth__window_axis *w = &p->window.axis[2];
   const float inside = (float)(lines > 0 ? lines * w->kernel : 1);

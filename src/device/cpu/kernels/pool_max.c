@@ -1,13 +1,13 @@
-/* max_pool of integers and f64, in both layouts: lines of x that a line of the result sees are joined first, places of
- * the joined line then. With the channels last a place is all channels of a pixel. */
+/* max_pool of integers and f64, in both layouts: the lines of x that a line of the result sees are combined first, and
+ * then positions of the combined line. With channels last a position is all channels of a pixel. */
 #include "device/cpu/kernels/each.h"
 #include "device/cpu/kernels/vec.h"
 #include "ops/pool.h"
 
-/* What joins elements of a type. */
+/* How elements of a type are combined. */
 typedef struct joiner {
   void (*start)(void *best, int64_t n);
-  void (*join)(void *best, const void *x, int64_t step, int64_t n); /* x lies `step` apart */
+  void (*join)(void *best, const void *x, int64_t step, int64_t n); /* x has stride `step` */
 } joiner;
 
 #define JOINER(name, element, least, is_better)                                             \
@@ -50,7 +50,7 @@ static const joiner *pool_max_joiner(berth_type type) {
 
 typedef struct pooling {
   berth__window window;
-  int64_t place; /* elements beside each other that have the same windows */
+  int64_t place; /* contiguous elements that have the same windows */
   int64_t outer; /* images, or their channels */
   size_t element;
   const joiner *with;
@@ -87,7 +87,7 @@ static uint64_t pool_max_scratch(const berth_op_call *call) {
   return (uint64_t)(p.window.axis[2].in * p.place) * p.element;
 }
 
-/* The lines that windows see. */
+/* Combines the lines that windows see. */
 static void pool_max_join_lines(const pooling *p, const char *x, int64_t plane, int64_t row, void *line) {
   const berth__window_axis *w = p->window.axis;
   const int64_t n = w[2].in * p->place;

@@ -1,11 +1,11 @@
-/* max_pool that also says where each maximum is, of [N, C, spatial...]: a tap of all windows of a line at once, with
- * the places of the maxima so far beside them. */
+/* max_pool that also returns the index of each maximum, for [N, C, spatial...]: one tap of all windows of a line at a
+ * time, with the indices of the maxima so far beside them. */
 #include "device/cpu/kernels/each.h"
 #include "device/cpu/kernels/vec.h"
 #include "ops/pool.h"
 
-/* One tap of n windows, `step` elements of x apart; `at` is where the first one's element is in its plane. Of equals
- * the first stays, and the first NaN; a window without a place takes whatever it sees. */
+/* One tap of n windows, `step` elements of x apart; `at` is the index of the first one's element in its plane. Among
+ * equals the first stays, and so does the first NaN; a window without an index takes whatever it sees. */
 typedef void (*place_tap)(void *best, int32_t *place, const void *x, int64_t step, int32_t at, int64_t n);
 
 #define PLACE_LOOP(element, apart)                                         \
@@ -30,7 +30,7 @@ typedef void (*place_tap)(void *best, int32_t *place, const void *x, int64_t ste
       PLACE_LOOP(element, step)                                                                              \
     }                                                                                                        \
   }
-/* A number that is not itself is NaN; of integers there is none. */
+/* NaN is the number that differs from itself; integers have none. */
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wtautological-compare"
@@ -63,7 +63,7 @@ static place_tap pool_places_tap_of(berth_type type) {
   }
 }
 
-/* What a window that sees nothing has. */
+/* The maximum of a window that sees nothing. */
 static void least_of(berth_type type, void *to) {
   const berth_tensor one = {.data = to, .type = type};
   int64_t low, high;
@@ -90,7 +90,7 @@ static bool pool_places_takes(const berth_op_call *call) {
     return false;
   pool_places_read(call, &window);
   const berth__window_axis *w = window.axis;
-  return w[0].in * w[1].in * w[2].in < INT32_MAX; /* places in a plane count in 32 bits */
+  return w[0].in * w[1].in * w[2].in < INT32_MAX; /* indices in a plane are 32 bits */
 }
 
 /* Lines of the result. */
@@ -103,7 +103,7 @@ static uint64_t pool_places_scratch(const berth_op_call *call) {
   return (uint64_t)call->out[0].dim[call->out[0].rank - 1] * sizeof(int32_t);
 }
 
-/* `area`: elements before this plane. */
+/* `area`: number of elements before this plane. */
 static void store_places(const berth_op_call *call, const berth__window_axis *w, const int32_t *place, int64_t before,
                          int64_t *to) {
   const bool by_columns = call->attrs[BERTH__POOL_STORAGE_ORDER].i != 0; /* the first spatial axis is the innermost */

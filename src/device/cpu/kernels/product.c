@@ -1,4 +1,4 @@
-/* product, with packed weights or plain ones, and matmul; of f32, f16 and bf16. */
+/* product, with packed or plain weights, and matmul; of f32, f16 and bf16. */
 #include "ops/product.h"
 #include "ops/epilogue.h"
 
@@ -11,7 +11,7 @@ static bool product_kernel_is_float(berth_type type) {
   return type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16;
 }
 
-/* f16 and bf16 are computed with in f32; weights that are packed as bf16 lie in pairs, which product_bf16.c takes. */
+/* f16 and bf16 are computed in f32. Weights packed as bf16 are stored in pairs and left to product_bf16.c. */
 static bool product_kernel_takes(const berth_op_call *call) {
   const int64_t panel = call->attrs[BERTH__PRODUCT_PANEL].i;
   const berth_type type = call->in[1].type;
@@ -38,14 +38,14 @@ static void product_kernel_batch_strides(const berth_tensor *tensor, const berth
   berth__broadcast_strides(&stack, batch_rank, out->dim, stride);
 }
 
-/* Whether registers do the whole epilogue. */
+/* Whether there is more than can be done in registers. */
 static bool has_epilogue(const berth_op_call *call) {
   float low, high;
   if (berth__call_code(call) != BERTH__OP_product) return false;
   return !epilogue_clamp(&call->attrs[BERTH__PRODUCT_CODE], &call->attrs[BERTH__PRODUCT_NUMBERS], &low, &high);
 }
 
-/* Vectors, which matmul takes, are matrices of one row or one column. */
+/* Vectors, which matmul accepts, are matrices of one row or one column. */
 static void plan(const berth_op_call *call, gemm *g) {
   const berth_tensor *a = &call->in[0], *b = &call->in[1], *out = &call->out[0];
   const bool is_product = berth__call_code(call) == BERTH__OP_product;
@@ -142,8 +142,8 @@ static berth_status run_matmul(const berth_op_call *call, berth_error *err) {
 
 #define FEW_ROWS 8
 
-/* With few rows it is the weights that take the time: a thread that has the same columns in every run finds its share
- * of them in its cache. */
+/* With few rows, reading the weights takes most of the time: a thread that has the same columns in every run finds its
+ * share of them in its cache. */
 static bool product_kernel_takes_few(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
   int64_t rows = 1;

@@ -1,6 +1,6 @@
-/* product with weights that are packed as bf16: half the bytes of f32. Two rows of a weight lie in the halves of a
- * lane. Where x is rounded too and the machine has the instruction, both are multiplied and summed at once; otherwise
- * each half becomes an f32, which takes one instruction. */
+/* product with weights that are packed as bf16: half the bytes of f32. Two rows of a weight are in the halves of a
+ * lane. If x is rounded too and the machine has the instruction, both are multiplied and summed at once; otherwise each
+ * half is converted to f32, which takes one instruction. */
 #include "device/cpu/kernels/bf16.h"
 #include "device/cpu/kernels/chain_run.h"
 #include "ops/epilogue.h"
@@ -16,9 +16,9 @@
 #define HAS_DOT16 0
 #endif
 #define CHUNK 60       /* rows that share a block of columns */
-#define PANELS 4       /* of a block */
-#define FEW_ROWS 4     /* with so few, weights come from memory and blocks are smaller */
-#define PAIRS_AHEAD 32 /* of a panel, that are asked for where rows are few */
+#define PANELS 4       /* per block */
+#define FEW_ROWS 4     /* with so few rows, weights come from memory and blocks are smaller */
+#define PAIRS_AHEAD 32 /* of a panel, prefetched when there are few rows */
 #define WORTH 600000   /* multiplications that are worth a thread */
 #define FEW_WORTH 100000
 #define UNROLL _Pragma("GCC unroll 16")
@@ -27,8 +27,8 @@
 typedef struct job {
   const berth_op_call *call;
   int64_t rows, depth, pairs, columns;
-  bool is_dot;    /* x lies in scratch as bf16; otherwise as f32 */
-  bool is_narrow; /* the result is f16 or bf16: blocks of it are f32 in scratch first */
+  bool is_dot;    /* x is bf16 in scratch; otherwise f32 */
+  bool is_narrow; /* the result is f16 or bf16: its blocks are f32 in scratch first */
   const float *bias, *sum;
   epilogue_form epilogue;
 } job;
@@ -81,7 +81,7 @@ static int64_t product_bf16_kernel_padded(const berth_op_call *call) {
   return 2 * berth__bf16_pairs(call->in[0].dim[call->in[0].rank - 1]);
 }
 
-/* Rows of x, as tiles want them; then a block of results that are rounded when they are finished, and its bias. */
+/* Rows of x in the layout of tiles, then a block of results to be rounded, and its bias. */
 static uint64_t product_bf16_kernel_rows_size(const berth_op_call *call) {
   const int64_t rows = product_bf16_kernel_rows_of(call), chunk = rows < CHUNK ? rows : CHUNK;
   const uint64_t element = has_dot16(call) ? sizeof(uint16_t) : sizeof(float);
@@ -100,7 +100,7 @@ static int64_t product_bf16_kernel_row_at(const berth_tensor *x, int64_t row) {
   return at;
 }
 
-/* Likewise of f16 or bf16, in pieces; what is bf16 already is not rounded again. */
+/* From f16 or bf16, in pieces; bf16 is not rounded again. */
 static void product_bf16_kernel_widen(const job *j, const uint16_t *from, int64_t step, uint16_t *halves,
                                       float *whole) {
   const berth_type type = j->call->in[0].type;
@@ -121,7 +121,7 @@ static void product_bf16_kernel_widen(const job *j, const uint16_t *from, int64_
   if (j->depth < width) halves[j->depth] = 0;
 }
 
-/* Rows of x where tiles want them: one after the other, rounded where that is asked for. */
+/* Copies rows of x to the layout of tiles: contiguous, rounded if required. */
 static void product_bf16_kernel_copy_rows(const job *j, int64_t first, int64_t n, void *to) {
   const berth_tensor *x = &j->call->in[0];
   const int64_t step = x->stride[x->rank - 1], width = 2 * j->pairs;
@@ -155,8 +155,8 @@ typedef struct tile {
   const void *x; /* the first row in scratch */
   const uint16_t *panel;
   int64_t row, column, columns;
-  const float *bias; /* of its columns; NULL: none */
-  const float *also; /* of its first element; NULL: nothing */
+  const float *bias; /* for its columns; NULL: none */
+  const float *also; /* added to its first element; NULL: nothing */
   float *out;        /* its first element */
   int64_t stride;    /* of both */
 } tile;
@@ -246,7 +246,7 @@ static void halves_full(const tile *t) { run_halves(t, ROWS); }
 static void halves_4(const tile *t) { run_halves(t, 4); }
 static void halves_1(const tile *t) { run_halves(t, 1); }
 
-/* By the height of a tile. */
+/* Indexed by the height of a tile. */
 typedef struct tiles {
   void (*full)(const tile *), (*four)(const tile *), (*one)(const tile *);
 } tiles;
@@ -261,7 +261,7 @@ static tiles product_bf16_kernel_tiles_of(bool is_dot) {
 
 /* ---- The call ---- */
 
-/* A block of results that are not f32 begins with what is added to it. */
+/* A block of results that are not f32 starts with what is added to it. */
 static void product_bf16_kernel_load_sum(const job *j, float *block, int64_t stride, int64_t row, int64_t n,
                                          int64_t column, int64_t end) {
   const berth_type type = j->call->out[0].type;
@@ -281,7 +281,7 @@ static void product_bf16_kernel_round(const job *j, const float *block, int64_t 
     chain_store(out + (row + r) * j->columns + column, j->call->out[0].type, block + r * stride, end - column);
 }
 
-/* Rows [row, row + n) of a block of columns; x has them in scratch. */
+/* Rows [row, row + n) of a block of columns; x is in scratch. */
 static void product_bf16_kernel_run_block(const job *j, const void *x, int64_t row, int64_t n, int64_t column,
                                           int64_t end) {
   const berth_tensor *of_bias = &j->call->in[BERTH__PRODUCT_BIAS];
@@ -290,7 +290,7 @@ static void product_bf16_kernel_run_block(const job *j, const void *x, int64_t r
   float *out = j->is_narrow ? block : (float *)j->call->out[0].data + row * j->columns + column;
   const float *also = j->sum == NULL ? NULL : j->is_narrow ? block : j->sum + row * j->columns + column;
   const float *bias = j->bias != NULL ? j->bias + column : NULL;
-  if (j->bias != NULL && of_bias->type != BERTH_F32) { /* after the block, which it comes with */
+  if (j->bias != NULL && of_bias->type != BERTH_F32) { /* it is stored after the block */
     float *line = block + stride * (n < CHUNK ? n : CHUNK);
     chain_load(line, of_bias->type, (const uint16_t *)of_bias->data + column, 1, end - column);
     bias = line;

@@ -1,6 +1,6 @@
-/* product with a weight in blocks, which stays as it lies in its file (blocks.h). With few rows of x each row of the
- * weight is multiplied as it comes from memory; with more, some rows of it are taken apart first. An item is a panel of
- * columns, and some rows. */
+/* product with a weight in blocks, which stays as it is in its file (blocks.h). With few rows of x, each row of the
+ * weight is multiplied as it comes from memory; with more, some rows of it are unpacked first. An item is a panel of
+ * columns and some rows. */
 #include "base/math.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
@@ -9,9 +9,9 @@
 #include "ops/operand.h"
 
 #define FEW_ROWS 3
-#define CHUNK 64                   /* rows that are quantised at a time, and share a panel that was taken apart */
-#define WORTH_BYTES (96 << 10)     /* of weights that come from memory: a piece for a thread */
-#define WORTH_PRODUCTS (512 << 10) /* multiplications, where rows are many */
+#define CHUNK 64                   /* rows that are quantised at a time and share an unpacked panel */
+#define WORTH_BYTES (96 << 10)     /* bytes of weights from memory that are worth a thread */
+#define WORTH_PRODUCTS (512 << 10) /* multiplications that are worth a thread, with many rows */
 
 typedef struct product_blocks_job {
   const berth_op_call *call;
@@ -58,7 +58,7 @@ static int64_t product_blocks_grain(const berth_op_call *call) {
   return (rows <= FEW_ROWS ? WORTH_BYTES / (bytes + 1) : WORTH_PRODUCTS / (products + 1)) + 1;
 }
 
-/* ---- Scratch: rows of x; and where rows are many a panel and its results ---- */
+/* ---- Scratch: rows of x; with many rows also a panel and its results ---- */
 
 static int64_t product_blocks_chunk(const berth_op_call *call) {
   const int64_t rows = product_blocks_rows(call);
@@ -100,7 +100,7 @@ static void product_blocks_quantise(const berth_op_call *call, int64_t first, in
   }
 }
 
-/* Where all rows are quantised at once, it is done before the first item. */
+/* If all rows are quantised at once, this is done before the first item. */
 static void product_blocks_prepare(const berth_op_call *call) {
   const int64_t rows = product_blocks_rows(call);
   if (rows <= CHUNK) product_blocks_quantise(call, 0, rows);

@@ -1,7 +1,7 @@
-/* product with few columns, or with a table for its weight: that has panels of 1, so that a column is a run of K
- * numbers, as it mostly is in the file. A sum goes along K in vectors, and nothing is filled up to the width of a
- * panel. What is not f32 becomes it in scratch: the columns of an item, rows of x, and results before they are rounded.
- */
+/* product with few columns, or with a table as its weight. Its panels have one column, so that a column is a run of K
+ * numbers, as it usually is in the file. Sums go along K in vectors, and nothing is padded to the width of a panel.
+ * Other types are converted to f32 in scratch: the columns of an item, rows of x, and results before they are
+ * rounded. */
 #include "device/cpu/kernels/chain_run.h"
 #include "ops/epilogue.h"
 #include "ops/operand.h"
@@ -9,11 +9,11 @@
 
 #define TILE_ROWS 2
 #define TILE_COLUMNS 4
-#define ITEM_ROWS 16 /* an even number: which rows are summed together follows from the shape alone */
+#define ITEM_ROWS 16 /* even: which rows are summed together depends only on the shape */
 #define ITEM_COLUMNS TILE_COLUMNS
-#define WORTH_US 12.0    /* what a piece of the work should take at least */
-#define FLOPS_PER_US 3e4 /* one core, about */
-#define BYTES_PER_US 2e4 /* weights that come from memory */
+#define WORTH_US 12.0    /* what a piece of the work should take, at least */
+#define FLOPS_PER_US 3e4 /* of one core, roughly */
+#define BYTES_PER_US 2e4 /* for weights that come from memory */
 #define CACHE_LINE 16    /* floats */
 
 typedef struct narrow {
@@ -64,7 +64,7 @@ static bool is_run(const berth_tensor *x) {
   return x->type == BERTH_F32 && (x->stride[x->rank - 1] == 1 || x->dim[x->rank - 1] <= 1);
 }
 
-/* Rows whose elements lie apart are put in order first. Elements of scratch: rows of x, columns, results. */
+/* Rows with strided elements are made contiguous first. Elements of scratch: rows of x, columns, results. */
 static int64_t narrow_row_elements(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__PRODUCT_X];
   return is_run(x) ? 0 : x->dim[x->rank - 1] * TILE_ROWS;
@@ -78,15 +78,15 @@ static uint64_t narrow_scratch(const berth_op_call *call) {
   return (uint64_t)(narrow_row_elements(call) + narrow_column_elements(call) + results) * sizeof(float);
 }
 
-/* Columns are too short for the processor to see where they lead: those of the tile after this one are asked for, as
- * much with every step as the step uses. */
+/* Columns are too short for the hardware prefetcher: those of the next tile are prefetched, as much with every step as
+ * the step uses. */
 static inline __attribute__((always_inline)) void narrow_ask_ahead(const float *w, int64_t depth, int64_t k,
                                                                    const int n_columns) {
   const float *next = w + (n_columns * depth + k * n_columns);
   for (int at = 0; at < VF_LANES * n_columns; at += CACHE_LINE) __builtin_prefetch(next + at);
 }
 
-/* In what follows n_rows and n_columns are constants where it is inlined: the sums live in registers. */
+/* Below, n_rows and n_columns are constants after inlining: the sums live in registers. */
 static inline __attribute__((always_inline)) void narrow_dots(const float *const *x, const float *w, int64_t depth,
                                                               const int n_rows, const int n_columns,
                                                               float out[][TILE_COLUMNS]) {
@@ -110,7 +110,7 @@ static inline __attribute__((always_inline)) void narrow_dots(const float *const
     for (int c = 0; c < n_columns; c++) out[r][c] = vf_sum(sum[r][c]);
 }
 
-/* One row and one column, in four sums that do not wait for each other. */
+/* One row and one column, in four independent sums. */
 static float narrow_dot(const float *x, const float *w, int64_t depth) {
   vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
   int64_t k = 0;
@@ -133,7 +133,7 @@ static void narrow_tile(const float *const *x, const float *w, int64_t depth, in
   }
 }
 
-/* Where a row of x begins, counted over all its axes but the last. */
+/* Where a row of x begins; rows are counted over all axes but the last. */
 static int64_t narrow_row(const berth_tensor *x, int64_t row) {
   int64_t at = 0;
   for (uint32_t axis = x->rank - 1; axis-- > 0; row /= x->dim[axis]) at += row % x->dim[axis] * x->stride[axis];

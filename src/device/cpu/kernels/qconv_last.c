@@ -1,17 +1,17 @@
-/* qconv_last: the windows of a chunk of pixels are laid out as rows (for 1 x 1 they lie so already), then it is a
- * int8 product. */
+/* qconv_last: the windows of a chunk of pixels are copied as rows (for 1 x 1 they already are), and then it is an int8
+ * product. */
 #include "device/cpu/kernels/gemm_i8.h"
 #include "ops/conv_last.h"
 
 /* One row of a chunk: the window of a pixel, tap after tap, channels of one group. */
 typedef struct source {
   berth__last last;
-  const uint8_t *x, *end; /* of all of x */
-  int64_t each;           /* channels of a group */
-  bool is_run;            /* neighbouring taps of a line lie beside each other */
+  const uint8_t *x, *end; /* all of x */
+  int64_t each;           /* channels per group */
+  bool is_run;            /* neighbouring taps of a line are contiguous */
   bool is_direct;         /* the pixels of x are the rows */
-  int64_t row_bytes;      /* of a row that is laid out */
-  int64_t group;          /* the one whose channels are read */
+  int64_t row_bytes;      /* of a copied row */
+  int64_t group;          /* the group whose channels are read */
 } source;
 
 static int64_t depth_of(const berth_op_call *call, const berth__last *last) {
@@ -24,7 +24,7 @@ static int64_t pixels_of(const berth__last *last) {
   return count;
 }
 
-/* 1 x 1 over every pixel, one stride apart. */
+/* 1 x 1 over every pixel, with a constant stride. */
 static bool pixels_are_rows(const berth_op_call *call, const berth__last *last) {
   int64_t reach = last->axis_stride[BERTH__WINDOW_AXES - 1];
   if (call->in[0].type != BERTH_U8 || last->channels % 4 != 0 || call->attrs[BERTH__LAST_GROUP].i != 1) return false;
@@ -44,14 +44,14 @@ static bool qconv_last_kernel_takes(const berth_op_call *call) {
   return depth >= 1 && depth <= I8_MOST_ROWS && call->attrs[BERTH__LAST_PANEL].i == VF_PANEL && i8_takes(call);
 }
 
-#define ENOUGH 16       /* items, for chunks of pixels to be as large as can be */
-#define LEAST_ROWS 8    /* of a chunk */
-#define FEW_BYTES 32768 /* of x, which are multiplied with a block of columns before the next one is prepared */
-#define WHOLE 16        /* bytes that are copied at once */
+#define ENOUGH 16       /* with so many items, chunks may have full size */
+#define LEAST_ROWS 8    /* per chunk, at least */
+#define FEW_BYTES 32768 /* bytes of x that are multiplied with a block of columns before the next one is prepared */
+#define WHOLE 16        /* bytes copied at a time */
 #define WORTH 500000    /* multiplications that are worth a thread */
 
-/* Items are chunks of pixels of blocks of columns. Those of a chunk are neighbours: the pixels of a thread lie
- * together, as they do in what comes before and after. */
+/* Items are chunks of pixels times blocks of columns. Those of a chunk are neighbours, so that the pixels of a thread
+ * are contiguous, as in the ops before and after. */
 typedef struct cut {
   int64_t rows, blocks;
   int64_t chunks; /* of rows, of about equal size */
@@ -91,7 +91,7 @@ static uint64_t qconv_last_kernel_scratch(const berth_op_call *call) {
   return sums + (uint64_t)(I8_CHUNK * 4 * berth__bytes_groups(depth_of(call, &last))) + WHOLE;
 }
 
-/* May write WHOLE bytes, which is faster than finding out how few there are. */
+/* May write up to WHOLE bytes too many, which is faster than computing how few there are. */
 static inline void copy_bytes(const source *s, uint8_t *to, const uint8_t *from, int64_t n) {
   if (n <= WHOLE && s->end - from >= WHOLE)
     memcpy(to, from, WHOLE);
@@ -147,7 +147,7 @@ static void next_pixel(const berth__last *last, berth__last_pixel *pixel) {
 }
 
 static void copy_windows(const i8_job *job, const source *s, int64_t row, int64_t n, uint8_t *to) {
-  const int zero = job->x_zero ^ job->flip; /* of x as it is */
+  const int zero = job->x_zero ^ job->flip; /* in the type of x */
   berth__last_pixel pixel = berth__last_pixel_of(&s->last, row);
   for (int64_t i = 0; i < n; i++, to += s->row_bytes, next_pixel(&s->last, &pixel)) {
     copy_window(s, pixel, zero, to);
@@ -179,7 +179,8 @@ typedef struct columns {
   i8_block block;
 } columns;
 
-/* A block of columns of the pixels [row, row + n). Windows that are laid out are at most a chunk, and are there. */
+/* A block of columns for the pixels [row, row + n). If windows are copied, there is at most one chunk, already
+ * copied. */
 static void multiply_block(const i8_job *job, const source *s, const i8_block *block, int64_t row, int64_t n) {
   int32_t *row_sum = job->call->scratch;
   for (int64_t i = 0; i < n; i += I8_CHUNK) {
@@ -214,7 +215,7 @@ static berth_status qconv_last_kernel_run(const berth_op_call *call, berth_error
   const int64_t most = s.is_direct ? I8_CHUNK + FEW_BYTES / job.depth : I8_CHUNK;
   for (int64_t item = call->begin, next; item < call->end; item = next) {
     const int64_t chunk = item / c.blocks, block = item % c.blocks, row = qconv_last_kernel_first_row(&c, chunk);
-    int64_t after = chunk + 1; /* whole chunks go together */
+    int64_t after = chunk + 1; /* whole chunks are multiplied together */
     while (block == 0 && (after + 1) * c.blocks <= call->end &&
            qconv_last_kernel_first_row(&c, after + 1) - row <= most)
       after++;

@@ -1,9 +1,9 @@
-/* qdepthwise on instruction sets that have products of two numbers of 16 bits and nothing for four bytes
- * (VI_HAS_PAIRS). Two lines of a window are taken at once: a column of them, as pairs of 16 bits, serves every pixel of
- * a tile that sees it. Of an odd last line, neighbouring columns are the pairs. Weights are numbers of 16 bits, so that
- * zero points are taken off them beforehand.
+/* qdepthwise for instruction sets with products of pairs of 16-bit numbers but none of four bytes (VI_HAS_PAIRS). Two
+ * lines of a window are processed together: a column of both, as pairs of 16 bits, serves every pixel of a tile that
+ * sees it. In an odd last line, neighbouring columns form the pairs. Weights are 16 bits, so that zero points can be
+ * subtracted beforehand.
  *
- * Its name stands before qdepthwise's, which takes all other calls (cmake/Kernels.cmake). */
+ * The file's name sorts before qdepthwise, which takes all other calls (cmake/Kernels.cmake). */
 #include "device/cpu/kernels/gemm_i8.h"
 #include "ops/conv_last.h"
 #include "ops/operand.h"
@@ -16,22 +16,23 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 #define INLINED static inline __attribute__((always_inline))
-#define WIDTH (2 * VF_LANES) /* channels of a block */
-#define PIXELS 4             /* of a tile */
-#define MOST_BLOCKS 8        /* of an item: what they need stays in the first cache level */
-#define MOST_LINES 15        /* of a window */
-#define MOST_KERNEL 5        /* columns of a window */
+#define WIDTH (2 * VF_LANES) /* channels per block */
+#define PIXELS 4             /* per tile */
+#define MOST_BLOCKS 8        /* per item: their data stays in the L1 cache */
+#define MOST_LINES 15        /* per window */
+#define MOST_KERNEL 5        /* per window */
 #define MOST_COLUMNS ((PIXELS - 1) * 2 + MOST_KERNEL)
 #define WORTH 80000 /* multiplications that are worth a thread */
 
-/* What a block of channels needs beside its weights. */
+/* What a block of channels needs besides its weights. */
 typedef struct numbers {
   float scale[WIDTH], bias[WIDTH];
-  int32_t start[WIDTH]; /* of the sums: what takes the zero point of x off, and a bias of integers */
-  bool is_bare;         /* storing a byte holds it in its range, and nothing else does (VI_SATURATES) */
+  int32_t start[WIDTH]; /* of the sums: subtracts the zero point of x, and adds an integer bias */
+  bool is_bare;         /* storing a byte clamps it to its range, and there is no other clamp (VI_SATURATES) */
 } numbers;
 
-/* Where channel 0 of the columns is that a tile sees; one more, since the last column of an odd line is paired, too. */
+/* Where channel 0 of the columns lies that a tile sees; one more, since the last column of an odd line is paired
+ * too. */
 typedef struct places {
   const uint8_t *at[MOST_LINES][MOST_COLUMNS + 1];
 } places;
@@ -42,18 +43,18 @@ struct job {
   const berth_op_call *call;
   berth__bytes_attrs attrs;
   berth__last last;
-  int64_t lines;        /* of a window, over both outer axes */
-  int64_t entries;      /* pairs of weights of a channel */
+  int64_t lines;        /* per window, over both outer axes */
+  int64_t entries;      /* pairs of weights per channel */
   int64_t blocks, sets; /* of channels */
   int32_t x_zero;
   i8_end end;
-  bool has_bias; /* of f32; one of integers is where the sums start */
-  bool is_plain; /* a byte is a sum times its scale, held, rounded and moved, and nothing else */
+  bool has_bias; /* of f32; an integer bias is what the sums start with */
+  bool is_plain; /* a byte is a sum times its scale, clamped, rounded and shifted, and nothing else */
   tile_sums multiply;
   numbers *numbers;   /* [blocks] */
   int8_t *weights;    /* [blocks][entries][WIDTH] pairs of 16 bits */
-  uint8_t *padding;   /* [channels]: what lies outside of x */
-  const float *added; /* before the epilogue; NULL: nothing */
+  uint8_t *padding;   /* [channels]: the elements outside of x */
+  const float *added; /* added before the epilogue; NULL: nothing */
   bool has_epilogue;
   chain_run epilogue;
 };
@@ -72,7 +73,7 @@ static int64_t qdepth_pairs_entries_of(const berth__last *last) {
   return lines / 2 * kernel + lines % 2 * ((kernel + 1) / 2);
 }
 
-/* The last block ends with the last channel and may begin in the one before. */
+/* The last block ends with the last channel and may overlap the one before it. */
 static int64_t first_channel(const job *j, int64_t block) {
   const int64_t last = j->last.channels - WIDTH;
   return block * WIDTH < last ? block * WIDTH : last;
@@ -86,7 +87,7 @@ static bool qdepth_pairs_takes(const berth_op_call *call) {
          (w->stride == 1 || w->stride == 2) && w->dilation == 1 && i8_takes(call);
 }
 
-/* Lines of the result, a set of blocks of channels each; those of a line are neighbours. */
+/* Items are lines of the result, each for a set of blocks of channels; those of a line are neighbours. */
 static int64_t qdepth_pairs_items(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
@@ -121,8 +122,8 @@ INLINED void take_pairs(const uint8_t *a, const uint8_t *b, vi x[2], const bool 
     vi_pairs_u8(a, b, x);
 }
 
-/* Column k of two lines, or of one and its neighbour, for every pixel of the tile of which it is a tap. `step`: taps
- * that an entry stands for. */
+/* Column k of two lines, or of one line and its neighbour, for every pixel of the tile that has it as a tap. `step`:
+ * taps per entry. */
 INLINED void add_column(const vi x[2], const int8_t *w, const int k, const int step, const int kernel, const int stride,
                         vi sum[PIXELS][2]) {
   UNROLL for (int pixel = 0; pixel < PIXELS; pixel++) {
@@ -213,7 +214,7 @@ static void taps_of(const job *j, int64_t entry, int64_t tap[2]) {
   tap[1] = column + 1 < kernel ? tap[0] + 1 : -1;
 }
 
-/* A tap of the channels from `first` on, less their zero points. */
+/* A tap of the channels from `first` on, minus their zero points. */
 static void weights_less_zeros(const job *j, int64_t tap, int64_t first, int16_t *to) {
   const berth_tensor *weight = &j->call->in[BERTH__BYTES_WEIGHT], *zero = &j->call->in[BERTH__BYTES_WEIGHT_ZERO];
   const bool has_zero = berth__call_has(j->call, BERTH__BYTES_WEIGHT_ZERO);
@@ -250,7 +251,7 @@ static void copy_numbers(const void *from, int64_t stride, int64_t first, void *
   for (int64_t i = 0; i < WIDTH; i++) memcpy((uint32_t *)to + i, words + (first + i) * stride, sizeof *words);
 }
 
-/* Whether sums times scales stay so small that integers hold them before they are held. */
+/* Whether sums times scales stay so small that they fit integers before they are clamped. */
 static bool qdepth_pairs_stays_small(const job *j, const numbers *of) {
   const float reach = 255.0f * 255.0f * (float)berth__window_taps(&j->last.window);
   float most = 0;
@@ -296,15 +297,15 @@ static void qdepth_pairs_prepare(const berth_op_call *call) {
 
 /* ---- Results ---- */
 
-/* Some pixels of a block: those channels are stored that no block before has. */
+/* Several pixels of a block: only channels are stored that no earlier block has. */
 typedef struct target {
-  int64_t index;   /* of the first channel that is stored, in the first pixel */
-  int64_t skip, n; /* channels before it in the block, and how many are stored */
+  int64_t index;   /* of the first stored channel in the first pixel */
+  int64_t skip, n; /* channels of the block before it, and the number of stored ones */
   int64_t pixels;  /* that are stored */
   int64_t block;
 } target;
 
-/* Sums to bytes, of which none is stored yet. */
+/* Turns sums into bytes; nothing is stored yet. */
 INLINED void make_bytes(const job *j, const numbers *c, vi sum[PIXELS][2], const bool is_bare, const bool is_plain) {
   const i8_end end = j->end;
   const bool has_bias = !is_plain && j->has_bias;
@@ -340,7 +341,7 @@ static void store_bytes(const job *j, const target *t, vi sum[PIXELS][2]) {
     memcpy(out + pixel * j->last.channels, spare[pixel] + t->skip, (size_t)t->n);
 }
 
-/* Sums as they are, or f32. */
+/* Sums as integers, or f32. */
 static void store_words(const job *j, const target *t, vi sum[PIXELS][2]) {
   const numbers *c = &j->numbers[t->block];
   const i8_end end = j->end;
@@ -374,7 +375,7 @@ static void qdepth_pairs_find_lines(const job *j, const berth__last_pixel *pixel
     }
 }
 
-/* The columns of x from x on, one after the other. */
+/* The addresses of consecutive columns of x. */
 static void find_places(const job *j, const uint8_t *const *line, int64_t x, places *to) {
   const berth__window_axis *w = &j->last.window.axis[2];
   const int64_t columns = (PIXELS - 1) * w->stride + w->kernel + 1, stride = j->last.axis_stride[2];

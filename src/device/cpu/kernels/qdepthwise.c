@@ -1,22 +1,22 @@
-/* qdepthwise: four taps at a time lie beside each other in the bytes of a lane, a lane a channel. Where a line of the
- * window has three neighbours and windows are one apart, four pixels of x serve two pixels of the result. Where there
- * are few channels, neighbouring pixels fill a block together, as if they were further channels. Weights that do not
- * fit i8, less their zero points, are the sums of two or three that do: every tap counts as often then. */
+/* qdepthwise: a lane is a channel, and its four bytes are four taps. If a line of the window has three neighbours and
+ * windows are one apart, four pixels of x serve two pixels of the result. With few channels, neighbouring pixels fill a
+ * block together, as if they were further channels. Weights that do not fit i8 after their zero points are subtracted
+ * are split into sums of two or three that do: then every tap counts that often. */
 #include "device/cpu/kernels/gemm_i8.h"
 #include "ops/conv_last.h"
 #include "ops/operand.h"
 
-#define BLOCK (4 * VF_LANES) /* channels that are done at once */
-#define MOST_BLOCKS 4        /* of an item: what they need stays in the first cache level */
+#define BLOCK (4 * VF_LANES) /* channels processed together */
+#define MOST_BLOCKS 4        /* per item: their data stays in the L1 cache */
 #define MOST_TAPS 128
-#define MOST_PARTS 3 /* -255 to 254 is two, and 255 takes one more */
+#define MOST_PARTS 3 /* -255 to 254 takes two, and 255 three */
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* What a block of channels needs, in the order in which vi_mix_n leaves them. The bytes of all groups of taps stand
- * after it. */
+/* What a block of channels needs, in the order in which vi_mix_n leaves them. The bytes of all groups of taps follow
+ * it. */
 typedef struct channels {
   float scale[BLOCK], bias[BLOCK];
-  int32_t start[BLOCK]; /* of the sums: what takes the zero point off */
+  int32_t start[BLOCK]; /* of the sums: subtracts the zero point */
 } channels;
 
 typedef struct span {
@@ -27,21 +27,21 @@ typedef struct job {
   const berth_op_call *call;
   berth__bytes_attrs attrs;
   berth__last last;
-  bool is_paired;       /* two pixels at once */
-  int64_t beside;       /* pixels that fill a block together; 1: there are channels enough */
+  bool is_paired;       /* two pixels together */
+  int64_t beside;       /* pixels that fill a block together; 1: there are enough channels */
   int64_t parts;        /* that a weight is the sum of: 1 to MOST_PARTS */
-  int64_t taps, groups; /* of a window; of four bytes: lines of a window where pixels are paired; of all parts */
-  int64_t pixels;       /* that are done at once */
-  int64_t blocks;       /* of channels, in so many sets */
+  int64_t taps, groups; /* per window; groups of four bytes, over all parts (lines of a window if pixels are paired) */
+  int64_t pixels;       /* processed together */
+  int64_t blocks;       /* of channels, and the number of sets of blocks */
   int64_t sets;
   uint8_t flip;
   int32_t x_zero; /* of unsigned bytes */
   i8_end end;
-  bool has_bias;      /* of f32; one of integers is where the sums start */
+  bool has_bias;      /* of f32; an integer bias is what the sums start with */
   channels *channels; /* [blocks] */
   int8_t *weights;    /* [blocks][groups][pixels][BLOCK][4] */
-  uint8_t *padding;   /* [blocks][BLOCK]: what lies outside of x */
-  const float *sum;   /* what is added before the epilogue; NULL: nothing */
+  uint8_t *padding;   /* [blocks][BLOCK]: the elements outside of x */
+  const float *sum;   /* added before the epilogue; NULL: nothing */
   bool has_epilogue;
   chain_run epilogue;
 } job;
@@ -59,7 +59,7 @@ static int64_t qdepthwise_kernel_lines_of(const berth__last *last) {
   return last->images * last->window.axis[0].out * last->window.axis[1].out;
 }
 
-/* Items are lines of the result, a set of blocks of channels each; those of a line are neighbours. */
+/* Items are lines of the result, each for a set of blocks of channels; those of a line are neighbours. */
 static int64_t qdepthwise_kernel_items(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
@@ -86,7 +86,7 @@ static bool is_paired(const berth__last *last) {
   return w->kernel == 3 && w->stride == 1 && w->dilation == 1 && pixels_beside(last) == 1;
 }
 
-/* Parts that weights may need. */
+/* The largest number of parts that weights may need. */
 static int64_t qdepthwise_kernel_most_parts(const berth_op_call *call) {
   const bool fit = call->in[BERTH__BYTES_WEIGHT].type == BERTH_I8 && !berth__call_has(call, BERTH__BYTES_WEIGHT_ZERO);
   return fit ? 1 : MOST_PARTS;
@@ -97,13 +97,13 @@ static int64_t qdepthwise_kernel_groups_of(const berth__last *last, int64_t part
   return is_paired(last) ? taps / 3 : berth__bytes_groups(taps);
 }
 
-/* Of the weights, as they are laid out. */
+/* Of the weights, in their layout for the kernel. */
 static uint64_t qdepthwise_kernel_weight_bytes(const berth_op_call *call, const berth__last *last) {
   const int64_t groups = qdepthwise_kernel_groups_of(last, qdepthwise_kernel_most_parts(call));
   return (uint64_t)(blocks_of(last->channels) * groups * (is_paired(last) ? 2 : 1) * BLOCK * 4);
 }
 
-/* How many parts there are stands behind everything else. */
+/* The number of parts is stored after everything else. */
 static uint64_t qdepthwise_kernel_scratch(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
@@ -111,8 +111,8 @@ static uint64_t qdepthwise_kernel_scratch(const berth_op_call *call) {
          (qdepthwise_kernel_most_parts(call) > 1 ? sizeof(int64_t) : 0);
 }
 
-/* The tap that byte `slot` of a group stands for in pixel `pixel`; -1: none. Those of a second part come after all of
- * the first. */
+/* The tap that byte `slot` of a group stands for in pixel `pixel`; -1: none. Taps of a second part follow all of the
+ * first. */
 static int64_t tap_of(const job *j, int64_t group, int64_t pixel, int64_t slot) {
   if (!j->is_paired) return group * 4 + slot < j->taps * j->parts ? group * 4 + slot : -1;
   return slot >= pixel && slot < pixel + 3 ? group * 3 + slot - pixel : -1;
@@ -125,7 +125,7 @@ static int64_t whole_weight(const job *j, int64_t tap, int64_t channel) {
   return whole - berth__load_i64(zero, berth__bytes_entry(zero, channel));
 }
 
-/* A part of the weights of a tap, for the n channels from `first` on. */
+/* One part of the weights of a tap, for n channels from `first` on. */
 static void part_of_weights(const job *j, int64_t tap, int64_t first, int64_t n, int8_t *to) {
   for (int64_t i = 0; i < n; i++) {
     int64_t left = whole_weight(j, tap % j->taps, first + i), part = 0;
@@ -145,7 +145,7 @@ static int64_t parts_needed(const job *j) {
   return 2;
 }
 
-/* The weights of a tap for a block; tap < 0: none. Pixels beside each other have them repeated in `copy`. */
+/* The weights of a tap for a block; tap < 0: none. For pixels that share a block, they are repeated in `copy`. */
 static const int8_t *find_weights(const job *j, int64_t block, int64_t tap, int8_t *copy) {
   static const int8_t none[BLOCK];
   const int64_t each = j->last.channels, first = block * BLOCK, n = each - first < BLOCK ? each - first : BLOCK;
@@ -161,13 +161,13 @@ static const int8_t *find_weights(const job *j, int64_t block, int64_t tap, int8
   return copy;
 }
 
-/* Channels of a block, those of pixels beside each other counted for each. */
+/* Channels of a block, counted once for each pixel that shares it. */
 static int64_t width_of(const job *j, int64_t block) {
   const int64_t left = j->last.channels * j->beside - block * BLOCK;
   return left < BLOCK ? left : BLOCK;
 }
 
-/* The weights of a block, mixed as x will be, and where its sums start. */
+/* The weights of a block, mixed like x, and what its sums start with. */
 static void prepare_weights(const job *j, int64_t block) {
   int8_t copy[4][BLOCK];
   int8_t *to = j->weights + block * j->groups * j->pixels * BLOCK * 4;
@@ -189,7 +189,7 @@ static void prepare_weights(const job *j, int64_t block) {
   for (int part = 0; part < 4; part++) vi_store(start + part * VF_LANES, vi_mul(sum[part], vi_set1(-j->x_zero)));
 }
 
-/* What a block has of one number per channel (words of f32 or i32), in the order of vi_mix_n. */
+/* A block's share of one number per channel (f32 or i32), in the order of vi_mix_n. */
 static void prepare_numbers(const job *j, int64_t block, const void *from, int64_t stride, void *to) {
   const int64_t n = width_of(j, block);
   uint32_t *word = to;
@@ -279,7 +279,8 @@ static void store_f32(const job *j, const vf *x, int64_t index, int64_t n) {
   }
 }
 
-/* `end` is the caller's own copy: bytes may lie anywhere, and what is read through j is read again after each. */
+/* `end` is the caller's own copy: byte stores may alias anything, so whatever is read through j would be read again
+ * after each. */
 static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const job *j, const channels *c,
                                                                           const i8_end *end, const bool has_bias,
                                                                           const vi *sum, int64_t index, int64_t n) {
@@ -301,8 +302,8 @@ static inline __attribute__((always_inline)) void qdepthwise_kernel_store(const 
   vi_unmix_n((uint8_t *)j->call->out[0].data + index, whole, n, j->call->out[0].type == BERTH_I8);
 }
 
-/* Some blocks of `pixels` pixels beside each other, of which `n_out` are stored, with so many channels; row[] is where
- * channel 0 of each byte of the groups is. */
+/* Several blocks of `pixels` neighbouring pixels, of which n_out are stored, with so many channels; row[] is where
+ * channel 0 of each byte of the groups lies. */
 static inline __attribute__((always_inline)) void do_pixels(const job *j, span blocks, const uint8_t *const *row,
                                                             int64_t item, int64_t n_out, int64_t n_channels,
                                                             const int64_t groups, const int pixels) {
@@ -342,7 +343,7 @@ static void find_lines(const job *j, const berth__last_pixel *pixel, const uint8
     }
 }
 
-/* Where `count` taps of a line are, from `x` on, `step` apart. */
+/* The addresses of `count` taps of a line, from `x` on, `step` apart. */
 static inline void find_taps(const job *j, const uint8_t *line, int64_t x, int64_t step, int64_t count,
                              const uint8_t **row) {
   const int64_t in = j->last.window.axis[2].in, stride = j->last.axis_stride[2];
@@ -352,10 +353,11 @@ static inline void find_taps(const job *j, const uint8_t *line, int64_t x, int64
 
 static void do_line(const job *j, int64_t item, span blocks) {
   const berth__window_axis *w = &j->last.window.axis[2];
-  const uint8_t *row[MOST_TAPS * MOST_PARTS * 4 / 3 + 4], *line[MOST_TAPS]; /* row: four of three taps in pairs */
+  const uint8_t *row[MOST_TAPS * MOST_PARTS * 4 / 3 + 4], *line[MOST_TAPS]; /* row: four per three taps in pairs */
   const berth__last_pixel start = berth__last_pixel_of(&j->last, item * w->out);
   const int64_t lines = j->taps / w->kernel, width = j->is_paired ? 4 : w->kernel, n_channels = j->last.channels;
-  for (int64_t k = j->taps * j->parts; k < 4 * j->groups; k++) row[k] = j->padding; /* bytes without a tap: weight 0 */
+  for (int64_t k = j->taps * j->parts; k < 4 * j->groups; k++)
+    row[k] = j->padding; /* bytes without a tap have weight 0 */
   find_lines(j, &start, line);
   for (int64_t pixel = 0, step; pixel < w->out; pixel += step) {
     const int64_t at = item * w->out + pixel, left = w->out - pixel, x = pixel * w->stride - w->begin;

@@ -1,12 +1,13 @@
 /* qlstm with its usual activations. An item is one row of the batch in one direction. The rows of the recurrence are
- * read as they lie; h becomes numbers of 16 bits, less its zero point, whose products with bytes are summed in 32. */
+ * read in place. h is quantised to 16-bit numbers relative to its zero point, whose products with bytes are summed in
+ * 32 bits. */
 #include "device/cpu/kernels/vec_math.h"
 #include "ops/operand.h"
 #include "ops/recurrent.h"
 
 #define INLINED static inline __attribute__((always_inline))
 #define MOST_HIDDEN 16384   /* sums of 255 * 255 stay within 32 bits */
-#define WIDE (2 * VF_LANES) /* numbers of 16 bits in a vector */
+#define WIDE (2 * VF_LANES) /* 16-bit numbers per vector */
 #define BYTES_PER_US 3e4    /* of weights */
 
 typedef struct qlayer {
@@ -16,15 +17,15 @@ typedef struct qlayer {
   bool needs_c, needs_zeros; /* in scratch */
   int64_t direction, row;    /* of an item */
   bool is_reversed;
-  float *sums, *c, *zeros; /* sums: 4 hidden */
-  int16_t *steps_of_h;     /* whole vectors; what is behind the last is 0 */
+  float *sums, *c, *zeros; /* sums: 4 * hidden */
+  int16_t *steps_of_h;     /* padded to whole vectors with zeros */
 } qlayer;
 
 static int64_t qlstm_kernel_wide(const qlayer *l) { return (l->hidden + WIDE - 1) / WIDE * WIDE; }
 
 /* ---- The product ---- */
 
-/* The range of h, as ops/family_qlstm.c says: NaN counts as nothing. */
+/* The range of h, as in ops/family_qlstm.c: NaN is ignored. */
 static void qlstm_kernel_range(const float *h, int64_t n, float *low, float *high) {
   vf least = vf_zero(), most = vf_zero();
   for (int64_t k = 0; k < n; k += VF_LANES) {
@@ -42,7 +43,7 @@ static vi qlstm_kernel_steps(const float *h, int64_t n, vf step, vf zero) {
   return vf_to_int(vf_max(vf_zero(), vf_min(vf_set1(255.0f), vf_pick_nan(place, vf_zero(), place))) - zero);
 }
 
-/* h as whole steps from its zero point; gives the size of a step, and the sum of the numbers. */
+/* h as whole steps from its zero point; returns the size of a step, and the sum of the numbers. */
 static float qlstm_kernel_quantise(const qlayer *l, const float *h, int32_t *sum) {
   float low, high;
   qlstm_kernel_range(h, l->hidden, &low, &high);
@@ -63,7 +64,7 @@ static float qlstm_kernel_quantise(const qlayer *l, const float *h, int32_t *sum
   return step;
 }
 
-/* VF_LANES rows of n bytes times h; may read up to a vector past the last row, whose bytes are multiplied with 0. */
+/* VF_LANES rows of n bytes times h; may read up to a vector past the last row, whose bytes are multiplied by 0. */
 INLINED vi dot_rows(const uint8_t *const *rows, const int16_t *h, int64_t n, const bool is_unsigned) {
   vi sum[VF_LANES];
   for (int r = 0; r < VF_LANES; r++) sum[r] = vi_set1(0);
@@ -80,7 +81,7 @@ static vi dot_some_rows(const qlayer *l, const uint8_t *const *rows) {
                         : dot_rows(rows, l->steps_of_h, l->hidden, false);
 }
 
-/* The last rows of the tensor, where a whole vector is more than there is: copied, part after part. */
+/* The last rows of the tensor, where reading a whole vector would go past its end: copied part by part. */
 static vi dot_last_rows(const qlayer *l, const uint8_t *const *rows) {
   vi sum = vi_set1(0);
   for (int64_t k = 0; k < l->hidden; k += WIDE) {
@@ -97,14 +98,14 @@ static vi dot_last_rows(const qlayer *l, const uint8_t *const *rows) {
   return sum;
 }
 
-/* n entries from `row` on of what is one for all rows of a direction, or one a row. */
+/* n elements from `row` on, or the one for all rows of a direction. */
 static vf scales_at(const qlayer *l, int64_t row, int64_t n) {
   const berth_tensor *t = &l->call->in[BERTH__QLSTM_SCALE];
   const float *from = t->data;
   return t->rank == 1 ? vf_set1(vf_read(from + l->direction)) : vf_load_n(from + l->direction * 4 * l->hidden + row, n);
 }
 
-/* Zero points, less what unsigned weights were made less. */
+/* Zero points, adjusted by the shift of unsigned weights. */
 static vi zeros_at(const qlayer *l, int64_t row, int64_t n) {
   const berth_tensor *t = &l->call->in[BERTH__QLSTM_ZERO];
   const vi shift = vi_set1(l->is_unsigned ? 128 : 0);

@@ -3,7 +3,7 @@
 
 #include "ops/product.h"
 
-/* The rows of x: one stride apart, or false. */
+/* The rows of x if they have a constant stride; otherwise false. */
 static bool qproduct_kernel_rows_of(const berth_tensor *x, int64_t *count, int64_t *stride) {
   *count = 1;
   *stride = x->dim[x->rank - 1];
@@ -25,7 +25,7 @@ static bool qproduct_kernel_takes(const berth_op_call *call) {
          x->dim[x->rank - 1] <= I8_MOST_ROWS && call->attrs[BERTH__PRODUCT_PANEL].i == VF_PANEL && i8_takes(call);
 }
 
-/* Items are blocks of rows of blocks of columns. */
+/* Items are blocks of rows times blocks of columns. */
 static int64_t qproduct_kernel_rows_each(const berth_tensor *x) {
   const int64_t chunks = 32768 / (x->dim[x->rank - 1] * I8_CHUNK) + 1; /* so many bytes are worth an item */
   return chunks * I8_CHUNK;
@@ -39,7 +39,7 @@ static int64_t qproduct_kernel_items(const berth_op_call *call) {
 }
 
 #define WORTH 500000     /* multiplications that are worth a thread */
-#define FEW_WORTH 100000 /* where each weight is read for a few rows alone */
+#define FEW_WORTH 100000 /* the same if each weight is read for few rows only */
 #define FEW_ROWS 4
 
 static int64_t qproduct_kernel_grain(const berth_op_call *call) {
@@ -50,7 +50,7 @@ static int64_t qproduct_kernel_grain(const berth_op_call *call) {
   return (rows <= FEW_ROWS ? FEW_WORTH : WORTH) / (rows * x->dim[x->rank - 1] * I8_COLUMNS + 1) + 1;
 }
 
-/* Rows that a product can read where they lie. */
+/* Whether a product can read the rows in place. */
 static bool is_direct(const berth_tensor *x) { return x->type == BERTH_U8 && x->dim[x->rank - 1] % 4 == 0; }
 
 static uint64_t qproduct_kernel_scratch(const berth_op_call *call) {

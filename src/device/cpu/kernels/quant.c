@@ -1,21 +1,21 @@
-/* quantize, dequantize, quantize_range between f32 and bytes: one scale and zero point for all, one for each entry of
- * an axis, or of several axes. */
+/* quantize, dequantize and quantize_range between f32 and bytes: one scale and zero point for the tensor, one per index
+ * of an axis, or of several axes. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
-/* x as rows in each of which scale and zero point are the same, or as rows along which they go. */
+/* x as rows, each with one scale and zero point, or rows along which they vary. */
 typedef struct rows {
   int64_t count, length, entries; /* row r has entry r % entries */
-  int64_t all;                    /* elements; the last row may be short */
+  int64_t all;                    /* elements; the last row may be shorter */
   bool is_along;
-  uint32_t n_outer; /* where entries go along several axes: those of x before the last, over which row r is counted */
-  int64_t outer[BERTH_MAX_RANK], step[BERTH_MAX_RANK]; /* their extents, and from entry to entry on them */
+  uint32_t n_outer; /* if entries vary along several axes: the axes of x before the last, over which row r is counted */
+  int64_t outer[BERTH_MAX_RANK], step[BERTH_MAX_RANK]; /* their extents, and the step between entries on them */
 } rows;
 
-#define PIECE 16384 /* elements of a row where there is one entry for all */
+#define PIECE 16384 /* elements per row if there is one entry for all */
 
-/* The one axis along which an operand has more than one entry: its index in x, or -1 where it has one; -2: none such.
- */
+/* The one axis along which an operand has more than one entry: its index in x; -1: it has a single entry; -2: there are
+ * several such axes. */
 static int quant_kernel_axis_of(const berth_tensor *x, const berth_tensor *entries) {
   int found = -1;
   for (uint32_t k = 0; k < entries->rank; k++) {
@@ -30,7 +30,7 @@ static bool quant_kernel_are_alike(const berth_tensor *a, const berth_tensor *b)
   return a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
 }
 
-/* Rows of the last axis of x, for entries that go along several. */
+/* Rows of the last axis of x, for entries that vary along several axes. */
 static bool quant_kernel_rows_of_many(const berth_op_call *call, rows *out) {
   const berth_tensor *x = &call->in[BERTH__QUANTIZE_X], *scale = &call->in[BERTH__QUANTIZE_SCALE];
   if (scale->rank > x->rank || x->rank == 0) return false;
@@ -113,7 +113,7 @@ static int64_t quant_kernel_entry(const rows *r, int64_t row) {
   return entry;
 }
 
-/* Scale and zero point of the n elements from `at` on of the row that has this entry. */
+/* Scale and zero point of n elements from `at` on, in the row with this entry. */
 static inline vf quant_kernel_scale_of(const berth_op_call *call, const rows *r, int64_t entry, int64_t at, int64_t n) {
   const float *scale = (const float *)call->in[BERTH__QUANTIZE_SCALE].data + entry;
   return r->is_along ? vf_load_n(scale + at, n) : vf_set1(*scale);
@@ -128,7 +128,7 @@ static inline int64_t row_end(const rows *r, int64_t row) {
   return (row + 1) * r->length < r->all ? r->length : r->all - row * r->length;
 }
 
-/* Elements of one scale, which may be divided fast: they are held, and not what comes out. */
+/* Elements of one scale that permits fast division: the dividend is clamped instead of the quotient. */
 static void quantize_line(const float *x, int64_t end, float scale, int32_t zero, bool is_signed, uint8_t *out) {
   const float least = (is_signed ? -128.0f : 0.0f) - (float)zero, most = (is_signed ? 127.0f : 255.0f) - (float)zero;
   const vf low = vf_set1(least * scale), high = vf_set1(most * scale), unit = vf_set1(scale);

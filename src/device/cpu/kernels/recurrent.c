@@ -1,6 +1,6 @@
-/* lstm, gru and rnn of f32. An item is one row of the batch in one direction. Weights are read as they lie: rows of
- * them times a vector, and the inputs of some steps at once. With the usual activations, as exported models have them,
- * a step goes over its gates once; other forms take one line of gates after the other. */
+/* lstm, gru and rnn of f32. An item is one row of the batch in one direction. Weights are read in place: their rows
+ * times a vector, and the inputs of several steps together. With the usual activations, which exported models have, a
+ * step goes over its gates once; other forms process the gates one line after the other. */
 #include "ops/recurrent.h"
 
 #include <inttypes.h>
@@ -9,9 +9,9 @@
 #include "ops/operand.h"
 
 #define INLINED static inline __attribute__((always_inline))
-#define AHEAD 16                /* steps whose inputs are multiplied at once */
+#define AHEAD 16                /* steps whose inputs are multiplied together */
 #define TOGETHER (VF_LANES / 4) /* vectors that share the rows of a weight */
-#define BYTES_PER_US 5e4        /* weights that come from the second or third cache */
+#define BYTES_PER_US 5e4        /* for weights from the L2 or L3 cache */
 
 typedef struct layer {
   const berth_op_call *call;
@@ -23,19 +23,19 @@ typedef struct layer {
   berth__activation activations[BERTH__MAX_ACTIVATIONS];
   vf (*functions[BERTH__MAX_ACTIVATIONS])(vf x, vf alpha, vf beta);
   bool needs_c, needs_turned, needs_zeros; /* in scratch */
-  /* of an item */
+  /* Of the item: */
   int64_t direction, row;
-  int64_t length; /* steps that count */
+  int64_t length; /* valid steps */
   bool is_reversed;
   const float *peepholes;                      /* NULL: none */
-  const float *weight, *recurrence, *own_bias; /* own_bias: that of the recurrence, of gru's last gate */
-  float *c;                                    /* of lstm: in its last result where that is wanted, else in scratch */
+  const float *weight, *recurrence, *own_bias; /* own_bias: the recurrence bias of gru's last gate */
+  float *c;                                    /* of lstm: in its last result if that exists, otherwise in scratch */
   float *ahead, *turned, *zeros;
 } layer;
 
 /* ---- Products ---- */
 
-/* sums[x * n_rows + r] = rows[r] . vectors[x]; n_rows * n_vectors = VF_LANES, both constants where this is inlined. */
+/* sums[x * n_rows + r] = rows[r] . vectors[x]; n_rows * n_vectors = VF_LANES, both constants when this is inlined. */
 INLINED void dot_tile(const float *const *rows, const float *const *vectors, int64_t n, const int n_rows,
                       const int n_vectors, float *sums) {
   vf sum[VF_LANES];
@@ -74,7 +74,7 @@ INLINED void recurrent_kernel_multiply_tiles(const float *matrix, int64_t n_rows
   }
 }
 
-/* out = add + matrix vector; they may be one. */
+/* out = add + matrix * vector; out and add may be the same. */
 static void recurrent_kernel_multiply(const float *matrix, int64_t n_rows, int64_t columns, const float *vector,
                                       const float *add, float *out) {
   recurrent_kernel_multiply_tiles(matrix, n_rows, columns, &vector, 1, add, out, 0);
@@ -92,7 +92,7 @@ static void recurrent_kernel_multiply_all(const float *matrix, int64_t n_rows, i
     recurrent_kernel_multiply(matrix, n_rows, columns, vectors[at], sums + at * n_rows, sums + at * n_rows);
 }
 
-/* ---- Steps: from h and `g`, the share of the inputs, to the next h; the gates are made in `g` ---- */
+/* ---- Steps: from h and the inputs' share `g` to the next h; the gates are computed in `g` ---- */
 
 static void recurrent_kernel_step_lstm(const layer *l, float *g, const float *h, float *next) {
   const int64_t n = l->hidden;
@@ -107,7 +107,7 @@ static void recurrent_kernel_step_lstm(const layer *l, float *g, const float *h,
   }
 }
 
-/* What the last gate's recurrence is multiplied with, where that is not h. */
+/* What the last gate's recurrence is multiplied by, if that is not h. */
 static void turn_back(const layer *l, const float *g, const float *h) {
   const int64_t n = l->hidden;
   for (int64_t k = 0; k < n; k += VF_LANES) {
@@ -116,7 +116,7 @@ static void turn_back(const layer *l, const float *g, const float *h) {
   }
 }
 
-/* The share of the recurrence in the last gate: in `turned` where r is multiplied with it, else added to `g`. */
+/* The recurrence's share in the last gate: in `turned` if r is multiplied with it, otherwise added to `g`. */
 static float *last_gate(const layer *l, float *g, const float *h) {
   const int64_t n = l->hidden;
   const float *last = l->recurrence + 2 * n * n;
@@ -151,7 +151,7 @@ static void recurrent_kernel_step_rnn(const layer *l, float *g, const float *h, 
   }
 }
 
-/* ---- The same in any form, line after line ---- */
+/* ---- The same for any form, line after line ---- */
 
 static vf act_affine(vf x, vf alpha, vf beta) { return vf_fma(alpha, x, beta); }
 static vf act_relu(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, vf_relu(x); }
@@ -182,12 +182,12 @@ static const struct {
                  {"softsign", act_softsign},
                  {"softplus", act_softplus}};
 
-/* Of all directions; weights may be planned for more of them than there are. */
+/* Over all directions; weights may be planned for more directions than there are. */
 static uint32_t n_activations(const layer *l) {
   return berth__recurrent_functions(l->code) * berth__recurrent_directions(l->call->attrs);
 }
 
-/* False: there is one without a vector function. */
+/* False: one of them has no vector function. */
 static bool find_functions(layer *l) {
   for (uint32_t i = 0; i < n_activations(l); i++) {
     l->functions[i] = NULL;
@@ -198,7 +198,7 @@ static bool find_functions(layer *l) {
   return true;
 }
 
-/* Activation `which` of the direction, over a line. */
+/* Activation `which` of the direction, applied to a line. */
 static void activate_within(const layer *l, uint32_t which, vf bound, float *x) {
   const uint32_t at = (uint32_t)l->direction * berth__recurrent_functions(l->code) + which;
   const vf alpha = vf_set1((float)l->activations[at].alpha), beta = vf_set1((float)l->activations[at].beta);
@@ -209,7 +209,7 @@ static void activate_within(const layer *l, uint32_t which, vf bound, float *x) 
 }
 static void activate(const layer *l, uint32_t which, float *x) { activate_within(l, which, l->clip, x); }
 
-/* What a gate sees of c. */
+/* Adds the peephole connection of c to a gate. */
 static void look_through(const layer *l, int64_t gate, float *x) {
   const int64_t n = l->hidden;
   for (int64_t k = 0; l->peepholes != NULL && k < n; k++) x[k] += vf_read(l->peepholes + gate * n + k) * l->c[k];
@@ -262,7 +262,7 @@ static const float *operand_at(const layer *l, uint32_t operand, int64_t index) 
   return berth__call_has(l->call, operand) ? (const float *)l->call->in[operand].data + index : NULL;
 }
 
-/* Both biases as one, but for what gru multiplies with r: where every line of `ahead` starts. */
+/* What every line of `ahead` starts with: the sum of both biases, except those that gru multiplies by r. */
 static void start_with_biases(const layer *l, int64_t n) {
   const int64_t kept = l->is_linear_first ? 2 * l->hidden : l->rows;
   const float *bias = operand_at(l, BERTH__RECURRENT_BIAS, l->direction * 2 * l->rows);
@@ -315,7 +315,7 @@ static step_function step_of(const layer *l) {
   return l->is_usual ? recurrent_kernel_step_rnn : recurrent_kernel_any_rnn;
 }
 
-/* What comes after the last step that counts; a row without any has no states, either. */
+/* Everything after the last valid step; a row without any valid step has no states, either. */
 static void end_row(const layer *l, const float *h) {
   const size_t size = (size_t)l->hidden * sizeof *h;
   for (int64_t t = l->length; t < l->steps; t++) memset(result_at(l, t), 0, size);

@@ -1,16 +1,15 @@
-/* Sums, means, largest and smallest elements over some axes, f32; sums of bytes. Either the axes that go have the
- * neighbouring elements (runs are folded in vectors), or an axis that stays has them (results lie in the lanes of
- * vectors). Where neither has, runs are gathered. */
+/* Sums, means, maxima and minima over some axes for f32, and sums of bytes. Either the reduced axes are contiguous
+ * (runs are folded in vectors), or a kept axis is (vectors hold several results). If neither is, runs are gathered. */
 #include "device/cpu/kernels/reduce.h"
 
 #include "device/cpu/kernels/turn.h"
 #include "ops/operand.h"
 
-#define ITEM 16384 /* elements that are read */
-#define BLOCK 2048 /* elements whose sum is taken in f32 */
+#define ITEM 16384 /* elements read per item */
+#define BLOCK 2048 /* elements summed in f32 */
 #define COLUMNS REDUCE_COLUMNS
 #define SHORT_RUN 64
-#define ROWS 64 /* rows whose sum is taken at once: sums of sums lose fewer digits */
+#define ROWS 64 /* rows summed together: sums of sums lose fewer digits */
 
 /* ---- Axes ----------------------------------------------------------------------------------------------------- */
 
@@ -26,12 +25,12 @@ static void reduce_kernel_add_axis(axes *a, int64_t dim, int64_t stride) {
   a->stride[a->rank++] = stride;
 }
 
-/* One element over and over is no neighbour of itself. */
+/* A stride of 0 repeats one element, which does not count as contiguous. */
 static uint64_t reduce_kernel_distance(int64_t stride) {
   return stride == 0 ? UINT64_MAX : stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
-/* The order in which elements are folded does not matter, but the fastest axis has to be the last. */
+/* The order of folding does not matter, but the axis with the smallest stride must be last. */
 static void put_fastest_last(axes *a) {
   for (uint32_t i = 0; i + 1 < a->rank; i++)
     if (reduce_kernel_distance(a->stride[i]) < reduce_kernel_distance(a->stride[a->rank - 1])) {
@@ -47,7 +46,8 @@ bool reduce_read(reduction *r, const berth_op_call *call) {
   const berth_tensor *in = &call->in[BERTH__REDUCE_X];
   berth__list list;
   uint32_t mask;
-  if (berth__call_has(call, BERTH__REDUCE_AXES_OPERAND)) return false; /* constant lists have become attributes */
+  if (berth__call_has(call, BERTH__REDUCE_AXES_OPERAND))
+    return false; /* constant lists have been turned into attributes */
   berth__attr_list(&call->attrs[BERTH__REDUCE_AXES], &list);
   if (berth__list_axes(&list, in->rank, &mask, NULL) != BERTH_OK) return false;
   if (list.count == 0) mask = (1u << in->rank) - 1;
@@ -89,7 +89,7 @@ int64_t reduce_offset_of(const axes *a, uint32_t n, int64_t at) {
 
 /* ---- Folding -------------------------------------------------------------------------------------------------- */
 
-/* NaN stays. */
+/* NaN in either operand is the result. */
 static inline vf reduce_kernel_larger(vf x, vf most) { return vf_pick_nan(x, x, vf_max(x, most)); }
 static inline vf reduce_kernel_smaller(vf x, vf least) { return vf_pick_nan(x, x, vf_min(x, least)); }
 static inline vf reduce_kernel_plus(vf x, vf sum) { return x + sum; }
@@ -116,7 +116,7 @@ static inline float reduce_kernel_fold_run(const float *x, int64_t n, float star
   return join == reduce_kernel_plus ? vf_sum(all) : fold_lanes(all, join, start);
 }
 
-/* Two vectors of columns, `rows` of them. */
+/* Two vectors of columns, `rows` rows. */
 static inline void fold_rows(const float *x, int64_t step, int64_t rows, int64_t columns, vf state[2],
                              vf (*join)(vf, vf)) {
   const int64_t first = vf_tail(columns), second = columns - first;
@@ -163,7 +163,7 @@ static way way_of(berth__op_code code) {
 
 /* ---- Results -------------------------------------------------------------------------------------------------- */
 
-/* The largest or smallest element of many short runs: the lanes are folded once, not after every run. */
+/* The maximum or minimum of many short runs: the lanes are folded once, not after every run. */
 static inline float fold_runs(const reduction *r, const float *x, float start, vf (*join)(vf, vf)) {
   const vf nothing = vf_set1(start);
   vf state = nothing;
@@ -176,7 +176,7 @@ static inline float fold_runs(const reduction *r, const float *x, float start, v
   return fold_lanes(state, join, start);
 }
 
-/* The sum of many short runs, some of them in f32. */
+/* The sum of many short runs, partly in f32. */
 static double sum_runs(const reduction *r, const float *x) {
   const int64_t each = BLOCK / (VF_LANES * r->run) + 1, runs = r->gone.count / r->run;
   reduce_place at = {{0}, 0};
@@ -193,7 +193,7 @@ static double sum_runs(const reduction *r, const float *x) {
   return sum;
 }
 
-/* One result, whose elements lie in runs. */
+/* One result, whose elements are in runs. */
 static float reduce_runs(const reduction *r, const way *w, const float *x) {
   double sum = 0;
   float state = w->start, gathered[BLOCK];
@@ -236,7 +236,7 @@ static void reduce_columns(const reduction *r, const way *w, const float *x, int
   }
 }
 
-/* Results whose few elements lie one result after the other: a vector of them at once, one in each lane. */
+/* Results with few elements each, stored one after the other: one per lane of a vector. */
 static bool has_short_lines(const reduction *r) {
   return r->gone.rank == 1 && r->step == 1 && r->run <= VF_LANES && r->kept.rank == 1 && r->kept.stride[0] == r->run;
 }

@@ -1,4 +1,4 @@
-/* Which elements go into which results of a reduction over some axes. */
+/* Which elements a reduction over some axes folds into which results. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_REDUCE_H
 #define BERTH_DEVICE_CPU_KERNELS_REDUCE_H
 
@@ -13,12 +13,12 @@ typedef struct axes {
 } axes;
 
 typedef struct reduction {
-  axes kept, gone; /* the fastest axis last */
+  axes kept, gone; /* smallest stride last */
   bool in_runs;
-  int64_t run;      /* elements of the fastest axis that goes, or rows of columns */
-  int64_t step;     /* from one to the next in a run: where it is not 1, runs are gathered piece by piece */
-  int64_t n_inner;  /* results that lie in a row; 1 in runs */
-  int64_t n_outer;  /* the others */
+  int64_t run;      /* elements of the innermost reduced axis, or rows of columns */
+  int64_t step;     /* stride within a run: if it is not 1, runs are gathered piece by piece */
+  int64_t n_inner;  /* contiguous results; 1 in runs */
+  int64_t n_outer;  /* the other results */
   int64_t per_item; /* outer results in runs, columns otherwise */
 } reduction;
 
@@ -26,10 +26,10 @@ typedef struct reduction {
 #define reduce_items BERTH__PER_ISA(berth__reduce_items)
 #define reduce_offset_of BERTH__PER_ISA(berth__reduce_offset_of)
 
-/* False: there is nothing to reduce, or the axes are known to a run only. */
+/* False: there is nothing to reduce, or the axes are known only during a run. */
 bool reduce_read(reduction *r, const berth_op_call *call);
 int64_t reduce_items(const berth_op_call *call);
-/* Where index `at` of the first n axes lies. */
+/* The offset of index `at` over the first n axes. */
 int64_t reduce_offset_of(const axes *a, uint32_t n, int64_t at);
 
 static inline int64_t reduce_pieces(int64_t count, int64_t each) { return (count + each - 1) / each; }
@@ -37,7 +37,7 @@ static inline int64_t reduce_last_of(const axes *a, const int64_t *list, int64_t
   return a->rank > 0 ? list[a->rank - 1] : otherwise;
 }
 
-/* A place on all axes but the last, and the next one. */
+/* A position on all axes but the last, and stepping to the next one. */
 typedef struct reduce_place {
   int64_t at[BERTH_MAX_RANK], offset;
 } reduce_place;

@@ -1,5 +1,5 @@
-/* Sums, means, largest and smallest elements of integers over some axes: folded in 64 bits, as the reference kernel
- * does, in loops that compilers turn into vectors. */
+/* Sums, means, maxima and minima of integers over some axes: folded in 64 bits, like the reference kernel, in loops
+ * that compilers vectorise. */
 #include "device/cpu/kernels/reduce.h"
 #include "device/cpu/kernels/turn.h"
 #include "ops/operand.h"
@@ -10,7 +10,7 @@ typedef enum int_fold {
   INT_LEAST
 } int_fold;
 
-/* Joins n neighbours into a state; or rows of columns, each into a state of its own. */
+/* Folds n contiguous elements into a state, or rows of columns, each into its own state. */
 typedef struct int_type {
   int64_t (*run)(int_fold how, int64_t state, const void *x, int64_t n);
   void (*rows)(int_fold how, int64_t *state, const void *x, int64_t step, int64_t rows, int64_t columns);
@@ -95,7 +95,7 @@ static void reduce_int_store(const folding *f, int64_t index, int64_t state) {
   berth__store_i64(&f->call->out[0], index, f->is_mean ? state / f->r.gone.count : state);
 }
 
-#define GATHERED 512 /* elements of a run whose neighbours lie elsewhere */
+#define GATHERED 512 /* elements gathered from a strided run at a time */
 
 static int64_t reduce_int_run(const folding *f, int64_t state, int64_t first) {
   const reduction *r = &f->r;

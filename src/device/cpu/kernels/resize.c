@@ -1,11 +1,11 @@
 /* resize along one axis or two neighbouring ones: x is [outer, down, across, inner], where inner is the channels of a
- * channels-last tensor or 1. A line of the result is a mix of lines of x, and then of places in that mix, in f32; f16
- * and bf16 become f32 line by line. "nearest" takes elements of any type as they are. */
+ * channels-last tensor, or 1. A line of the result is a weighted sum of lines of x, and then of positions in that sum,
+ * in f32; f16 and bf16 are converted line by line. "nearest" copies elements of any type. */
 #include "device/cpu/kernels/chain_steps.h"
 #include "ops/registry.h"
 #include "ops/resample.h"
 
-#define ITEM 16384 /* elements of the result */
+#define ITEM 16384 /* elements of the result per item */
 
 /* ---- Shape ---------------------------------------------------------------------------------------------------- */
 
@@ -16,7 +16,7 @@ typedef struct grid {
   bool has_axis[2];
 } grid;
 
-/* False: more than two axes change, or two that are no neighbours. */
+/* False: more than two axes change, or two that are not neighbours. */
 static bool read_grid(grid *g, const berth_op_call *call) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   uint32_t first = x->rank, last = 0;
@@ -74,9 +74,9 @@ typedef struct taps {
 } taps;
 
 typedef struct table {
-  taps *of; /* each element of the result */
+  taps *of; /* one entry per element of the result */
   float *weight;
-  int64_t most; /* weights for each */
+  int64_t most; /* weights per element */
 } table;
 
 static int64_t weights_of(const berth_op_call *call, const grid *g, int k) {
@@ -86,8 +86,8 @@ static int64_t weights_of(const berth_op_call *call, const grid *g, int k) {
   return berth__resample_most(&how, g->in[k], g->out[k]);
 }
 
-/* Two tables, the weights of one element in f64, and a line; of 16 bits also one of x and one of the result as f32. Or
- * what the reference kernel needs. */
+/* Two tables, the weights of one element in f64, and a line; for 16-bit types also a line of x and of the result in
+ * f32. Or what the reference kernel needs. */
 static uint64_t resize_kernel_scratch(const berth_op_call *call) {
   const uint64_t reference = berth__family_resize.scratch(call);
   grid g;
@@ -121,7 +121,7 @@ static void fill_table(const berth_op_call *call, const grid *g, int k, table *t
 typedef struct resizing {
   grid g;
   table table[2];
-  float *line, *narrow, *result; /* the last two for 16 bits: a line of x, and of the result */
+  float *line, *narrow, *result; /* the last two for 16-bit types: a line of x, and of the result */
 } resizing;
 
 static void resize_kernel_prepare(resizing *r, const berth_op_call *call) {
@@ -165,7 +165,7 @@ static void mix_pair(float *to, const float *a, float by_a, const float *b, floa
   }
 }
 
-/* Places `first`, `first + 1`, ... that are `step` elements apart, n elements each. */
+/* The weighted sum of positions `first`, `first + 1`, ... that are `step` elements apart, n elements each. */
 static void mix_places(float *to, const float *from, int64_t step, const taps *t, const float *weight, int64_t n) {
   from += t->first * step;
   if (t->count == 2) {
@@ -175,7 +175,7 @@ static void mix_places(float *to, const float *from, int64_t step, const taps *t
   for (int32_t k = 0; k < t->count; k++) resize_kernel_mix(to, from + k * step, weight[k], n, k == 0);
 }
 
-/* The line of x, or a mix of lines, that line `down` of a plane of the result is made from. */
+/* The line of x, or the weighted sum of lines, from which line `down` of a plane of the result is made. */
 static const float *source_line(const resizing *r, const float *plane, int64_t down) {
   const int64_t n = r->g.in[1] * r->g.inner;
   const taps *t = &r->table[0].of[down];
@@ -185,7 +185,7 @@ static const float *source_line(const resizing *r, const float *plane, int64_t d
   return r->line;
 }
 
-/* The same of a plane of f16 or bf16. */
+/* The same for a plane of f16 or bf16. */
 static const float *narrow_line(const resizing *r, berth_type type, const uint16_t *plane, int64_t down) {
   const int64_t n = r->g.in[1] * r->g.inner;
   const taps *t = &r->table[0].of[down];
@@ -207,7 +207,7 @@ static void blend_elements(const resizing *r, float *to, const float *from) {
   }
 }
 
-/* Two neighbours each; where there is one, it counts half and half, so that no element needs a branch. */
+/* Two neighbours each; if there is only one, it counts as two halves, so that no element needs a branch. */
 static void blend_pairs(const resizing *r, float *to, const float *from) {
   const table *t = &r->table[1];
   for (int64_t i = 0; i < r->g.out[1]; i++) {
@@ -229,14 +229,14 @@ static void make_line(const resizing *r, float *to, const float *from) {
 
 /* ---- nearest ---- */
 
-/* A place is as wide as this type, and lies where its elements may: that is why it is a copy. */
+/* A position is as wide as this type but may be unaligned: hence memcpy. */
 #define PICK(c_type)                                                                                       \
   {                                                                                                        \
     for (int64_t i = 0; i < r->g.out[1]; i++)                                                              \
       memcpy(to + (size_t)i * sizeof(c_type), from + (size_t)t[i].first * sizeof(c_type), sizeof(c_type)); \
     break;                                                                                                 \
   }
-/* Places of so many bytes each. */
+/* Positions of so many bytes each. */
 static void pick_places(const resizing *r, char *to, const char *from, size_t place) {
   const taps *t = r->table[1].of;
   switch (place) {
@@ -259,7 +259,7 @@ static void pick_lines(const resizing *r, const berth_op_call *call, int64_t beg
     const char *from = (const char *)call->in[0].data + (size_t)of * line_bytes;
     char *to = (char *)call->out[0].data + (size_t)(line * g->out[1]) * place;
     if (from == last)
-      memcpy(to, to - (size_t)g->out[1] * place, (size_t)g->out[1] * place); /* as the line before it */
+      memcpy(to, to - (size_t)g->out[1] * place, (size_t)g->out[1] * place); /* same as the previous line */
     else
       pick_places(r, to, from, place);
     last = from;
@@ -268,7 +268,7 @@ static void pick_lines(const resizing *r, const berth_op_call *call, int64_t beg
 
 /* ---- The call ---- */
 
-/* An axis may keep its extent and yet be sampled elsewhere, by a scale that is a little off 1. */
+/* An axis may keep its extent and yet be sampled elsewhere, by a scale that is not exactly 1. */
 static bool others_stay(const berth_op_call *call, const grid *g) {
   berth__resample how;
   berth__resample_axis axes[BERTH_MAX_RANK];
@@ -296,7 +296,7 @@ static void mix_lines(const resizing *r, const berth_op_call *call, int64_t begi
     const float *from = source_line(r, plane, line % g->out[0]);
     float *to = (float *)call->out[0].data + line * n;
     if (from == last && from != r->line)
-      memcpy(to, to - n, (size_t)n * sizeof *to); /* as the line before it */
+      memcpy(to, to - n, (size_t)n * sizeof *to); /* same as the previous line */
     else
       make_line(r, to, from);
     last = from;

@@ -1,7 +1,6 @@
-/* Rotary positions. Angles are worked out in f64, once for all heads of a row: positions are large, and what is
- * left of a turn must be exact. The pairs of a head are turned in vectors; what is f16 or bf16 becomes f32 head by
- * head.
- */
+/* Rotary position embedding. Angles are computed in f64, once for all heads of a row: positions are large, and the
+ * angle modulo a full turn must be exact. The pairs of a head are rotated in vectors; f16 and bf16 are converted head
+ * by head. */
 #include "device/cpu/kernels/chain_steps.h"
 #include "ops/heads.h"
 #include "ops/operand.h"
@@ -9,11 +8,11 @@
 typedef struct rope {
   berth__heads x;
   const berth_tensor *second;          /* positions, or cosines */
-  const berth_tensor *cosines, *sines; /* tables; NULL: there are positions */
+  const berth_tensor *cosines, *sines; /* tables; NULL: positions are given */
   int64_t pairs;
-  double ratio;         /* of one pair's frequency to that of the pair before it */
+  double ratio;         /* between the frequencies of consecutive pairs */
   float *cosine, *sine; /* of one row, in scratch */
-  float *head;          /* of x, where it is not f32 */
+  float *head;          /* of x, if it is not f32 */
 } rope;
 
 static bool rope_kernel_is_float(berth_type type) {
@@ -43,7 +42,7 @@ static rope rope_kernel_describe(const berth_op_call *call) {
   return r;
 }
 
-/* A worker's scratch is asked for before there are any data. */
+/* Must not read data: it is called when there is none yet. */
 static uint64_t rope_kernel_scratch(const berth_op_call *call) {
   const int64_t size = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i).size;
   return (uint64_t)size * (call->in[BERTH__ROPE_X].type == BERTH_F32 ? 1 : 2) * sizeof(float);

@@ -1,10 +1,10 @@
-/* softmax and log_softmax. Along the last axis a line is a run of vectors; along another axis, neighbouring lines lie
- * in the lanes of vectors. The largest element is taken away first, so nothing overflows. */
+/* softmax and log_softmax. Along the last axis a line is contiguous; along another axis, vectors hold neighbouring
+ * lines. The maximum is subtracted first, so nothing overflows. */
 #include "device/cpu/kernels/vec_math.h"
 #include "ops/elementwise.h"
 
 #define ITEM 8192  /* elements */
-#define BLOCK 2048 /* elements whose sum is taken in f32 */
+#define BLOCK 2048 /* elements summed in f32 */
 #define COLUMNS (4 * VF_LANES)
 
 static berth__lines softmax_kernel_lines_of(const berth_op_call *call) {
@@ -28,7 +28,7 @@ static float softmax_kernel_largest(const float *x, int64_t n) {
   return vf_most(vf_max(most[0], most[1]));
 }
 
-/* y = exp(x - most), and the sum of that; y NULL: the sum alone. At most BLOCK elements. */
+/* y = exp(x - most), and the sum of that; y NULL: only the sum. At most BLOCK elements. */
 static float exp_block(float *y, const float *x, int64_t n, float most) {
   const vf offset = vf_set1(most), nothing = vf_set1(-INFINITY);
   vf sum[2] = {vf_zero(), vf_zero()};
@@ -72,7 +72,7 @@ static void lower_line(float *y, const float *x, int64_t n, float most, float lo
   }
 }
 
-#define TOGETHER 8 /* lines of one group: while one waits for its sum, the next goes on */
+#define TOGETHER 8 /* lines of one group: while one waits for its sum, the next proceeds */
 
 static void softmax_group(float *y, const float *x, int64_t length, int64_t n_lines, bool logs) {
   float most[TOGETHER], of_sum[TOGETHER];
@@ -91,7 +91,7 @@ static void softmax_group(float *y, const float *x, int64_t length, int64_t n_li
 
 /* ---- Along another axis --------------------------------------------------------------------------------------- */
 
-/* VF_LANES lines at once, one in each lane; `block` has the vectors of their elements. */
+/* VF_LANES lines, one per lane; `block` has the vectors of their elements. */
 static inline void softmax_block(float *block, int64_t length, vf most, bool logs) {
   vf sum = vf_zero();
   for (int64_t k = 0; k < length; k++) {
@@ -106,8 +106,8 @@ static inline void softmax_block(float *block, int64_t length, vf most, bool log
   }
 }
 
-/* Up to VF_LANES neighbouring lines, whose elements are `step` apart; they are worked on in `block`, because axes are
- * often so long that all elements of a line meet in the same sets of the cache. */
+/* Up to VF_LANES neighbouring lines with elements `step` apart; they are copied to `block`, because strides are often
+ * such that all elements of a line map to the same cache sets. */
 static void softmax_lanes(float *y, const float *x, int64_t length, int64_t step, int64_t lanes, bool logs,
                           float *block) {
   vf most = vf_set1(-INFINITY);
@@ -120,7 +120,7 @@ static void softmax_lanes(float *y, const float *x, int64_t length, int64_t step
   for (int64_t k = 0; k < length; k++) vf_store_n(y + k * step, vf_load(block + k * VF_LANES), lanes);
 }
 
-/* Up to VF_LANES lines of at most VF_LANES elements, one after the other. */
+/* Up to VF_LANES consecutive lines of at most VF_LANES elements. */
 static void softmax_short(float *y, const float *x, int64_t length, int64_t n_lines, bool logs) {
   vf turned[VF_LANES], most = vf_set1(-INFINITY);
   _Alignas(64) float block[VF_LANES * VF_LANES];
@@ -157,7 +157,7 @@ static int64_t softmax_kernel_pieces_across(const berth__lines *lines) {
   return (lines->inner + COLUMNS - 1) / COLUMNS;
 }
 
-/* Several lines, or a stretch of neighbouring ones. */
+/* Items are several lines, or a range of neighbouring ones. */
 static int64_t softmax_kernel_items(const berth_op_call *call) {
   const berth__lines lines = softmax_kernel_lines_of(call);
   if (lines.inner > 1) return lines.outer * softmax_kernel_pieces_across(&lines);

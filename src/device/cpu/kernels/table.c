@@ -1,5 +1,5 @@
-/* The tables of this instruction set. kernel_tables.def has a row for every file of this folder that defines the table
- * BERTH__PER_ISA(berth__kernels_<file>): cmake/Kernels.cmake writes it. */
+/* The tables of this instruction set. kernel_tables.def, written by cmake/Kernels.cmake, has a row for every file of
+ * this folder that defines the table BERTH__PER_ISA(berth__kernels_<file>). */
 #include "device/cpu/kernels/vec.h"
 
 #define BERTH__TABLE(name) extern const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_##name)[];

@@ -1,19 +1,19 @@
-/* Tables of pointers for kernels with channels last: where in x every tap of the windows of some pixels lies. Taps that
- * fall outside x point to a row of the caller's (zeros, or what else changes nothing), so inner loops know no borders.
- */
+/* Tables of pointers for kernels with channels last: where every tap of the windows of some pixels lies in x. Taps
+ * outside x point to a row that the caller provides (zeros, or other neutral elements), so inner loops need no border
+ * cases. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_TAPS_H
 #define BERTH_DEVICE_CPU_KERNELS_TAPS_H
 
 #include "device/cpu/kernels/vec.h"
 #include "ops/conv_last.h"
 
-/* How many of the next n pixels are on the line of this one. */
+/* How many of the next n pixels are on the same line as this one. */
 static inline int64_t taps_run(const berth__last *last, const berth__last_pixel *pixel, int64_t n) {
   const int64_t left = last->window.axis[2].out - pixel->at[2];
   return n < left ? n : left;
 }
 
-/* Goes on by a run. */
+/* Skips a run. */
 static inline void taps_skip(const berth__last *last, berth__last_pixel *pixel, int64_t run) {
   pixel->at[2] += run - 1;
   for (uint32_t k = BERTH__WINDOW_AXES; k-- > 0; pixel->at[k] = 0)
@@ -30,7 +30,7 @@ static inline const float *taps_line(const berth__last *last, const float *x, co
   return x + pixel->image * last->image_stride + i0 * last->axis_stride[0] + i1 * last->axis_stride[1];
 }
 
-/* One tap of a run of pixels: columns `column`, column + stride ... of a line, which is NULL outside x. */
+/* One tap of a run of pixels: columns `column`, column + stride, ... of a line, which is NULL outside x. */
 static inline void taps_fill_run(const berth__last *last, const float *line, const float *outside, int64_t column,
                                  int64_t run, const float **to) {
   const berth__window_axis *w = &last->window.axis[2];
@@ -45,7 +45,7 @@ static inline void taps_fill_run(const berth__last *last, const float *line, con
     to[r] = column >= 0 && column < w->in ? line + column * pixel : outside;
 }
 
-/* rows[tap * n + r] for the pixels first .. first + n - 1 of the result. */
+/* Fills rows[tap * n + r] for the pixels first .. first + n - 1 of the result. */
 static inline void taps_fill(const berth__last *last, const float *x, const float *outside, int64_t first, int64_t n,
                              const float **rows) {
   const berth__window_axis *w = last->window.axis;

@@ -1,10 +1,10 @@
-/* tile of short lines: what is inside of an axis is made once, and copied behind itself as often as the axis wants it.
- * Finding out for every short line where it comes from would take longer than the copy. */
+/* tile of short lines: the part inside an axis is made once, and then copied after itself as often as needed. Computing
+ * for every short line where it comes from would take longer than the copy. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
 #define SHORT_LINE 512       /* bytes of the result; longer lines are copied one by one */
-#define MOST_BYTES (4 << 20) /* of the result, which one thread makes */
+#define MOST_BYTES (4 << 20) /* of the result; larger ones are not made by a single thread */
 
 static bool tile_takes(const berth_op_call *call) {
   const berth_tensor *in = &call->in[0], *out = &call->out[0];
@@ -13,7 +13,7 @@ static bool tile_takes(const berth_op_call *call) {
          (uint64_t)out->dim[out->rank - 1] * size <= SHORT_LINE && berth__tensor_bytes(out) <= MOST_BYTES;
 }
 
-/* Bytes that were made become n. */
+/* Repeats the bytes made so far until there are n. */
 static void tile_repeat(char *to, size_t made, size_t n) {
   for (size_t more; made < n; made += more) {
     more = made < n - made ? made : n - made;
@@ -21,7 +21,7 @@ static void tile_repeat(char *to, size_t made, size_t n) {
   }
 }
 
-/* All of the result from `axis` on; gives its bytes. */
+/* Fills the result from `axis` on; returns its bytes. */
 static size_t tile_fill(const berth_op_call *call, uint32_t axis, const char *from, char *to) {
   const berth_tensor *in = &call->in[0], *out = &call->out[0];
   const size_t size = berth_type_size(in->type);

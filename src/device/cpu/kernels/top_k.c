@@ -1,19 +1,19 @@
-/* top_k of elements of up to four bytes. An element and its place are one number of 64 bits, larger for what comes
- * first: an order without equals. What may be among the best k is collected until there are twice as many, of which the
- * best k stay; the rest of the line has to be better than the least of those. In the end these are sorted. */
+/* top_k of elements of up to four bytes. An element and its index form one 64-bit number, larger for what comes first:
+ * a strict order. Candidates for the best k are collected until there are about twice as many, of which the best k
+ * stay; later elements must be better than the worst of those. In the end they are sorted. */
 #include "device/cpu/kernels/chain_steps.h"
 #include "ops/copy.h"
 #include "ops/elementwise.h"
 
 #define TOP_K_BLOCK 256
-#define MORE 64   /* places beside twice k */
-#define SHORT 16  /* numbers that are sorted by insertion */
-#define LEVELS 64 /* of partition, at most; then the rest is sorted as a heap */
+#define MORE 64   /* capacity beyond twice k */
+#define SHORT 16  /* numbers sorted by insertion */
+#define LEVELS 64 /* of partitioning, at most; then heapsort is used */
 
 /* ---- Keys ---- */
 
-/* The bits of a float are in order for positive numbers and in reverse for negative ones; -0 equals 0, and NaN is
- * larger than every number. */
+/* The bits of a float are ordered for positive numbers and reversed for negative ones; -0 equals 0, and NaN is larger
+ * than every number. */
 static void top_k_float_keys(const float *x, int64_t n, uint32_t *key) {
   for (int64_t i = 0; i < n; i++) {
     uint32_t bits;
@@ -83,7 +83,7 @@ static uint64_t top_k_middle(uint64_t a, uint64_t b, uint64_t c) {
   return c > high ? high : c < low ? low : c;
 }
 
-/* Larger ones to the front; how many they are is at least 1 and less than n. */
+/* Moves larger ones to the front; returns how many, at least 1 and less than n. */
 static int64_t top_k_part(uint64_t *x, int64_t n) {
   const uint64_t pivot = top_k_middle(x[0], x[n / 2], x[n - 1]);
   int64_t i = 0, j = n - 1;
@@ -97,7 +97,7 @@ static int64_t top_k_part(uint64_t *x, int64_t n) {
   }
 }
 
-/* The smaller part is done by a call, so that calls are few. */
+/* Recurses into the smaller part, so that the depth is limited. */
 static void top_k_sort(uint64_t *x, int64_t n, int levels) {
   while (n > SHORT) {
     if (levels-- == 0) {
@@ -117,7 +117,7 @@ static void top_k_sort(uint64_t *x, int64_t n, int levels) {
   top_k_insert(x, n);
 }
 
-/* The k largest of n come first. */
+/* Moves the k largest of n to the front. */
 static void top_k_select(uint64_t *x, int64_t n, int64_t k) {
   for (int levels = LEVELS; n > SHORT && k > 0 && k < n;) {
     if (levels-- == 0) break;
@@ -139,7 +139,7 @@ typedef struct search {
   const berth_tensor *x;
   berth__lines lines;
   int64_t k, room;
-  uint32_t flip; /* turns the order, where the smallest are wanted */
+  uint32_t flip; /* reverses the order, if the smallest are wanted */
   uint64_t *some;
 } search;
 
@@ -152,7 +152,7 @@ static uint64_t top_k_least(const uint64_t *x, int64_t n) {
 /* The best k of a line, best first. */
 static void top_k_line(const search *s, int64_t start) {
   const size_t size = berth_type_size(s->x->type);
-  uint64_t least = 0, *some = s->some; /* no number of an element is 0 */
+  uint64_t least = 0, *some = s->some; /* no key is 0 */
   int64_t count = 0;
   for (int64_t at = 0; at < s->lines.length; at += TOP_K_BLOCK) {
     uint32_t key[TOP_K_BLOCK];
@@ -187,7 +187,7 @@ static int64_t top_k_kernel_items(const berth_op_call *call) {
   return lines.outer * lines.inner;
 }
 
-/* Twice k and some more, or the line where that is less. */
+/* Twice k and some more, or the length of the line if that is less. */
 static int64_t top_k_room(const berth_op_call *call) {
   const int64_t k = berth__lines_of(&call->out[0], call->attrs[BERTH__TOP_K_AXIS].i).length;
   const int64_t length = berth__lines_of(&call->in[BERTH__TOP_K_X], call->attrs[BERTH__TOP_K_AXIS].i).length;

@@ -1,28 +1,28 @@
-/* conv_transpose with channels first, f32: grouped ones, those with three spatial axes, and all others that are not
- * channels last. A line of the result is made phase by phase: elements that lie one stride apart meet the same taps, so
- * that a tap is a sum of neighbouring elements of x; in the end the phases lie between each other. Lines of x are
- * copied between zeros first, so that sums stay in registers for all taps and no tap has ends of its own. */
+/* conv_transpose with channels first, for f32: grouped ones, those with three spatial axes, and all others that are not
+ * channels last. A line of the result is computed phase by phase: elements that are one stride apart meet the same
+ * taps, so that a tap is a sum of neighbouring elements of x; in the end the phases are interleaved. Lines of x are
+ * copied between zeros first, so that sums stay in registers for all taps and no tap needs border cases. */
 #include "device/cpu/kernels/vec.h"
 #include "ops/conv.h"
 #include "ops/operand.h"
 
-#define MOST_LINES 8 /* of x, which are added at once */
+#define MOST_LINES 8 /* of x, added together */
 
-/* A tap of the last axis: element i of its phase sees element i - shift of x. */
+/* A tap of the last axis: element i of its phase reads element i - shift of x. */
 typedef struct across {
   int64_t tap, phase, shift;
 } across;
 
 typedef struct transposing {
   berth__conv c;
-  int64_t length, room;   /* of a phase: elements; with whole vectors */
-  int64_t left, line;     /* of a line between zeros: those before it; all of it */
-  int64_t each, channels; /* of a group: outputs and inputs */
-  float *sums, *lines;    /* a line of the result, phase by phase; MOST_LINES of x */
+  int64_t length, room;   /* per phase: elements; rounded up to whole vectors */
+  int64_t left, line;     /* per line with its zeros: those before it; the whole line */
+  int64_t each, channels; /* per group: outputs and inputs */
+  float *sums, *lines;    /* a line of the result, phase by phase; MOST_LINES lines of x */
   across *taps;           /* phase by phase */
 } transposing;
 
-/* Lines of x that fall on a line of the result, and their weights. */
+/* The lines of x that contribute to a line of the result, and their weights. */
 typedef struct falling {
   const float *from[MOST_LINES], *weight[MOST_LINES];
   int64_t n;
@@ -47,8 +47,8 @@ static void transposed_lines_read(const berth_op_call *call, transposing *t) {
   t->channels = call->in[0].dim[1] / call->attrs[BERTH__CONV_GROUP].i;
 }
 
-/* Scratch is a line that is filled up to whole strides, and those of x between zeros; strides and windows that are
- * longer than that are no model's. */
+/* Scratch is a line rounded up to whole strides, and lines of x between zeros. Limited to strides and windows that
+ * models have. */
 static bool transposed_lines_takes(const berth_op_call *call) {
   transposing t;
   if (call->in[0].type != BERTH_F32 || berth__count(&call->in[0]) == 0 || berth__count(&call->in[1]) == 0) return false;
@@ -85,13 +85,13 @@ static void transposed_lines_prepare(const berth_op_call *call, transposing *t) 
   memset(t->lines, 0, (size_t)(MOST_LINES * t->line) * sizeof(float));
 }
 
-/* The input whose window puts tap `tap` on the element `at`; -1: none does. */
+/* The input whose window puts tap `tap` on the element `at`; -1: none. */
 static int64_t transposed_lines_input(const berth__window_axis *w, int64_t at, int64_t tap) {
   const int64_t shifted = at + w->begin - tap * w->dilation;
   return shifted < 0 || shifted % w->stride != 0 || shifted / w->stride >= w->in ? -1 : shifted / w->stride;
 }
 
-/* n taps of one phase on all lines, for one or two vectors of it: a constant where this is inlined. */
+/* n taps of one phase over all lines, for one or two vectors of it: a constant when this is inlined. */
 static inline __attribute__((always_inline)) void add_vectors(const transposing *t, const falling *f,
                                                               const across *taps, int64_t n, int64_t i,
                                                               const bool both) {
@@ -114,7 +114,7 @@ static void add_phase(const transposing *t, const falling *f, const across *taps
   if (i < t->length) add_vectors(t, f, taps, n, i, false);
 }
 
-/* What falls on a line from one channel of x after the other. */
+/* Adds the contributions to a line, one channel of x after the other. */
 static void add_lines(const transposing *t, const falling *f) {
   const berth__window_axis *w = &t->c.window.axis[2];
   falling at = *f;

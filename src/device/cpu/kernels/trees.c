@@ -1,17 +1,17 @@
-/* tree_ensemble. A walk down a tree is a chain of loads, each of which waits for the one before, and a branch for each
- * answer would be guessed wrong half of the time. So several walks go side by side, without branches: rows of one tree
- * where there are many rows, trees of one row where there are few. Walks that have come to their leaf stay there until
- * all have. Sums are taken tree by tree, whatever goes side by side. */
+/* tree_ensemble. A walk down a tree is a chain of dependent loads, and a branch per answer would be mispredicted half
+ * of the time. So several walks proceed side by side, without branches: several rows in one tree if there are many
+ * rows, several trees for one row if there are few. Walks that have reached their leaf stay there until all have. Sums
+ * are taken tree by tree in either case. */
 #include <math.h>
 
 #include "device/cpu/kernels/vec.h"
 #include "ops/trees.h"
 
 #define LANES 8      /* walks side by side */
-#define MOST_ROWS 64 /* of an item: their leaves, and the nodes of a tree, stay in the cache */
+#define MOST_ROWS 64 /* per item: their leaves, and the nodes of a tree, stay in the cache */
 
 static bool tree_kernel_takes(const berth_op_call *call) {
-  return call->in[BERTH__TREES_X].dim[1] <= BERTH__TREE_FEATURE; /* places in x fit 32 bits */
+  return call->in[BERTH__TREES_X].dim[1] <= BERTH__TREE_FEATURE; /* indices into x fit 32 bits */
 }
 
 static int64_t tree_kernel_items(const berth_op_call *call) {
@@ -38,8 +38,8 @@ static tree_job tree_job_of(const berth_op_call *call) {
   };
 }
 
-/* `at` holds places; each becomes that of a leaf, below 0. Walk i reads the features from x + row[i] on. A walk that is
- * over goes through the motions of node 0 and keeps its place. */
+/* `at` holds node indices; each becomes that of a leaf, below 0. Walk i reads the features from x + row[i] on. A
+ * finished walk goes through the motions of node 0 and keeps its index. */
 #define TREE_WALK(NAME, TYPE, IS_MIXED)                                                                               \
   static inline void NAME(const int32_t *nodes, const TYPE *splits, const TYPE *x, const int32_t row[LANES],          \
                           int32_t at[LANES]) {                                                                        \
@@ -61,9 +61,9 @@ static tree_job tree_job_of(const berth_op_call *call) {
     }                                                                                                                 \
   }
 
-#define TREE_COMBINED(HOW, OLD, WEIGHT)                                               \
-  ((HOW) == BERTH__TREE_MIN   ? ((OLD) <= (WEIGHT) ? (OLD) : (WEIGHT)) /* NaN goes */ \
-   : (HOW) == BERTH__TREE_MAX ? ((OLD) >= (WEIGHT) ? (OLD) : (WEIGHT))                \
+#define TREE_COMBINED(HOW, OLD, WEIGHT)                                                      \
+  ((HOW) == BERTH__TREE_MIN   ? ((OLD) <= (WEIGHT) ? (OLD) : (WEIGHT)) /* NaN is replaced */ \
+   : (HOW) == BERTH__TREE_MAX ? ((OLD) >= (WEIGHT) ? (OLD) : (WEIGHT))                       \
                               : (OLD) + (WEIGHT))
 
 #define TREE_TYPE(NAME, TYPE)                                                                                          \
@@ -81,7 +81,7 @@ static tree_job tree_job_of(const berth_op_call *call) {
   static inline void NAME##_add(const tree_job *job, const TYPE *weights, TYPE *out, int32_t place) {                  \
     const int64_t leaf = ~place;                                                                                       \
     int64_t first, last;                                                                                               \
-    if (job->leaves.target == NULL && job->leaves.targets == 1) { /* a weight each */                                  \
+    if (job->leaves.target == NULL && job->leaves.targets == 1) { /* one weight per leaf */                            \
       out[0] = TREE_COMBINED(job->how, out[0], weights[leaf]);                                                         \
       return;                                                                                                          \
     }                                                                                                                  \
@@ -155,7 +155,7 @@ static berth_status tree_kernel_run(const berth_op_call *call, berth_error *err)
   return BERTH_OK;
 }
 
-/* An item is a walk for every row and tree, of which the bytes say little. */
+/* An item is a walk for every row and tree, so bytes are no measure of it. */
 static int64_t tree_kernel_grain(const berth_op_call *call) {
   return call->in[BERTH__TREES_ROOTS].dim[0] * MOST_ROWS >= 1024 ? 1 : 1024 / MOST_ROWS;
 }

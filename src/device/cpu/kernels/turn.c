@@ -24,11 +24,11 @@ static inline void turn_whole(float *to, int64_t to_stride, const float *from, i
 #ifdef __SSE2__
 #include <emmintrin.h>
 
-/* Squares of 16 bytes or 8 pairs of them: each round puts the elements of two lines that are half a square apart
- * between each other, and after four rounds, or three, lines are columns. */
+/* Squares of 16 bytes or of 8 pairs of bytes: each round interleaves two lines that are half a square apart, and after
+ * four or three rounds lines are columns. */
 #define BYTES_SQUARE 16
 #define PAIRS_SQUARE 8
-#define DOUBLES_SQUARE 8 /* a line of the cache, two by two */
+#define DOUBLES_SQUARE 8 /* a cache line, in pairs */
 #define ROUND(to, from, n, unit)                                              \
   for (int i = 0; i < (n) / 2; i++) {                                         \
     (to)[2 * i] = _mm_unpacklo_epi##unit((from)[i], (from)[i + (n) / 2]);     \
@@ -64,8 +64,8 @@ static void turn_doubles(uint64_t *to, int64_t to_stride, const uint64_t *from, 
     }
 }
 #else
-/* Words of 64 bits hold eight bytes or four numbers of two bytes: squares of them are turned by swapping ever smaller
- * parts of pairs of words. */
+/* Words of 64 bits hold eight bytes or four 16-bit numbers: their squares are transposed by swapping ever smaller parts
+ * of pairs of words. */
 #define BYTES_SQUARE 8
 #define PAIRS_SQUARE 4
 #define DOUBLES_SQUARE 8
@@ -154,7 +154,7 @@ void turn_block(void *to, int64_t to_stride, const void *from, int64_t from_stri
 
 /* ---- Lines ---- */
 
-/* Loops with a step that compilers know are vectors and shuffles. */
+/* Compilers turn loops with a constant step into vector loads and shuffles. */
 #define TAKE(c_type)                                      \
   {                                                       \
     const c_type *restrict p = from;                      \

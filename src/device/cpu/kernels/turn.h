@@ -1,5 +1,4 @@
-/* Elements that lie apart become neighbours: two axes of a rectangle change places, in squares that are turned in
- * registers, or a line is taken together. */
+/* Making strided elements contiguous: a rectangle is transposed in squares, in registers, or a line is gathered. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_TURN_H
 #define BERTH_DEVICE_CPU_KERNELS_TURN_H
 
@@ -12,7 +11,7 @@
  * bytes. */
 void turn_block(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t length,
                 size_t element);
-/* to[i] = from[i * step] for i < n, which must not overlap; elements as above. */
+/* to[i] = from[i * step] for i < n; to and from must not overlap; elements as above. */
 void turn_together(void *to, const void *from, int64_t step, int64_t n, size_t element);
 
 #endif

@@ -1,4 +1,4 @@
-/* unpack and unpack_rows: blocks taken apart by loops that this instruction set has vectors for. */
+/* unpack and unpack_rows: unpacks blocks in loops that are vectorised for this instruction set. */
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
 #include "ops/gather.h"
@@ -11,7 +11,7 @@ static int64_t unpack_blocks(const berth_op_call *call) {
   return berth__count(&call->out[0]) / (int64_t)berth_type_storage(call->in[0].type).elements;
 }
 
-/* A product and its sum are rounded apart (cmake/Kernels.cmake), as the reference kernel has them. */
+/* A product and its sum are rounded separately (cmake/Kernels.cmake), as in the reference kernel. */
 static void unpack_some(berth_type type, const uint8_t *from, int64_t blocks, float *to) {
   const blocks_split split = blocks_split_of(type);
   const berth_storage storage = berth_type_storage(type);

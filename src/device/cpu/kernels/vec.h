@@ -1,9 +1,8 @@
-/* The thin vector layer: one width for every instruction set. `vf` is a vector of VF_LANES f32.
+/* The thin vector layer: one vector width per instruction set. `vf` is a vector of VF_LANES f32.
  *
- * Plain arithmetic on vf works with + - * / as in C. Functions that end in _n touch the first n lanes of memory alone
- * (0 <= n <= VF_LANES); the other lanes come as 0. vf_load_f16 and vf_load_bf16 load
- * VF_LANES of them as f32.
- * BERTH__PER_ISA(name) gives a name that is this build's own. */
+ * Plain arithmetic on vf works with + - * / as in C. Functions that end in _n touch only the first n lanes of memory (0
+ * <= n <= VF_LANES); the other lanes are loaded as 0. vf_load_f16 and vf_load_bf16 load VF_LANES elements as f32.
+ * BERTH__PER_ISA(name) makes a name that is unique to this build. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_VEC_H
 #define BERTH_DEVICE_CPU_KERNELS_VEC_H
 
@@ -32,8 +31,8 @@
 static inline vf vf_zero(void) { return vf_set1(0.0f); }
 /* NaN stays. */
 static inline vf vf_clamp(vf x, vf low, vf high) { return vf_min(high, vf_max(low, x)); }
-/* x / y as a product with 1 / y, and what is left over divided as well, which rounds as a division does. It wants a
- * product and a sum in one rounding, a finite x, and a y that vf_divides_fast. */
+/* x / y as a product with 1 / y, corrected by its remainder, which rounds like a division. It needs fused multiply-add,
+ * a finite x, and a y that satisfies vf_divides_fast. */
 static inline bool vf_divides_fast(float y) { return fabsf(y) > 0x1p-100f && fabsf(y) < 0x1p100f; }
 static inline vf vf_quotient(vf x, vf y, vf reciprocal) {
 #ifdef __FMA__
@@ -44,7 +43,7 @@ static inline vf vf_quotient(vf x, vf y, vf reciprocal) {
   return x / y;
 #endif
 }
-/* An element at any address: weights are read as they lie in their file. */
+/* An element that may be unaligned: weights are read in place in their file. */
 static inline float vf_read(const float *p) {
   float x;
   memcpy(&x, p, sizeof x);

@@ -5,7 +5,7 @@
 #define VI_HAS_DOT8 false
 #define VI_HAS_NEAR true
 #define VI_HAS_PAIRS true
-#define VI_SATURATES true /* vi_store_bytes_of_two holds its elements in the range of a byte */
+#define VI_SATURATES true /* vi_store_bytes_of_two clamps its elements to the range of a byte */
 typedef __m256 vf;
 typedef __m256i vi; /* 8 i32 */
 
@@ -19,7 +19,7 @@ static inline vf vf_load_n(const float *p, int64_t n) { return _mm256_maskload_p
 static inline vf vf_load_else(const float *p, int64_t n, vf other) {
   return _mm256_blendv_ps(other, vf_load_n(p, n), _mm256_castsi256_ps(vf_mask(n)));
 }
-/* In parts: a masked store takes tens of operations on AMD's machines. */
+/* In parts: a masked store takes tens of operations on AMD's processors. */
 static inline void vf_store_n(float *p, vf x, int64_t n) {
   __m128 part = _mm256_castps256_ps128(x);
   if (n >= VF_LANES) {
@@ -120,7 +120,7 @@ static inline void vi_store_bytes_n(void *p, vi x, int64_t n) {
   const long long all = _mm_cvtsi128_si64(both);
   memcpy(p, &all, (size_t)n);
 }
-/* Two vectors of elements that fit a byte to each of two places. */
+/* Stores two vectors of elements that fit a byte to each of two addresses. */
 static inline void vi_store_bytes_of_two(void *p, void *q, const vi x[2], const vi y[2], bool is_signed) {
   const vi a = _mm256_packs_epi32(x[0], x[1]), b = _mm256_packs_epi32(y[0], y[1]);
   const vi mixed = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
@@ -128,27 +128,27 @@ static inline void vi_store_bytes_of_two(void *p, void *q, const vi x[2], const 
   _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(bytes));
   _mm_storeu_si128((__m128i *)q, _mm256_extracti128_si256(bytes, 1));
 }
-/* Even and odd bytes apart, as pairs of 16 bits: two products of a byte each fit into 32. */
+/* Even and odd bytes as pairs of 16 bits: two products with bytes fit into 32. */
 static inline vi vi_even_u8(vi x) { return _mm256_and_si256(x, _mm256_set1_epi16(255)); }
 static inline vi vi_odd_u8(vi x) { return _mm256_srli_epi16(x, 8); }
 static inline vi vi_even_i8(vi w) { return _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8); }
 static inline vi vi_odd_i8(vi w) { return _mm256_srai_epi16(w, 8); }
 static inline vi vi_dot2(vi sum, vi x, vi w) {
   sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, w));
-  __asm__("" : "+x"(sum)); /* gcc would add products to each other first, for which there are too few registers */
+  __asm__("" : "+x"(sum)); /* otherwise gcc adds products to each other first and runs out of registers */
   return sum;
 }
 static inline vi vi_dot(vi sum, vi x, vi w) {
   return vi_dot2(vi_dot2(sum, vi_even_u8(x), vi_even_i8(w)), vi_odd_u8(x), vi_odd_i8(w));
 }
-/* The same of weights that are near 0: no sum of two neighbouring products leaves 16 bits, whatever x is. */
+/* The same for weights near 0: no sum of two neighbouring products exceeds 16 bits, whatever x is. */
 static inline vi vi_dot_near(vi sum, vi x, vi w) {
   sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(x, w), _mm256_set1_epi16(1)));
   __asm__("" : "+x"(sum));
   return sum;
 }
-/* The same of two x with two w each, of which all four products of a lane together do not leave 16 bits. The second w
- * is read from memory, by the product itself: for more there are too few registers. */
+/* The same for two x with two w each, where the sum of all four products of a lane fits 16 bits. The second w is a
+ * memory operand of the product, because registers are scarce. */
 static inline vi vi_dot_near_two(vi sum, vi x, vi w, vi other_x, const void *other_w) {
   vi other;
   __asm__("vpmaddubsw %2, %1, %0" : "=x"(other) : "x"(other_x), "m"(*(const __m256i_u *)other_w));
@@ -157,8 +157,8 @@ static inline vi vi_dot_near_two(vi sum, vi x, vi w, vi other_x, const void *oth
   __asm__("" : "+x"(sum));
   return sum;
 }
-/* The sums of what is above 0 and of what is below 0 in each pair of neighbours, which may be added up; and whether w
- * with such sums are near. */
+/* The sums of what is above 0 and of what is below 0 in each pair of neighbours, which may be added up, and whether w
+ * with such sums are near 0. */
 static inline vi vi_above(vi w) {
   return _mm256_maddubs_epi16(_mm256_set1_epi8(1), _mm256_max_epi8(w, _mm256_setzero_si256()));
 }
@@ -173,7 +173,7 @@ static inline bool vi_are_near(vi above, vi below) {
 }
 static inline vi vi_evens(vi w) { return _mm256_and_si256(w, _mm256_set1_epi16(0x00ff)); }
 static inline vi vi_odds(vi w) { return _mm256_andnot_si256(_mm256_set1_epi16(0x00ff), w); }
-/* 2 VF_LANES bytes at each of two places, as pairs of 16 bits, in their order. */
+/* 2 VF_LANES bytes from each of two addresses, as pairs of 16 bits, in order. */
 static inline void vi_pairs_u8(const void *a, const void *b, vi out[2]) {
   const __m128i x = _mm_loadu_si128((const __m128i *)a), y = _mm_loadu_si128((const __m128i *)b);
   out[0] = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(x, y));
@@ -216,7 +216,7 @@ static inline vf vf_sums(vf x[8]) {
   return _mm256_permute2f128_ps(x[0], x[1], 0x20) + _mm256_permute2f128_ps(x[0], x[1], 0x31);
 }
 static inline vi vi_widen_i8(const void *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
-static inline vi vi_widen_u8(const void *p) { /* less 128 */
+static inline vi vi_widen_u8(const void *p) { /* minus 128 */
   return _mm256_cvtepi8_epi16(_mm_xor_si128(_mm_loadu_si128((const __m128i *)p), _mm_set1_epi8(-128)));
 }
 static inline vi vi_sums(const vi x[8]) {

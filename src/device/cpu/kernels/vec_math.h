@@ -1,6 +1,6 @@
-/* Functions of a vector, each within about 2 units in the last place of the exact result. Infinities, NaN and zeros
- * come out as in C; results below 2^-126 may be 0, because subnormal numbers are slow on many machines. The polynomials
- * are least-maximum fits. Far below 0, gelu and gelu_tanh are within 1e-9 instead. */
+/* Functions of vectors, each within about 2 units in the last place of the exact result. Infinities, NaN and zeros are
+ * treated as in C; results below 2^-126 may be 0, because subnormal numbers are slow on many machines. The polynomials
+ * are minimax fits. Far below 0, gelu and gelu_tanh are within 1e-9 instead. */
 #ifndef BERTH_DEVICE_CPU_KERNELS_VEC_MATH_H
 #define BERTH_DEVICE_CPU_KERNELS_VEC_MATH_H
 
@@ -23,7 +23,7 @@ static inline vf vf_relu(vf x) { return vf_max(vf_zero(), x); } /* NaN stays */
 
 /* ---- exp ------------------------------------------------------------------------------------------------------ */
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2; what is returned is exp(r) - 1, and the low bits of *shifted have n. */
+/* x = n ln 2 + r with |r| <= ln 2 / 2; returns exp(r) - 1, and n in the low bits of *shifted. */
 static inline vf vf_exp_reduced(vf x, vf *shifted) {
   const vf rounder = vf_set1(12582912.0f); /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
   vf q;
@@ -50,7 +50,7 @@ static inline vf vf_exp_negative(vf x) {
   return vf_pick_lt(x, vf_set1(-87.336544f), vf_zero(), y);
 }
 
-/* 2^n q + 2^n - 1, halved on the way, because 2^128 is out of range. */
+/* 2^n q + 2^n - 1, computed as halves, because 2^128 is out of range. */
 static inline vf vf_expm1(vf x) {
   vf shifted;
   const vf bounded = vf_min(vf_set1(89.0f), vf_max(vf_set1(-30.0f), x));
@@ -91,7 +91,7 @@ static inline vf vf_log(vf x) {
   return vf_pick_nan(x, x, y);
 }
 
-/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), which overflows nowhere. */
+/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), which never overflows. */
 static inline vf vf_softplus(vf x) {
   const vf e = vf_exp_negative(vf_neg(vf_abs(x))), limit = vf_set1(0.414213562f);
   const vf f = vf_pick_lt(limit, e, (e - vf_set1(1.0f)) * vf_set1(0.5f), e); /* 1 + e, or half of it */
@@ -106,7 +106,7 @@ static inline vf vf_sigmoid(vf x) {
   return vf_pick_lt(x, vf_zero(), e, one) / (one + e);
 }
 
-/* x sigmoid(f(x)) for an odd f, as max(x, 0) - |x| sigmoid(-f(|x|)): an infinite x meets no 0. `a` is |x|, bounded
+/* x sigmoid(f(x)) for an odd f, as max(x, 0) - |x| sigmoid(-f(|x|)), which avoids infinity times 0. `a` is |x|, limited
  * where the product is 0 anyway; `e` is exp(-f(a)). */
 static inline vf vf_gated(vf x, vf a, vf e) { return vf_relu(x) - a * e / (vf_set1(1.0f) + e); }
 
@@ -129,10 +129,10 @@ static inline vf vf_tanh(vf x) {
 
 /* ---- erf ------------------------------------------------------------------------------------------------------ */
 
-/* The chance that a normal number is above a, for a >= 0: exp(-a^2 / 2) times a function that falls slowly. */
+/* The probability that a normal variable exceeds a, for a >= 0: exp(-a^2 / 2) times a slowly falling function. */
 static inline vf vf_normal_tail(vf a) {
   const vf half = a * vf_set1(0.5f), exponent = a * half;
-  const vf lost = vf_fma(a, half, vf_neg(exponent)); /* what rounding took from the exponent */
+  const vf lost = vf_fma(a, half, vf_neg(exponent)); /* rounding error of the exponent */
   const vf t = vf_set1(1.0f) / vf_fma(a, vf_set1(0.35f), vf_set1(1.0f));
   vf p;
   VF_POLY(t, p, -2.915787479e-02f, 1.440308669e-01f, -2.558388971e-01f, 1.593195759e-01f, -2.321227327e-02f,
@@ -158,9 +158,10 @@ static inline vf vf_gelu(vf x) {
 
 /* ---- sin, cos ------------------------------------------------------------------------------------------------- */
 
-#define VF_ANGLE_MAX 8192.0f /* beyond, the C library reduces the angle */
+#define VF_ANGLE_MAX 8192.0f /* above this, the C library reduces the angle */
 
-/* x = n pi / 2 + r; pi / 2 in three parts, of which n times the first two is exact. The sine of x + quarter pi / 2. */
+/* x = n pi / 2 + r, with pi / 2 in three parts, such that n times the first two is exact. The sine of x + quarter * pi
+ * / 2. */
 static inline vf vf_sine(vf x, int32_t quarter) {
   const vf n = vf_round(x * vf_set1(0.636619772f));
   vf r = vf_fnma(n, vf_set1(1.5703125f), x), s, c;
@@ -191,15 +192,16 @@ static inline vf vf_cos(vf x) { return vf_mend_far(x, vf_sine(x, 1), cosf); }
 /* ---- Inverse and hyperbolic functions --------------------------------------------------------------------------- */
 
 #define VF_HALF_PI 1.57079637f
-#define VF_HALF_PI_REST (-4.37113883e-08f) /* what rounding took from it */
+#define VF_HALF_PI_REST (-4.37113883e-08f) /* its rounding error */
 #define VF_LN_2 0.693147181f
 
-/* By the angle to a quarter or half turn where x is steep: below tan(pi / 8) a short polynomial does. */
+/* Where atan is steep, relative to an angle of an eighth or a quarter turn: below tan(pi / 8) a short polynomial is
+ * enough. */
 static inline vf vf_atan(vf x) {
   const vf a = vf_abs(x), one = vf_set1(1.0f), steep = vf_set1(2.41421356f), flat = vf_set1(0.414213562f);
   const vf top = vf_pick_lt(steep, a, vf_set1(-1.0f), vf_pick_lt(flat, a, a - one, a));
   const vf bottom = vf_pick_lt(steep, a, a, vf_pick_lt(flat, a, a + one, one));
-  const vf turn = vf_pick_lt(steep, a, one, vf_pick_lt(flat, a, vf_set1(0.5f), vf_zero())); /* of half pi */
+  const vf turn = vf_pick_lt(steep, a, one, vf_pick_lt(flat, a, vf_set1(0.5f), vf_zero())); /* times half pi */
   const vf t = top / bottom, square = t * t;
   vf p;
   VF_POLY(square, p, -6.083451731e-02f, 1.059600093e-01f, -1.424384865e-01f, 1.999848943e-01f, -3.333331551e-01f);
@@ -207,7 +209,7 @@ static inline vf vf_atan(vf x) {
   return vf_with_sign(vf_fma(turn, vf_set1(VF_HALF_PI), rest), x);
 }
 
-/* (asin t - t) / t for a square of t up to 1/4. */
+/* (asin t - t) / t as a function of t^2, for t^2 up to 1/4. */
 static inline vf vf_asin_rest(vf square) {
   vf p;
   VF_POLY(square, p, 3.756523459e-02f, 1.440258368e-02f, 3.181761698e-02f, 4.451571969e-02f, 7.500510920e-02f,
@@ -215,7 +217,7 @@ static inline vf vf_asin_rest(vf square) {
   return p * square;
 }
 
-/* Beyond 1/2, asin x = pi / 2 - 2 asin sqrt((1 - x) / 2). */
+/* Above 1/2, asin x = pi / 2 - 2 asin sqrt((1 - x) / 2). */
 static inline vf vf_asin(vf x) {
   const vf a = vf_abs(x), half = vf_set1(0.5f), far = vf_fnma(half, a, half);
   const vf square = vf_pick_lt(half, a, far, a * a), t = vf_pick_lt(half, a, vf_sqrt(far), a);
@@ -250,7 +252,7 @@ static inline vf vf_cosh(vf x) {
   return vf_pick_nan(x, x, vf_pick_lt(vf_set1(80.0f), a, vf_half_exp(a), vf_fma(half, e, half / e)));
 }
 
-/* log(1 + x); far from 0, what rounding took from 1 + x is put back. */
+/* log(1 + x); far from 0, the rounding error of 1 + x is added back. */
 static inline vf vf_log1p(vf x) {
   const vf one = vf_set1(1.0f), whole = one + x;
   const vf far = vf_log(whole) + (x - (whole - one)) / whole;
@@ -258,7 +260,7 @@ static inline vf vf_log1p(vf x) {
   return vf_pick_lt(x, vf_set1(-0.29f), far, vf_pick_lt(vf_set1(0.414f), x, far, near));
 }
 
-#define VF_SQUARES_MAX 1e9f /* beyond, sqrt(x^2 + 1) is x */
+#define VF_SQUARES_MAX 1e9f /* above this, sqrt(x^2 + 1) is x */
 
 static inline vf vf_asinh(vf x) {
   const vf a = vf_abs(x), one = vf_set1(1.0f), b = vf_min(vf_set1(VF_SQUARES_MAX), a), square = b * b;
@@ -292,8 +294,8 @@ static inline vf vf_pow_by_lane(vf x, vf y) {
 }
 
 #ifdef __FMA__
-/* log2 x of a normal x > 0 as a sum of two, the second of which has the digits that the first has no room for. Sums
- * and products that belong together are written as one, because a compiler may join them as well. */
+/* log2 x of a normal x > 0 as a sum of two numbers, the second of which has the digits that do not fit the first. Sums
+ * and products that belong together are written as one expression, because a compiler may fuse them as well. */
 static inline vf vf_log2_pair(vf x, vf *rest) {
   const vf high = vf_set1(1.44269502f), low = vf_set1(1.92596303e-08f); /* 1 / ln 2 */
   const vi e = vi_shift_right(vi_add(vf_bits(x), vi_set1(0x004afb0d)), 23);
@@ -307,7 +309,7 @@ static inline vf vf_log2_pair(vf x, vf *rest) {
   return whole;
 }
 
-/* 2^(y log2 x); all but positive normal x and finite y goes the C library's way. */
+/* 2^(y log2 x); all but positive normal x and finite y is left to the C library. */
 static inline vf vf_pow(vf x, vf y) {
   vf rest, q;
   const vf rounder = vf_set1(12582912.0f), one = vf_set1(1.0f);

@@ -1,5 +1,5 @@
-/* Plain C with the vector types of gcc and clang: four lanes, which compilers turn into SSE2, NEON or whatever there
- * is. */
+/* Plain C with the vector types of gcc and clang: four lanes, which compilers map to SSE2, NEON or other
+ * instructions. */
 #define VF_LANES 4
 #define VI_HAS_DOT8 false
 #define VI_HAS_NEAR false
@@ -64,7 +64,7 @@ static inline vi vi_widen_i8(const void *p) {
   memcpy(&x, p, sizeof x);
   return (vi) __builtin_convertvector(x, vi_half);
 }
-static inline vi vi_widen_u8(const void *p) { /* less 128 */
+static inline vi vi_widen_u8(const void *p) { /* minus 128 */
   vi_bytes x;
   memcpy(&x, p, sizeof x);
   return (vi) __builtin_convertvector(x ^ (int8_t)-128, vi_half);
@@ -96,8 +96,8 @@ static inline vf vf_load_bf16(const void *p) {
   const vf_unsigned bits = {half[0], half[1], half[2], half[3]};
   return (vf)(bits << 16);
 }
-/* Exponent and mantissa moved to where an f32 has them are the number times 2^-112, and stay too small where it is no
- * number or infinite. */
+/* Exponent and mantissa moved to where f32 has them give the number times 2^-112; infinities and NaN then need a
+ * correction. */
 static inline vf vf_load_f16(const void *p) {
   uint16_t half[4];
   memcpy(half, p, sizeof half);
@@ -150,7 +150,7 @@ static inline void vi_store_bytes_of_two(void *p, void *q, const vi x[2], const 
   for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)p + v * VF_LANES, x[v], VF_LANES);
   for (int v = 0; v < 2; v++) vi_store_bytes_n((unsigned char *)q + v * VF_LANES, y[v], VF_LANES);
 }
-/* Even and odd bytes apart. */
+/* Even and odd bytes. */
 static inline vi vi_even_u8(vi x) { return x & 0x00ff00ff; }
 static inline vi vi_odd_u8(vi x) { return (vi)((vf_unsigned)x >> 8 & 0x00ff00ff); }
 static inline vi vi_even_i8(vi w) { return (vi)((vi_half)((vf_unsigned)w << 8) >> 8); }

@@ -1,15 +1,15 @@
-/* The part of vec_portable.h that goes lane by lane elsewhere and has instructions in WebAssembly. */
+/* The part of vec_portable.h that works lane by lane elsewhere and has instructions in WebAssembly. */
 #include <wasm_simd128.h>
 
 static inline vf vf_choose(vi mask, vf x, vf y) { return (vf)wasm_v128_bitselect((v128_t)x, (v128_t)y, (v128_t)mask); }
-/* pmin and pmax choose their first operand unless the second is less or more: the other way around. */
+/* pmin and pmax return their first operand unless the second is smaller or larger: the reverse of what is needed. */
 static inline vf vf_min(vf a, vf b) { return (vf)wasm_f32x4_pmin((v128_t)b, (v128_t)a); }
 static inline vf vf_max(vf a, vf b) { return (vf)wasm_f32x4_pmax((v128_t)b, (v128_t)a); }
 static inline vf vf_sqrt(vf x) { return (vf)wasm_f32x4_sqrt((v128_t)x); }
 static inline vf vf_round(vf x) { return (vf)wasm_f32x4_nearest((v128_t)x); }
 static inline vf vf_floor(vf x) { return (vf)wasm_f32x4_floor((v128_t)x); }
 static inline vf vf_ceil(vf x) { return (vf)wasm_f32x4_ceil((v128_t)x); }
-/* The instruction gives the largest number for what is too large, and 0 for NaN. */
+/* The instruction saturates values that are too large, and returns 0 for NaN. */
 static inline vi vf_to_int(vf x) {
   const v128_t cut = wasm_i32x4_trunc_sat_f32x4(wasm_f32x4_nearest((v128_t)x));
   const v128_t is_small = wasm_f32x4_lt((v128_t)x, wasm_f32x4_const_splat(2147483648.0f));
@@ -40,7 +40,7 @@ static inline vi vi_load_i8_n(const void *p, int64_t n) {
   return (vi)wasm_i32x4_extend_low_i16x8(wasm_i16x8_extend_low_i8x16(vi_load_n(p, n)));
 }
 static inline vi vi_widen_i8(const void *p) { return (vi)wasm_i16x8_load8x8(p); }
-static inline vi vi_widen_u8(const void *p) { /* less 128 */
+static inline vi vi_widen_u8(const void *p) { /* minus 128 */
   return (vi)wasm_i16x8_sub(wasm_u16x8_load8x8(p), wasm_i16x8_const_splat(128));
 }
 /* Products of pairs of 16-bit halves, summed. */

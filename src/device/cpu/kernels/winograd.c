@@ -1,26 +1,26 @@
-/* conv_winograd: blocks of tiles. The tiles of x are transformed into scratch, as one matrix [tiles, C] for each of the
- * size * size values of a tile; then, panel by panel of the outputs, every one of these is multiplied by its weights
- * (gemm_tile.h) and the products of a tile are transformed back into pixels of the result. */
+/* conv_winograd in blocks of tiles. The tiles of x are transformed into scratch, as one matrix [tiles, C] for each of
+ * the size * size values of a tile. Then, panel by panel of the outputs, every one of these is multiplied by its
+ * weights (gemm_tile.h), and the products of a tile are transformed back into pixels of the result. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 #include "ops/operand.h"
 
 #define INLINED static inline __attribute__((always_inline))
-#define SIZE 6 /* the larger of the two: tiles of 4 from 6 x 6 inputs, or of 2 from 4 x 4 */
+#define SIZE 6 /* the larger of two: tiles of 4 come from 6 x 6 inputs, tiles of 2 from 4 x 4 */
 #define BLOCK_BYTES (288 << 10)
-#define LEAST_BLOCK_BYTES (32 << 10)  /* and where the image is small, what it and the result take, */
-#define SMALL_IMAGE_BYTES (128 << 10) /* or half of that */
+#define LEAST_BLOCK_BYTES (32 << 10)  /* per item; small images get */
+#define SMALL_IMAGE_BYTES (128 << 10) /* only half of what the image and the result take */
 #define ITEMS_WANTED 8
 #define LEAST_CHUNK 2
 
 typedef struct winograd {
   berth__last last;
   int64_t tile, size, values;  /* values: size * size */
-  int64_t down, across, tiles; /* of an image; of all */
-  int64_t most, block, blocks; /* tiles of an item, at most, and as they are cut */
+  int64_t down, across, tiles; /* per image; in all */
+  int64_t most, block, blocks; /* tiles per item, at most, and as they are cut */
   int64_t panels, chunk, chunks;
-  int64_t row, value;                   /* strides of the transformed tiles: from tile to tile, from value to value */
-  int64_t product_value;                /* likewise of the products, whose rows are VF_PANEL long */
+  int64_t row, value;                   /* strides of the transformed tiles: between tiles, between values */
+  int64_t product_value;                /* stride between values of the products, whose rows are VF_PANEL long */
   const float *x, *weight, *bias, *sum; /* bias and sum may be NULL */
   float *out;
   epilogue_form epilogue;
@@ -28,7 +28,7 @@ typedef struct winograd {
 
 static int64_t winograd_kernel_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Scratch for a block of tiles. It should not be what makes the arena of a small model. */
+/* Scratch for a block of tiles. It should not dominate the arena of a small model. */
 static int64_t block_bytes(const berth_op_call *call) {
   const int64_t image = 4 * (berth__count(&call->in[0]) + berth__count(&call->out[0]));
   const int64_t wanted = image > SMALL_IMAGE_BYTES ? image : image / 2;
@@ -50,7 +50,7 @@ static void winograd_kernel_read_shape(const berth_op_call *call, winograd *c) {
   c->across = winograd_kernel_ceil_div(w[2].out, c->tile);
   c->tiles = c->last.images * c->down * c->across;
   c->row = winograd_kernel_ceil_div(c->last.channels, 16) * 16;
-  if (c->row % 512 == 0) c->row += 16; /* rows must not share a set of the first cache */
+  if (c->row % 512 == 0) c->row += 16; /* rows must not share a set of the L1 cache */
   const int64_t room = block_bytes(call) / (4 * c->values * (c->row + VF_PANEL));
   const int64_t most = room < 1 ? 1 : room > 4 * GEMM_ROWS ? 4 * GEMM_ROWS : room;
   c->most = most > GEMM_ROWS ? most / GEMM_ROWS * GEMM_ROWS : most;
@@ -74,7 +74,7 @@ static int64_t winograd_kernel_items(const berth_op_call *call) {
   return c.blocks * c.chunks;
 }
 
-/* About 12 microseconds. */
+/* About 12 microseconds of work. */
 static int64_t winograd_kernel_grain(const berth_op_call *call) {
   winograd c;
   winograd_kernel_read_shape(call, &c);
@@ -138,7 +138,7 @@ INLINED void outputs_2(const vf *m, vf *y) {
   y[1] = m[1] - m[2] + m[3];
 }
 
-/* `tile` is a constant where these are inlined. */
+/* `tile` is a constant when these are inlined. */
 INLINED void inputs_of(const int tile, const vf *d, vf *t) {
   if (tile == 4)
     inputs_4(d, t);
@@ -186,7 +186,7 @@ static void transform_2(const winograd *c, const float *const *from, float *to) 
 }
 
 typedef struct place {
-  int64_t image, row, column; /* the first pixel of a tile in the result */
+  int64_t image, row, column; /* the first pixel of the tile in the result */
 } place;
 
 static place winograd_kernel_place_of(const winograd *c, int64_t tile) {
@@ -236,8 +236,8 @@ static void winograd_kernel_multiply(const winograd *c, const float *inputs, flo
   }
 }
 
-/* One vector of outputs of a tile back into the result, from element `at` on: n_rows x n_columns pixels of it are
- * there. */
+/* Transforms one vector of outputs of a tile back into the result, from element `at` on: n_rows x n_columns of its
+ * pixels exist. */
 INLINED void restore_channels(const int tile, const winograd *c, const float *products, vf first, int64_t left,
                               int64_t at, int64_t n_rows, int64_t n_columns) {
   const int size = tile + 2;
@@ -338,7 +338,7 @@ static bool pack_takes(const berth_op_call *call) { return call->out[0].dim[3] <
 
 static int64_t winograd_kernel_pack_items(const berth_op_call *call) { return call->out[0].dim[1]; }
 
-/* The kernels of one channel and the outputs of a panel, a tap after the other. */
+/* The kernels of one channel for the outputs of a panel, tap after tap. */
 static void winograd_kernel_gather(const berth_op_call *call, int64_t channel, int64_t first, int64_t n,
                                    float kernel[9][VF_PANEL]) {
   const berth_tensor *w = &call->in[0], *scale = &call->in[1];
