@@ -1,12 +1,12 @@
-/* Chats: the model's own template makes one text of the messages, and the conversation becomes that text. What it has
- * of it already, token for token, stays evaluated: mostly everything but the last message. */
+/* Chats: the model's own template renders the messages as one text, and the conversation becomes that text. The tokens
+ * that it already has in common stay evaluated: usually everything but the last message. */
 #include <inttypes.h>
 #include <time.h>
 
 #include "generate/generator.h"
 #include "text/template.h"
 
-#define TOKEN_TEXT 256 /* bytes of a bos or eos token, with its end */
+#define TOKEN_TEXT 256 /* bytes of the text of a bos or eos token, with its terminator */
 
 static const char *chat_token_text(const berth_generator *g, int32_t id, char *text) {
   text[0] = '\0';
@@ -16,7 +16,7 @@ static const char *chat_token_text(const berth_generator *g, int32_t id, char *t
   return text;
 }
 
-/* Seconds since 1970 where the user is. */
+/* Local time in seconds since 1970. */
 static int64_t chat_now(void) {
   const time_t now = time(NULL);
   struct tm local;
@@ -45,7 +45,7 @@ static berth_status chat_render(berth_generator *g, const berth_message *message
   return status;
 }
 
-/* Templates write the bos token, or leave it to whoever encodes their text. */
+/* Some templates write the bos token, others leave it to the tokenizer. */
 static berth_status chat_encode(berth_generator *g, const char *text, size_t size, berth__tokens *tokens,
                                 berth_error *err) {
   const berth__token_ids *ids = berth__tokenizer_ids(g->tokenizer);
@@ -59,8 +59,8 @@ static berth_status chat_encode(berth_generator *g, const char *text, size_t siz
   return BERTH_OK;
 }
 
-/* What does not fit goes from the front, but for a bos token, and so much of it that there is room for an answer.
- * Returns how many tokens to leave out. */
+/* Drops what does not fit from the front, except a bos token, and enough to leave room for an answer. Returns the
+ * number of tokens to drop. */
 static size_t chat_shorten(const berth_generator *g, berth__tokens *tokens) {
   const int32_t bos = berth__tokenizer_ids(g->tokenizer)->bos;
   const size_t begins = bos != BERTH__NO_TOKEN && tokens->ids[0] == (uint32_t)bos, half = g->capacity / 2;
@@ -80,7 +80,7 @@ static berth_status chat_continue(berth_generator *g, berth__tokens *tokens, ber
   const uint32_t *ids = tokens->ids + left_out;
   const uint32_t count = (uint32_t)(tokens->count - left_out);
   while (same < count && same < g->n_tokens && g->tokens[same] == (int32_t)ids[same]) same++;
-  if (same == count && same > 0) same--; /* the last one again, for its logits */
+  if (same == count && same > 0) same--; /* evaluate the last one again, for its logits */
   berth__generator_cut(g, same, NULL);
   return berth_generator_feed_tokens(g, (const int32_t *)ids + same, count - same, err);
 }

@@ -1,4 +1,4 @@
-/* Whether a model could be used: all that is made of a file but a session. */
+/* Whether a model can be used: everything that a generator does with a file, except for creating a session. */
 #include "generate/generator.h"
 #include "import/gguf/arch.h"
 

@@ -1,4 +1,4 @@
-/* Making generators: the model, its tokenizer, the session with its bindings. */
+/* Creating generators: the model, its tokenizer, and the session with its bindings. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -37,10 +37,10 @@ static berth_status create_check_arch(berth_generator *g, berth_error *err) {
   if (arch != NULL && arch->embeds)
     return berth__fail(err, BERTH_UNSUPPORTED,
                        "a model of architecture '%s' computes text embeddings and generates no text", g->architecture);
-  return BERTH_OK; /* one that is not known is refused where its graph is made */
+  return BERTH_OK; /* an unknown one is refused when its graph is made */
 }
 
-/* path NULL: the file is memory. It is taken over, also on failure. */
+/* path NULL: the file is memory. Takes ownership of it, also on failure. */
 static berth_status create_open(berth_generator *g, const char *path, berth__mapping *file, berth_error *err) {
   BERTH__TRY(berth__gguf_open(g->ctx, path, file, &g->model, err));
   BERTH__TRY(create_check_arch(g, err));
@@ -118,14 +118,15 @@ berth_status berth__generator_arrays(berth_generator *g, berth_error *err) {
   g->tokens = berth__alloc_array(g->ctx, g->capacity, sizeof *g->tokens);
   g->rows = berth__alloc_array_zero(g->ctx, g->chunk, sizeof *g->rows);
   g->logits = berth__alloc_array(g->ctx, g->vocabulary, sizeof *g->logits);
-  g->text = berth__alloc(g->ctx, 2 * berth__stream_capacity(g->tokenizer) + 1); /* a piece, and what waited before it */
+  g->text = berth__alloc(
+      g->ctx, 2 * berth__stream_capacity(g->tokenizer) + 1); /* one piece, and the bytes held back before it */
   if (g->tokens == NULL || g->rows == NULL || g->logits == NULL || g->text == NULL || !create_scores(g))
     return berth__fail_nomem(err, "a conversation");
   return berth__sampler_create(g->ctx, g->vocabulary, &g->sampler, err);
 }
 
 static uint32_t create_near(const berth_generator *g) {
-  const uint64_t needed = (uint64_t)g->window + g->chunk - 1; /* as berth_generator_dims has it */
+  const uint64_t needed = (uint64_t)g->window + g->chunk - 1; /* as in berth_generator_dims */
   return needed < g->capacity ? (uint32_t)needed : g->capacity;
 }
 
@@ -141,12 +142,12 @@ static berth_status create_all(berth_generator *g, const char *path, berth__mapp
   BERTH__TRY(berth__generator_arrays(g, err));
   BERTH__TRY(berth__sampler_set(g->ctx, &g->sampler, g->desc.sampling, err));
   BERTH__TRY(create_session(g, err));
-  berth__gguf_rest_header(g->model); /* all of it was read for the tokenizer's index; texts need a few pages */
+  berth__gguf_rest_header(g->model); /* all of it was read to index the tokenizer; generating needs a few pages of it */
   berth_generator_reset(g);
   return BERTH_OK;
 }
 
-/* Takes over the file, also on failure. */
+/* Takes ownership of the file, also on failure. */
 static berth_status create_from(berth_context *ctx, const char *path, berth__mapping *file,
                                 const berth_generator_desc *desc, berth_generator **out, berth_error *err) {
   berth_generator *g = berth__alloc_zero(ctx, sizeof *g);
@@ -196,7 +197,7 @@ berth_status berth_generator_from_memory(berth_context *ctx, const void *data, s
   return status;
 }
 
-/* ---- A second one ---- */
+/* ---- Forks ---- */
 
 static berth_status fork_into(const berth_generator *from, berth_generator *g, berth_error *err) {
   g->model = berth__gguf_retain(from->model);

@@ -7,7 +7,7 @@ static bool dims_has(const berth_graph *graph, const char *name) {
   return false;
 }
 
-/* Most layers of a model have the same window; the largest needs most rows. */
+/* Most layers of a model have the same window; the largest needs the most rows. */
 uint32_t berth__generator_window(const berth_graph *graph) {
   int64_t most = 0;
   for (size_t n = 0; n < graph->n_nodes; n++) {

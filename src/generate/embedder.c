@@ -1,4 +1,4 @@
-/* Vectors of texts: a session with a binding for every power of two of rows, made when a text first needs it. */
+/* Text embeddings: a session with a binding for every power of two of rows, created when a text first needs it. */
 #include <inttypes.h>
 
 #include "base/desc.h"
@@ -15,8 +15,8 @@ struct berth_embedder {
   berth_graph *graph;
   berth_session *session;
   berth_embedder_desc desc;
-  uint32_t capacity, width; /* tokens that the model takes; numbers of a vector */
-  int32_t *rows;            /* of the longest text so far, filled up */
+  uint32_t capacity, width; /* the most tokens of a text; the length of an embedding */
+  int32_t *rows;            /* of the longest text so far, padded */
   size_t rows_capacity;
 };
 
@@ -45,7 +45,8 @@ static berth_status embedder_open(berth_embedder *e, const char *path, berth_err
   if (context == 0 || context > INT32_MAX)
     return berth__fail(err, BERTH_MALFORMED, "a context of %" PRIu64 " tokens is not possible", context);
   e->capacity = (uint32_t)context;
-  const int64_t vocabulary = berth__gguf_tensor_find(e->model, "token_embd.weight")->dim[0]; /* the graph has it */
+  const int64_t vocabulary =
+      berth__gguf_tensor_find(e->model, "token_embd.weight")->dim[0]; /* the graph has checked that it exists */
   if (berth__tokenizer_count(e->tokenizer) > vocabulary)
     return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " tokens, and the model %" PRId64,
                        berth__tokenizer_count(e->tokenizer), vocabulary);

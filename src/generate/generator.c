@@ -1,4 +1,4 @@
-/* Reading and generating. */
+/* Evaluating and generating tokens. */
 #include "generate/generator.h"
 
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static berth_status generator_write_last(berth_generator *g, uint32_t count, uin
   return berth_session_write_at(g->session, g->input_last, &last, sizeof last, err);
 }
 
-/* Hands out the logits of every row that stands for a token, and keeps those of the last. */
+/* Hands out the logits of every row with a token, and keeps those of the last. */
 static berth_status generator_score(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
   if (g->scores == NULL) return BERTH_OK;
   const size_t vocabulary = g->vocabulary;
@@ -40,7 +40,7 @@ static berth_status generator_score(berth_generator *g, uint32_t count, uint32_t
   return BERTH_OK;
 }
 
-/* Evaluates `count` tokens in a run of `rows` rows; those that are left over stand for nothing. */
+/* Evaluates `count` tokens in a run of `rows` rows; the remaining rows are padding. */
 static berth_status generator_run(berth_generator *g, uint32_t count, uint32_t rows, berth_error *err) {
   const int32_t position = (int32_t)g->n_evaluated;
   memcpy(g->rows, g->tokens + g->n_evaluated, count * sizeof *g->rows);
@@ -50,24 +50,24 @@ static berth_status generator_run(berth_generator *g, uint32_t count, uint32_t r
   BERTH__TRY(berth_session_write_at(g->session, g->input_position, &position, sizeof position, err));
   BERTH__TRY(generator_write_last(g, count, rows, err));
   g->has_logits = false;
-  generator_count_rows(g, rows); /* which a run that fails may write, too */
+  generator_count_rows(g, rows); /* even a run that fails may have written them */
   const berth_status status = berth_session_run(g->session, err);
   if (status != BERTH_OK) {
-    berth__session_keep_states(g->session); /* rows after the last token are written again before they are read */
+    berth__session_keep_states(g->session); /* rows after the last token are written before they are read */
     return status;
   }
   g->n_evaluated += count;
   return generator_score(g, count, rows, err);
 }
 
-/* The next token sees `window` keys, its own being the last. */
+/* The next token sees `window` keys, the last of which is its own. */
 void berth__generator_back_to(berth_generator *g, uint32_t n) {
-  const uint32_t sees = n + 1 > g->window ? n + 1 - g->window : 0; /* from here on */
+  const uint32_t sees = n + 1 > g->window ? n + 1 - g->window : 0; /* the first position that it sees */
   g->n_evaluated = sees >= g->intact ? n : 0;
   if (g->n_evaluated == 0) g->written = g->intact = 0;
 }
 
-/* A run of a chunk that is not full costs as much as one that is, and about as much as a quarter of its rows alone. */
+/* A partly filled chunk costs as much as a full one, and about as much as a quarter of its rows one at a time. */
 static uint32_t generator_rows(const berth_generator *g) {
   const uint32_t left = g->n_tokens - g->n_evaluated;
   const bool fits = g->chunk <= g->capacity - g->n_evaluated;
@@ -80,7 +80,7 @@ static berth_status generator_read_logits(berth_generator *g, berth_error *err) 
   return BERTH_OK;
 }
 
-/* Until all tokens are evaluated; the logits stay on the device. */
+/* Evaluates all pending tokens; the logits stay on the device. */
 static berth_status generator_catch_up(berth_generator *g, berth_error *err) {
   if (g->n_tokens == 0) return berth__fail(err, BERTH_INVALID, "the conversation is empty: feed it something first");
   if (!g->has_logits && g->n_evaluated == g->n_tokens) berth__generator_back_to(g, g->n_evaluated - 1);
@@ -121,7 +121,7 @@ void berth__generator_cut(berth_generator *g, uint32_t n_tokens, const float *lo
   generator_begin_text(g);
 }
 
-/* Forgets the older half of what comes after the first token. */
+/* Forgets the older half of the tokens, except the first one. */
 static void generator_slide(berth_generator *g, uint32_t count) {
   const int32_t bos = berth__tokenizer_ids(g->tokenizer)->bos;
   const uint32_t kept = g->n_tokens > 0 && g->tokens[0] == bos && count < g->capacity;
@@ -173,7 +173,7 @@ berth_status berth_generator_feed(berth_generator *g, const char *text, size_t s
   const uint32_t how = (flags & BERTH_FEED_SPECIAL ? (uint32_t)BERTH__ENCODE_PARSE_SPECIAL : 0) |
                        (g->n_tokens == 0 ? (uint32_t)BERTH__ENCODE_ADD_SPECIAL : 0);
   berth_status status = berth__tokenizer_encode(g->tokenizer, text, size, how, &tokens, err);
-  if (status == BERTH_OK) /* all are below the count of the vocabulary, and so below 2^31 */
+  if (status == BERTH_OK) /* all are less than the size of the vocabulary, and so less than 2^31 */
     status = berth_generator_feed_tokens(g, (const int32_t *)tokens.ids, tokens.count, err);
   berth__free(g->ctx, tokens.ids);
   return status;
@@ -197,7 +197,7 @@ berth_status berth_generator_encode(const berth_generator *g, const char *text, 
 
 /* ---- Generating ---- */
 
-/* A model whose weights are broken has no best token. */
+/* Fails if the logits have no best token, because the model's weights are broken. */
 static berth_status generator_check_logits(const berth_generator *g, berth_error *err) {
   for (uint32_t i = 0; i < g->vocabulary; i++)
     if (!isnan(g->logits[i])) return BERTH_OK;
@@ -266,7 +266,7 @@ berth_status berth_generator_mark(berth_generator *g, berth_error *err) {
 berth_status berth_generator_rewind(berth_generator *g, berth_error *err) {
   if (g == NULL) return berth__fail(err, BERTH_INVALID, "the generator is NULL");
   if (!g->mark.is_set) return berth__fail(err, BERTH_INVALID, "the conversation has no mark to go back to");
-  /* Where an evaluation was cancelled, the rings are those of the tokens before it. */
+  /* After a cancelled evaluation, the rings hold the rows of the tokens before it. */
   if (g->mark.n_tokens > 0 && g->n_evaluated >= g->mark.n_tokens) BERTH__TRY(berth__generator_restore_rings(g, err));
   berth__generator_cut(g, g->mark.n_tokens, g->mark.n_tokens > 0 ? g->mark.logits : NULL);
   return BERTH_OK;

@@ -1,4 +1,4 @@
-/* The best token, found on the device: where logits would have to come from there, one number does. */
+/* The best token, found on the device: one number is copied from there instead of all logits. */
 #include <math.h>
 
 #include "device/device.h"
@@ -17,7 +17,7 @@ static berth_status pick_add(berth_graph *graph, const char *name, bool *has_pic
   *has_pick = false;
   if (name == NULL) return BERTH_OK;
   BERTH__TRY(berth__device_find(name, &device, err));
-  if (device->limits().choose_storages == NULL) return BERTH_OK; /* the host reads its memory as it is */
+  if (device->limits().choose_storages == NULL) return BERTH_OK; /* the host reads the device's memory directly */
   const berth_value logits = graph->outputs[PICK_LOGITS].value;
   BERTH__TRY(berth_graph_add(graph, "top_k", &logits, 1, &k, 1, best, 2, err));
   BERTH__TRY(berth_graph_output(graph, "best_logit", best[0], err));
@@ -47,7 +47,7 @@ berth_status berth_generator_graph(const berth_graph *graph, const char *device,
   return status;
 }
 
-/* A NaN counts as the largest: where the best logit is none, no logit is one. */
+/* NaN counts as the largest logit: if the best logit is not NaN, none is. */
 berth_status berth__generator_pick(berth_generator *g, int32_t *token, bool *is_picked, berth_error *err) {
   const berth_sampling_desc *how = &g->sampler.desc;
   float logit = 0;

@@ -1,4 +1,4 @@
-/* States that are rings: of layers with a sliding window. */
+/* States that are ring buffers, of layers with a sliding window. */
 #include "generate/generator.h"
 
 bool berth__generator_is_ring(const berth_generator *g, size_t state) {
@@ -6,7 +6,7 @@ bool berth__generator_is_ring(const berth_generator *g, size_t state) {
   return berth__dim_is_named(rows) && strcmp(berth_graph_dim_name(g->graph, berth__dim_index(rows)), "near") == 0;
 }
 
-/* Where the context is no longer than a ring, no row is written over. */
+/* If the context is no longer than a ring, no row is ever overwritten. */
 static bool rings_lose(const berth_generator *g) { return g->near != 0 && g->near < g->capacity; }
 
 static uint64_t rings_bytes(const berth_generator *g, size_t state) {
@@ -20,7 +20,8 @@ berth_status berth__generator_keep_rings(berth_generator *g, berth_error *err) {
   g->mark.written = g->written;
   g->mark.intact = g->intact;
   if (!rings_lose(g)) return BERTH_OK;
-  for (size_t i = 0; i < g->graph->n_states; i++) total += rings_bytes(g, i); /* which are in memory already */
+  for (size_t i = 0; i < g->graph->n_states; i++)
+    total += rings_bytes(g, i); /* the states are in memory, so the sum cannot overflow */
   if (g->mark.rings == NULL) g->mark.rings = berth__alloc_u64(g->ctx, total);
   if (g->mark.rings == NULL) return berth__fail_nomem(err, "a mark");
   uint8_t *to = g->mark.rings;
@@ -34,7 +35,7 @@ berth_status berth__generator_keep_rings(berth_generator *g, berth_error *err) {
 
 berth_status berth__generator_restore_rings(berth_generator *g, berth_error *err) {
   const uint8_t *from = g->mark.rings;
-  if (g->mark.intact == g->intact) return BERTH_OK; /* nothing that was there then has been written over */
+  if (g->mark.intact == g->intact) return BERTH_OK; /* nothing has been overwritten since the mark */
   for (size_t i = 0; i < g->graph->n_states && from != NULL; i++) {
     const uint64_t bytes = rings_bytes(g, i);
     if (bytes != 0) BERTH__TRY(berth_arena_write(g->session->arena, g->graph->states[i], 0, from, bytes, err));

@@ -31,7 +31,7 @@ static berth_status sampler_check(const berth_sampling_desc *desc, berth_error *
   return BERTH_OK;
 }
 
-/* How many candidates are drawn from; the best one alone needs no list. */
+/* The number of candidates to draw from; the single best one needs no list. */
 static uint32_t sampler_n(const berth__sampler *sampler, const berth_sampling_desc *desc) {
   if (desc->temperature <= 0) return 1;
   return desc->top_k > 0 && desc->top_k < sampler->count ? desc->top_k : sampler->count;
@@ -60,7 +60,8 @@ static uint64_t sampler_random(uint64_t *state) {
 
 static double sampler_uniform(uint64_t *state) { return (double)(sampler_random(state) >> 11) * 0x1p-53; }
 
-/* e^x for x <= 0, to about 1e-15 of it: x = n log 2 + r, and a series for r. C libraries differ in the last digit. */
+/* e^x for x <= 0, with a relative error of about 1e-15: x = n log 2 + r, and a series for r. C libraries differ in the
+ * last digit. */
 static double sampler_exp(double x) {
   if (!(x > -700)) return 0;
   const double n = floor(x * 1.4426950408889634074 + 0.5);
@@ -70,13 +71,13 @@ static double sampler_exp(double x) {
   return ldexp(sum, (int)n);
 }
 
-/* ---- Order: by logit, the larger first, and by token among equals ---- */
+/* ---- Order: by logit, largest first; by token if equal ---- */
 
 static bool sampler_before(berth__candidate a, berth__candidate b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
-/* A heap whose top comes last of all: its root is the worst of the n. */
+/* A heap of n candidates with the worst at its root. */
 static void sampler_sift(berth__candidate *heap, size_t n, size_t at) {
   const berth__candidate moved = heap[at];
   for (size_t child; (child = 2 * at + 1) < n; at = child) {
@@ -87,7 +88,7 @@ static void sampler_sift(berth__candidate *heap, size_t n, size_t at) {
   heap[at] = moved;
 }
 
-/* The worst come last. */
+/* Sorts the best to the front. */
 static void sampler_sort(berth__candidate *heap, size_t n) {
   for (size_t end = n; end-- > 1;) {
     const berth__candidate worst = heap[0];
@@ -111,7 +112,7 @@ static void sampler_mark(berth__sampler *s, const int32_t *tokens, size_t n_toke
   }
 }
 
-/* With a penalty for a token that came lately. A logit that is no number is the least. */
+/* With the penalty for a recent token. A NaN counts as the smallest logit. */
 static berth__candidate sampler_candidate(const berth__sampler *s, const float *logits, uint32_t token) {
   float logit = isnan(logits[token]) ? -INFINITY : logits[token];
   if (sampler_is_penalised(s, token))
@@ -119,7 +120,7 @@ static berth__candidate sampler_candidate(const berth__sampler *s, const float *
   return (berth__candidate){logit, (int32_t)token};
 }
 
-/* The n best tokens, the best first. */
+/* The n best tokens, best first. */
 static void sampler_load(berth__sampler *s, const float *logits, uint32_t n) {
   berth__candidate *heap = s->candidates;
   for (uint32_t i = 0; i < n; i++) heap[i] = sampler_candidate(s, logits, i);
@@ -138,7 +139,7 @@ static double sampler_weight(const berth__sampler *s, size_t i, double temperatu
   return i == 0 ? 1 : sampler_exp(below / temperature);
 }
 
-/* The fewest of n whose probabilities reach top_p. */
+/* How many of the n candidates it takes for their probabilities to reach top_p. */
 static size_t sampler_cut_top_p(const berth__sampler *s, size_t n) {
   double total = 0, sum = 0;
   if (s->desc.top_p >= 1) return n;

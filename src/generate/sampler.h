@@ -1,5 +1,5 @@
-/* Choosing a token by its logits. Given the logits and the seed, the choice is the same on every machine: exponentials
- * are computed here, in f64 and without contraction, and every sum has one order. */
+/* Choosing a token by its logits. With the same logits and seed, the choice is the same on every machine: exponentials
+ * are computed here, in f64 and without contraction, and every sum has a fixed order. */
 #ifndef BERTH_GENERATE_SAMPLER_H
 #define BERTH_GENERATE_SAMPLER_H
 
@@ -12,16 +12,16 @@ typedef struct berth__candidate {
 
 typedef struct berth__sampler {
   berth_sampling_desc desc;
-  uint64_t state; /* of the random numbers */
-  uint32_t count; /* tokens of the vocabulary */
+  uint64_t state; /* of the random number generator */
+  uint32_t count; /* size of the vocabulary */
   berth__candidate *candidates;
-  size_t capacity;     /* of these: as many as are drawn from, which a vocabulary may have many times over */
-  uint32_t *penalised; /* a bit per token; all 0 between calls */
+  size_t capacity; /* of the candidates: as many as are drawn from, which may be far fewer than the vocabulary has */
+  uint32_t *penalised; /* one bit per token; all 0 between calls */
 } berth__sampler;
 
 berth_status berth__sampler_create(berth_context *ctx, uint32_t count, berth__sampler *out, berth_error *err);
 void berth__sampler_free(berth_context *ctx, berth__sampler *sampler);
-/* Checks the parameters and begins with their seed. When it fails, nothing has changed. */
+/* Checks the parameters and seeds the generator. On failure nothing has changed. */
 berth_status berth__sampler_set(berth_context *ctx, berth__sampler *sampler, const berth_sampling_desc *desc,
                                 berth_error *err);
 /* tokens: the conversation so far. */

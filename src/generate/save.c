@@ -1,5 +1,5 @@
-/* Conversations as bytes: a header, the tokens, the logits of the last evaluated one, and of every state the rows that
- * are in use. Little endian, as everywhere. */
+/* Conversations as bytes: a header, the tokens, the logits of the last evaluated token, and the used rows of every
+ * state. Little endian. */
 #include <inttypes.h>
 
 #include "base/math.h"
@@ -14,7 +14,7 @@ typedef struct save_header {
   uint32_t n_tokens, n_evaluated, vocabulary;
   uint8_t has_logits, at_start, n_held;
   char held[5];  /* of the stream of text */
-  uint32_t zero; /* so that no padding is written */
+  uint32_t zero; /* explicit, so that no padding is written */
 } save_header;
 _Static_assert(sizeof(save_header) == 48, "the header of a saved conversation has no padding");
 
@@ -22,7 +22,7 @@ static const berth__value *save_state(const berth_generator *g, size_t index) {
   return &g->graph->values[g->graph->states[index]];
 }
 
-/* Bytes of one row, which is all extents but the first. */
+/* Bytes of one row: all dimensions but the first. */
 static uint64_t save_row(const berth_generator *g, size_t index) {
   const berth__value *state = save_state(g, index);
   return berth_storage_bytes(berth_type_storage(state->type), (uint64_t)state->shape.dim[1]);
@@ -34,8 +34,8 @@ static uint64_t save_mix(uint64_t hash, const void *data, size_t size) {
   return hash;
 }
 
-#define SAVE_PLACES 4 /* of a tensor that are looked at, from its first bytes to its last */
-#define SAVE_BYTES 16 /* at each */
+#define SAVE_PLACES 4 /* places at which a tensor is sampled, from its first bytes to its last */
+#define SAVE_BYTES 16 /* bytes per place */
 
 static uint64_t save_mix_data(uint64_t hash, const berth__gguf_tensor *tensor) {
   const uint64_t size = tensor->data != NULL ? tensor->size : 0;
@@ -45,9 +45,9 @@ static uint64_t save_mix_data(uint64_t hash, const berth__gguf_tensor *tensor) {
   return hash;
 }
 
-/* Names, types and widths of the states, the model's name, and of its tensors their sizes and some of their bytes, in
- * which a model and what it was tuned to differ: enough to tell models apart by mistake, not by malice. It is not
- * computed before somebody saves: pages all over the file are read for it. */
+/* Names, types and widths of the states, the model's name, and for each tensor its size and some of its bytes, which
+ * differ between a model and its fine-tuned versions. This catches mistakes, not malice. It is computed when a
+ * conversation is first saved, because it reads pages all over the file. */
 static berth_status save_fingerprint(berth_generator *g, berth_error *err) {
   uint64_t hash = 1469598103934665603u;
   if (g->fingerprint != 0) return BERTH_OK;
@@ -73,8 +73,8 @@ static berth_status save_fingerprint(berth_generator *g, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Rows of a state that a conversation of so many evaluated tokens needs: of a ring what the last token sees, which is
- * evaluated again where its logits were lost. */
+/* The rows of a state that a conversation of n_evaluated tokens needs. For a ring these are the rows that the last
+ * token sees, because it is evaluated again if its logits were lost. */
 static uint64_t save_rows(const berth_generator *g, size_t index, uint64_t n_evaluated) {
   return berth__generator_is_ring(g, index) && n_evaluated > g->window ? g->window : n_evaluated;
 }
@@ -92,7 +92,7 @@ static berth_status save_write(berth_arena *arena, berth_value value, uint64_t o
   return berth_arena_write(arena, value, offset, bytes, size, err);
 }
 
-/* The last rows before n_evaluated, in the order of their positions, which in a ring go on at its start. */
+/* The last rows before n_evaluated, in the order of their positions; in a ring they wrap around. */
 static berth_status save_states(berth_generator *g, uint64_t n_evaluated, uint8_t *bytes, save_move move,
                                 berth_error *err) {
   for (size_t i = 0; i < g->graph->n_states; i++) {
@@ -106,7 +106,7 @@ static berth_status save_states(berth_generator *g, uint64_t n_evaluated, uint8_
   return BERTH_OK;
 }
 
-/* All that comes after the header. Whoever has a generator with so many tokens has had so many bytes in memory. */
+/* Bytes after the header. They cannot overflow, since a generator with this many tokens has held them in memory. */
 static uint64_t save_rest(const berth_generator *g, uint64_t n_tokens, uint64_t n_evaluated, bool has_logits) {
   uint64_t size = n_tokens * sizeof *g->tokens + (has_logits ? g->vocabulary * sizeof *g->logits : 0);
   for (size_t i = 0; i < g->graph->n_states; i++) size += save_rows(g, i, n_evaluated) * save_row(g, i);
@@ -181,10 +181,10 @@ berth_status berth_generator_load(berth_generator *g, const void *src, size_t si
   BERTH__TRY(save_fingerprint(g, err));
   BERTH__TRY(load_check(g, from, size, &head, err));
   from += sizeof head;
-  berth_generator_reset(g); /* a device that fails while it writes leaves an empty conversation */
+  berth_generator_reset(g); /* if the device fails while it writes, the conversation is left empty */
   const uint8_t *logits = from + head.n_tokens * sizeof *g->tokens;
   const size_t n_logits = head.has_logits ? g->vocabulary * sizeof *g->logits : 0;
-  uint8_t *rows = (uint8_t *)(uintptr_t)(logits + n_logits); /* which are read alone */
+  uint8_t *rows = (uint8_t *)(uintptr_t)(logits + n_logits); /* they are only read */
   BERTH__TRY(save_states(g, head.n_evaluated, rows, save_write, err));
   memcpy(g->tokens, from, head.n_tokens * sizeof *g->tokens);
   memcpy(g->logits, logits, n_logits);

@@ -1,4 +1,4 @@
-/* The bindings of a session: which is current, which go when there are too many. */
+/* The bindings of a session: which one is current, and which are dropped when there are too many. */
 #include "session/session.h"
 
 static bool is_bound_so(const berth_session *session, const berth__binding *binding, const berth_dim *dims,
@@ -9,12 +9,12 @@ static bool is_bound_so(const berth_session *session, const berth__binding *bind
     if (dims[i].name == NULL || !berth__map_get(&session->graph->dim_names, dims[i].name, &index)) return false;
     if (binding->extents[index] != dims[i].extent) return false;
     for (size_t k = 0; k < i; k++)
-      if (strcmp(dims[k].name, dims[i].name) == 0) return false; /* given twice: compiling says so */
+      if (strcmp(dims[k].name, dims[i].name) == 0) return false; /* given twice: compiling reports it */
   }
   return true;
 }
 
-/* n_bindings: there is none. */
+/* Returns n_bindings if there is none. */
 static size_t find_binding(const berth_session *session, const berth_dim *dims, size_t n_dims) {
   size_t index = 0;
   while (index < session->n_bindings && !is_bound_so(session, &session->bindings[index], dims, n_dims)) index++;
@@ -28,7 +28,8 @@ void berth__session_list_dims(const berth_session *session, const berth__binding
 
 /* ---- The current one ---- */
 
-/* An input that the program was not bound to, as its size is another: its memory must be named again. */
+/* Forgets the memory of inputs that the program was not bound to because their size differs: the caller must name it
+ * again. */
 static void forget_inputs(berth_session *session, const berth__binding *binding) {
   const berth_graph *graph = session->graph;
   for (size_t i = 0; i < graph->n_inputs; i++) session->outside[graph->inputs[i]] = binding->outside[graph->inputs[i]];
@@ -40,7 +41,7 @@ void berth__session_make_current(berth_session *session, size_t index) {
   berth__arena_address(session->arena, binding->slots);
   session->current = index;
   binding->last_used = ++session->clock;
-  binding->is_settled = false; /* others may have used the bytes since */
+  binding->is_settled = false; /* other bindings may have used the bytes since */
 }
 
 berth_status berth_session_bind(berth_session *session, const berth_dim *dims, size_t n_dims, berth_error *err) {
@@ -58,7 +59,7 @@ berth_status berth_session_bind(berth_session *session, const berth_dim *dims, s
 
 /* ---- Dropping ---- */
 
-/* Not the current one. */
+/* Never the current one. */
 static void session_binding_drop(berth_session *session, size_t index) {
   berth__session_free_binding(session, &session->bindings[index]);
   session->n_bindings--;
@@ -97,7 +98,7 @@ berth_status berth_session_drop(berth_session *session, const berth_dim *dims, s
   BERTH__TRY(berth__session_idle(session, err));
   BERTH__TRY(session_binding_check_names(session, dims, n_dims, err));
   const size_t index = find_binding(session, dims, n_dims);
-  if (index == session->n_bindings) return BERTH_OK; /* it may have gone already, to make room for another */
+  if (index == session->n_bindings) return BERTH_OK; /* it may already be gone, to make room for another */
   if (index == session->current)
     return berth__fail(err, BERTH_INVALID, "the current binding cannot be dropped; bind another one first");
   session_binding_drop(session, index);

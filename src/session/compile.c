@@ -1,7 +1,7 @@
-/* Compiling a binding: plan, program, and an arena that is large enough for it.
+/* Compiling a binding: plan, program, and an arena that is large enough.
  *
- * Everything that can fail is done first, beside what the session has: plan, program, a new arena with the weights in
- * it, the program bound to that. Then the session takes it over, which cannot fail. */
+ * Everything that can fail is done first, beside what the session has: the plan, the program, a new arena with the
+ * weights in it, the program bound to that arena. Then the session takes it over, which cannot fail. */
 #include "session/session.h"
 
 void berth__session_free_binding(berth_session *session, berth__binding *binding) {
@@ -15,7 +15,7 @@ void berth__session_free_binding(berth_session *session, berth__binding *binding
 
 /* ---- Programs ---- */
 
-/* The memory of an input outside the arena was given for one shape: it is not read as another. */
+/* The memory of an input outside the arena was given for one shape: it must not be read as another. */
 static bool has_other_size(const berth_plan *a, const berth_plan *b, size_t value) {
   uint64_t before = 0, after = 0;
   berth__value_size(&a->graph->values[value], &before);
@@ -23,8 +23,8 @@ static bool has_other_size(const berth_plan *a, const berth_plan *b, size_t valu
   return before != after;
 }
 
-/* Where a value lies that this binding does not have in the arena; NULL: nowhere, or inside. A param may have its home
- * in the arena, for others. */
+/* Where a value lies that this binding does not have in the arena; NULL: nowhere, or in the arena. A param may still
+ * have its home in the arena, for other bindings. */
 static const void *place_outside(const berth_session *session, const berth__binding *binding, berth_arena *arena,
                                  size_t value) {
   const berth__value *v = &binding->plan->graph->values[value];
@@ -83,7 +83,7 @@ static bool has_own_weights(const berth_plan *plan) {
   return false;
 }
 
-/* Whether a run may read what lies outside the arena in a file that the graph keeps. */
+/* Whether a run may read values outside the arena from a file that the graph keeps mapped. */
 static bool session_compile_reads_files(const berth_plan *plan) {
   if (plan->graph->n_keeps == 0) return false;
   for (uint32_t step = plan->n_prelude; step < plan->n_steps; step++) {
@@ -105,7 +105,7 @@ static size_t count_prepared(const berth_plan *plan) {
   return n;
 }
 
-/* A device that finds no extents while it runs must know them all before. */
+/* A device that cannot find extents during a run must know all of them in advance. */
 static berth_status session_compile_check_extents(const berth_session *session, const berth_graph *graph,
                                                   berth_error *err) {
   for (size_t v = 0; v < graph->n_values && session->device->shapes == NULL; v++)
@@ -139,11 +139,11 @@ static berth_status session_compile(const berth_session *session, const berth_di
 
 /* ---- Staging ---- */
 
-/* What a bind has made, and the session does not know of yet. */
+/* What a bind has made, before the session takes it over. */
 typedef struct staged {
   berth__binding binding;
-  berth_arena *arena;   /* NULL: the one that is there is large enough */
-  berth_layout *layout; /* NULL: the session has one */
+  berth_arena *arena;   /* NULL: the present one is large enough */
+  berth_layout *layout; /* NULL: the session already has one */
 } staged;
 
 static void discard(berth_session *session, staged *next) {
@@ -167,10 +167,10 @@ static berth_status make_arena(const berth_session *session, staged *next, berth
   if (session->arena == NULL) return BERTH_OK;
   BERTH__TRY(session->device->copy(berth__arena_block(next->arena), 0, berth__arena_block(session->arena), 0,
                                    plan->params_size, err));
-  return berth__session_check_mapped(session, err); /* pages of files that have shrunk were zeros */
+  return berth__session_check_mapped(session, err); /* missing pages of files that have shrunk read as zeros */
 }
 
-/* What it reads outside, and its program: bound to the arena that it will have. */
+/* The binding's values outside the arena, and its program, bound to its future arena. */
 static berth_status stage_program(berth_session *session, staged *next, berth_error *err) {
   berth_arena *arena = next->arena != NULL ? next->arena : session->arena;
   BERTH__TRY(berth__session_bring_out(session, &next->binding, err));
@@ -178,7 +178,7 @@ static berth_status stage_program(berth_session *session, staged *next, berth_er
                                      err);
 }
 
-/* An arena that can grow where it lies does so after all that can fail: it stays grown. */
+/* An arena that can grow in place grows after everything that can fail, because it stays grown. */
 static berth_status stage(berth_session *session, const berth_dim *dims, size_t n_dims, staged *next,
                           berth_error *err) {
   BERTH__TRY(BERTH__RESERVE(session->ctx, session->bindings, session->bindings_capacity, session->n_bindings + 1, err));
@@ -193,12 +193,12 @@ static berth_status stage(berth_session *session, const berth_dim *dims, size_t 
   return stage_program(session, next, err);
 }
 
-/* From here on nothing can fail. */
+/* Nothing can fail from here on. */
 static void take_over(berth_session *session, staged *next) {
   if (next->layout != NULL) session->layout = next->layout;
   if (next->arena != NULL) {
     berth__session_forget_mapped(session);
-    berth_arena_destroy(session->arena); /* programs that are bound to it are bound anew before they run */
+    berth_arena_destroy(session->arena); /* programs that are bound to it are bound again before they run */
     session->arena = next->arena;
     session->arena_number++;
   }
@@ -206,7 +206,7 @@ static void take_over(berth_session *session, staged *next) {
     session->home = next->binding.slots;
     session->n_prepared = count_prepared(next->binding.plan);
   }
-  /* A binding without weights of its own reads what others have prepared. */
+  /* A binding without weights of its own reads what other bindings have prepared. */
   next->binding.makes_all = count_prepared(next->binding.plan) == session->n_prepared;
   next->binding.is_prepared = session->is_prepared && !next->binding.has_own_weights;
   session->bindings[session->n_bindings] = next->binding;

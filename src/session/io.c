@@ -1,13 +1,13 @@
-/* Weights in, inputs in, outputs out, run. */
+/* Reading and writing values, and running. */
 #include "base/desc.h"
 #include "session/session.h"
 
-/* In the current binding. */
+/* The value as the current binding has it. */
 static const berth__value *bound_value(const berth_session *session, berth_value value) {
   return &berth__session_current(session)->plan->graph->values[value];
 }
 
-/* As the last run found it, where the plan has only a bound. */
+/* As found by the last run, if the plan has only a bound. */
 static const berth__shape *true_shape(const berth_session *session, berth_value value) {
   const berth__shape *shapes =
       session->device->shapes != NULL ? session->device->shapes(berth__session_current(session)->program) : NULL;
@@ -123,7 +123,7 @@ static berth_status session_io_output_at(const berth_session *session, uint32_t 
                      session->graph->n_outputs);
 }
 
-/* An output that is a view of something outside the arena lies there. */
+/* An output that is a view of a value outside the arena lies outside too. */
 static berth_status outside_data(const berth_session *session, uint32_t output, berth_value value, const void **data,
                                  berth_error *err) {
   const berth__place *place = &berth__session_current(session)->plan->places[value];
@@ -135,7 +135,7 @@ static berth_status outside_data(const berth_session *session, uint32_t output, 
   return BERTH_OK;
 }
 
-/* Room for the planned extents is room enough for the true ones. */
+/* Memory for the planned extents is large enough for the true ones. */
 static berth_status check_room(const berth_session *session, berth_value value, const void *dst, size_t *size,
                                berth_error *err) {
   const berth__value *v = bound_value(session, value);
@@ -230,7 +230,7 @@ berth_status berth_session_output_data(berth_session *session, uint32_t output, 
 
 /* ---- Memory that other libraries address as well ---- */
 
-/* Where a value outside the arena lies: in memory of the host. */
+/* Where a value outside the arena lies: in host memory. */
 static berth_memory session_io_host(const void *data, uint64_t size) {
   berth_memory memory = BERTH_MEMORY_INIT;
   memory.address = (uint64_t)(uintptr_t)data;

@@ -1,9 +1,9 @@
-/* States after a run that failed: as they were before it, as it would have left them, or lost. A run writes over states
- * from some step to another, so it is enough to know how far it came. On the CPU, small ones are copied before a run
- * and put back: a counter is updated early, and weights late. */
+/* States after a failed run: as they were before it, as it would have left them, or lost. A run updates states between
+ * a first and a last step, so it is enough to know how far it got. On the CPU, small states are copied before a run and
+ * restored after a failure: a counter is updated early, and weights late. */
 #include "session/session.h"
 
-/* The largest state that a node writes over; 0: none. */
+/* The size of the largest state that a node updates; 0: none. */
 static uint64_t lost_update(const berth_plan *plan, const berth__node *node) {
   uint64_t most = 0;
   for (uint32_t i = 0; i < node->n_out; i++) {
@@ -26,7 +26,8 @@ void berth__session_find_updates(const berth_plan *plan, berth__binding *binding
     if (size > BERTH__SMALL_STATE && binding->first_update == UINT32_MAX) binding->first_update = step;
     if (size != 0) binding->last_update = step + 1;
   }
-  if (has_loops) binding->last_update = UINT32_MAX; /* a step of a round may have begun before an update of the next */
+  if (has_loops)
+    binding->last_update = UINT32_MAX; /* a step of one iteration may have begun before an update of the next */
 }
 
 static bool lost_is_small(const berth_session *session, size_t state) {
@@ -36,7 +37,7 @@ static bool lost_is_small(const berth_session *session, size_t state) {
          size <= BERTH__SMALL_STATE;
 }
 
-/* Those that are small, to or from where they are kept. */
+/* Copies the small states to or from where they are kept. */
 static berth_status lost_exchange(berth_session *session, bool is_back, berth_error *err) {
   const berth_graph *graph = berth__session_current(session)->plan->graph;
   for (size_t i = 0; i < session->graph->n_states && session->device == &berth__cpu_device; i++) {
@@ -56,16 +57,16 @@ berth_status berth__session_keep_small(berth_session *session, berth_error *err)
 }
 
 void berth__session_lose_states(berth_session *session) {
-  if (berth__session_current(session)->last_update == 0) return; /* it has updated none */
+  if (berth__session_current(session)->last_update == 0) return; /* it updates no state */
   for (size_t i = 0; i < session->graph->n_states; i++) session->is_lost[i] = true;
 }
 
 /* begun: one more than the last step that may have begun. */
 void berth__session_note_failure(berth_session *session) {
   const berth__binding *binding = berth__session_current(session);
-  const bool is_far = session->begun == UINT32_MAX;             /* a GPU: nobody knows how far */
-  if (session->begun == 0 || binding->last_update == 0) return; /* none */
-  if (!is_far && session->begun > binding->last_update) return; /* all */
+  const bool is_far = session->begun == UINT32_MAX;             /* on a GPU, it is not known how far the run got */
+  if (session->begun == 0 || binding->last_update == 0) return; /* nothing was updated */
+  if (!is_far && session->begun > binding->last_update) return; /* everything was updated */
   if (!is_far && session->begun <= binding->first_update && lost_exchange(session, true, NULL) == BERTH_OK) return;
   berth__session_lose_states(session);
 }

@@ -1,4 +1,4 @@
-/* Running a session, in one call or in two. */
+/* Running a session, in one call or as submit and wait. */
 #include "base/cancel.h"
 #include "session/session.h"
 
@@ -14,7 +14,7 @@ void berth__session_finish(berth_session *session) {
     berth__session_note_failure(session);
 }
 
-/* Everything that a run reads must be there. */
+/* Everything that a run reads must be set. */
 static berth_status session_run_check_ready(const berth_session *session, berth_error *err) {
   const berth_graph *graph = session->graph;
   for (size_t i = 0; i < graph->n_params; i++)
@@ -63,7 +63,7 @@ berth_status berth_session_wait(berth_session *session, berth_error *err) {
     berth__session_note_failure(session);
     return status;
   }
-  status = session_run_check_files(session, err); /* weights that had gone were zeros */
+  status = session_run_check_files(session, err); /* missing pages read as zeros */
   if (status != BERTH_OK) berth__session_lose_states(session);
   return status;
 }

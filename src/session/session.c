@@ -1,4 +1,4 @@
-/* Making, freeing and cloning sessions. */
+/* Creating, destroying and cloning sessions. */
 #include "session/session.h"
 
 #include "base/cancel.h"
@@ -33,7 +33,8 @@ static berth_status open_and_compile(berth_session *session, const char *which, 
   return berth__session_compile(session, plan->dims, plan->n_dims, err);
 }
 
-/* A graph with loops, or with extents that a run finds, is not split: all of it falls back. */
+/* A graph with loops, or with extents that are found during a run, is not split between devices: all of it falls
+ * back. */
 static berth_status compile_first(berth_session *session, const char *which, const berth_plan_desc *plan,
                                   berth_error *err) {
   berth_error reason = {.message = ""};
@@ -45,7 +46,7 @@ static berth_status compile_first(berth_session *session, const char *which, con
     session->device = &berth__cpu_device;
     berth_plan_desc on_cpu = *plan;
     on_cpu.gpu_profile = NULL;
-    session->plan_desc.compute = BERTH_COMPUTE_F32; /* which no kernel of the cpu computes otherwise */
+    session->plan_desc.compute = BERTH_COMPUTE_F32; /* no kernel of the CPU computes in another type */
     return open_and_compile(session, NULL, &on_cpu, err);
   }
   if (status != BERTH_OK && err != NULL) *err = reason;
@@ -97,7 +98,7 @@ static berth_status read_desc(berth_session *session, const berth_graph *graph, 
   return BERTH_OK;
 }
 
-/* A clone puts its weights where the other session has them, whichever bindings that still has. */
+/* A clone places its weights where the other session has them, whichever bindings that one still has. */
 static berth_status session_follow(berth_session *session, const berth_session *like, berth_error *err) {
   session->layout = berth__layout_retain(like->layout);
   session->n_prepared = like->n_prepared;
@@ -112,16 +113,16 @@ static berth_status session_build(berth_session *session, const berth_graph *gra
   BERTH__TRY(compile_first(session, berth__device_which(session->device_name), &plan, err));
   session->plan_desc.dims = NULL;
   session->plan_desc.n_dims = 0;
-  session->plan_desc.layout = NULL; /* from here on the session's own */
+  session->plan_desc.layout = NULL; /* from here on the session's own layout is used */
   session->plan_desc.gpu_profile = NULL;
-  if (like != NULL) return BERTH_OK; /* its weights are copied */
+  if (like != NULL) return BERTH_OK; /* its weights are copied instead */
   BERTH__TRY(berth__session_begin_states(session, err));
   BERTH__TRY(berth__session_place_weights(session, err));
   BERTH__TRY(berth__session_settle(session, err));
   return berth__session_has_weights(session) ? berth__session_prepare(session, err) : BERTH_OK;
 }
 
-/* on, like, files: NULL where there is none. */
+/* on, like, files: may be NULL. */
 static berth_status session_create(const berth_graph *graph, const berth__device *on, const berth_session *like,
                                    const berth__weight_files *files, const berth_session_desc *desc,
                                    berth_session **out, berth_error *err) {
@@ -194,7 +195,7 @@ static berth_status session_copy_outside(berth_session *to, const berth_session 
   return berth__session_rebind(to, err);
 }
 
-/* What the last run found, for the current binding of both. */
+/* Copies what the last run found, for the current binding of both sessions. */
 static void copy_shapes(const berth_session *to, const berth_session *from) {
   const berth__device *device = from->device;
   const berth__shape *found = device->shapes != NULL ? device->shapes(berth__session_current(from)->program) : NULL;

@@ -1,9 +1,9 @@
-/* States: what a session keeps from run to run. They lie among what its bindings share, so that the current binding
- * shows them as all others do. */
+/* States: values that a session keeps from run to run. They lie in the part of the arena that bindings share, so every
+ * binding sees the same contents. */
 #include "base/math.h"
 #include "session/session.h"
 
-/* Saved states: this, then every state in the order of the graph, each from a multiple of 8 on. */
+/* Saved states: this header, then every state in the order of the graph, each aligned to 8 bytes. */
 typedef struct header {
   char mark[8];
   uint64_t fingerprint; /* of names, types and extents */
@@ -17,7 +17,7 @@ static const berth__value *session_state_at(const berth_session *session, size_t
 
 static uint64_t session_state_size_of(const berth__value *value) {
   uint64_t size = 0;
-  berth__value_size(value, &size); /* it is bound */
+  berth__value_size(value, &size); /* the value is bound */
   return size;
 }
 
@@ -33,7 +33,7 @@ static berth_status place_initial(berth_session *session, size_t index, berth_er
   return BERTH_OK;
 }
 
-/* A new arena is zeros, which cost nothing until they are touched: a cache takes memory as it fills. */
+/* A new arena holds zeros, which cost nothing until they are touched: a cache takes memory as it fills. */
 berth_status berth__session_begin_states(berth_session *session, berth_error *err) {
   for (size_t i = 0; i < session->graph->n_states; i++)
     if (session->checked || session_state_at(session, i)->initial != NULL) BERTH__TRY(place_initial(session, i, err));
@@ -92,7 +92,7 @@ berth_status berth_session_state_reset(berth_session *session, const char *state
 
 static uint64_t session_state_padded(uint64_t size) {
   return (size + 7) & ~(uint64_t)7;
-} /* no sum of the planner overflows */
+} /* the planner has checked that the sum does not overflow */
 
 uint64_t berth_session_state_size(const berth_session *session) {
   uint64_t total = sizeof(header);
@@ -161,7 +161,7 @@ static berth_status put_all(berth_session *session, const unsigned char *at, ber
   return BERTH_OK;
 }
 
-/* An element that the device does not hold is found on the way: then everything is put back. */
+/* If an element cannot be stored on the device, this is noticed on the way, and everything is put back. */
 berth_status berth_session_state_restore(berth_session *session, const void *src, size_t size, berth_error *err) {
   BERTH__TRY(check_whole(session, src, size, err));
   if (size == 0) return BERTH_OK;

@@ -1,4 +1,4 @@
-/* Weights: into the arena, or left where they are for the prelude to read. */
+/* Weights: copied into the arena, or left in place for the prelude to read. */
 #include "session/session.h"
 
 bool berth__session_in_arena(const berth_session *session, berth_value value) {
@@ -15,7 +15,7 @@ static void disown(berth_session *session, berth_value value) {
   session->owned[value] = NULL;
 }
 
-/* A param that a binding holds in bytes of its own, and other bindings may not have in the arena at all. */
+/* A param that a binding holds in bytes of its own; other bindings may not have it in the arena at all. */
 static bool is_own(const berth_plan *plan, berth_value param) {
   const uint32_t buffer = plan->places[param].buffer;
   return buffer != BERTH__NO_BUFFER && plan->buffers[buffer].offset >= plan->params_size;
@@ -32,7 +32,7 @@ static bool is_outside_somewhere(const berth_session *session, berth_value value
   return false;
 }
 
-/* ---- Home: the place of a param among the weights that bindings share ---- */
+/* ---- Home: the slot of a param among the weights that bindings share ---- */
 
 static bool has_home(const berth_session *session, berth_value param) {
   return berth__slots_offset(session->home, param) < berth_layout_size(session->layout);
@@ -53,22 +53,22 @@ static berth_status get_home(berth_session *session, berth_value param, void *da
   return status;
 }
 
-/* ---- Copies in the host's memory ---- */
+/* ---- Copies in host memory ---- */
 
-/* From now on the value is read there. When it fails, it is read where it was. */
+/* Makes the current binding read the value there. On failure it is still read where it was. */
 static berth_status point(berth_session *session, berth_value value, const void *data, berth_error *err) {
   const void *before = session->outside[value];
   session->outside[value] = data;
   const berth_status status = berth__session_rebind(session, err);
   if (status != BERTH_OK) {
     session->outside[value] = before;
-    berth__session_current(session)->outside[value] = before; /* as its program still has it */
+    berth__session_current(session)->outside[value] = before; /* its program still has this address */
     berth__session_current(session)->bound = session->arena_number;
   }
   return status;
 }
 
-/* The session's own copy, with what the param has had so far. */
+/* The session's own copy, with the contents that the param has had so far. */
 static berth_status point_at_copy(berth_session *session, berth_value value, size_t size, berth_error *err) {
   const void *before = session->outside[value];
   const bool is_new = session->owned[value] == NULL;
@@ -94,7 +94,7 @@ void berth__session_release_copies(berth_session *session) {
   }
 }
 
-/* The host reads what the prelude alone needs in its own type, which may not be how the arena has it for others. */
+/* The host reads in the value's own type what only the prelude needs; the arena may have it in another storage. */
 static berth_status bring_out(berth_session *session, berth_value param, berth_error *err) {
   uint64_t size = 0;
   berth__value_size(&session->graph->values[param], &size);
@@ -116,15 +116,15 @@ berth_status berth__session_bring_out(berth_session *session, const berth__bindi
 
 /* ---- Setting ---- */
 
-/* What can fail without a trace comes first: memory, and pointing programs at it. Own places of bindings are filled
- * before they run. */
+/* Steps that can fail without side effects come first: allocating memory, and binding programs to it. The bindings' own
+ * slots are filled before they run. */
 berth_status berth__session_set_param(berth_session *session, berth_value value, const void *data, size_t size,
                                       berth_error *err) {
   const bool is_home = has_home(session, value), has_copy = !is_home || is_outside_somewhere(session, value);
   if (has_copy) BERTH__TRY(point_at_copy(session, value, size, err));
   berth__session_forget_prepared(session);
   if (is_home) {
-    session->is_set[value] = false; /* until all of it is written */
+    session->is_set[value] = false; /* until all of it has been written */
     BERTH__TRY(put_home(session, value, data, size, err));
   }
   if (has_copy && size != 0) memmove(session->owned[value], data, size);
@@ -162,7 +162,7 @@ static berth_status place_piece(const berth_session *session, berth_value param,
                                 berth__slots_offset(session->home, param) + at, data, size, err);
 }
 
-/* Piece by piece, each let go of in the file once it is in the arena: the weights are never in memory twice. */
+/* Copied in pieces, each released in the file once it is in the arena: the weights are never in memory twice. */
 static berth_status move_weight(berth_session *session, berth_value param, const void *data, uint64_t size,
                                 berth_error *err) {
   const uint64_t piece = (uint64_t)2 << 20;
@@ -178,9 +178,9 @@ static berth_status move_weight(berth_session *session, berth_value param, const
   return BERTH_OK;
 }
 
-/* ---- Weights that are pages of a file ---- */
+/* ---- Weights that are mapped pages of a file ---- */
 
-/* What lies around the whole pages is copied. *is_placed: false where it cannot be done. */
+/* Bytes before and after the whole pages are copied. *is_placed: false if this is not possible. */
 static berth_status map_weight(berth_session *session, berth_value param, const void *data, uint64_t size,
                                bool *is_placed, berth_error *err) {
   const uint64_t offset = berth__slots_offset(session->home, param);
@@ -233,7 +233,7 @@ void berth__session_forget_mapped(berth_session *session) {
   session->mapped_begin = session->mapped_end = 0;
 }
 
-/* Whether every kernel that reads the param takes it as it lies in the file. */
+/* Whether every kernel that reads the param takes it at its alignment in the file. */
 static bool may_be_unaligned(const berth_session *session, berth_value param) {
   const berth_plan *plan = berth__session_current(session)->plan;
   for (uint32_t step = 0; step < plan->n_steps; step++) {
@@ -250,7 +250,7 @@ static uint64_t weight_bytes(const berth_graph *graph) {
   for (size_t i = 0; i < graph->n_params; i++) {
     uint64_t size = 0;
     if (graph->values[graph->params[i]].data != NULL && berth__value_size(&graph->values[graph->params[i]], &size))
-      total += size; /* all of them are in memory, or in files: the sum has room */
+      total += size; /* all of them are in memory or in files, so the sum cannot overflow */
   }
   return total;
 }
@@ -320,7 +320,7 @@ bool berth__session_has_weights(const berth_session *session) {
   return true;
 }
 
-/* A step of the prelude has read its operands: their pages in the file may go. */
+/* A step of the prelude has read its operands: their pages in the file may be released. */
 static void rest_operands(void *user, uint32_t step, uint32_t node, const berth_tensor *out, uint32_t n_out,
                           double ms) {
   const berth_session *session = user;
@@ -348,7 +348,7 @@ berth_status berth__session_prepare(berth_session *session, berth_error *err) {
     BERTH__TRY(berth__graph_check_files(session->graph, err));
     berth_status status = session->device->prepare(binding->program, &observer, err);
     if (status == BERTH_OK) status = berth__graph_check_files(session->graph, err);
-    if (status != BERTH_OK) { /* temporaries may lie where weights were that other bindings read */
+    if (status != BERTH_OK) { /* temporaries may have overwritten weights that other bindings read */
       berth__session_forget_prepared(session);
       return status;
     }
