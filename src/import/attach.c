@@ -1,4 +1,4 @@
-/* Giving a graph its weights. */
+/* Attaching weights to a graph. */
 #include "graph/graph.h"
 #include "import/weights.h"
 

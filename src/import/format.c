@@ -48,7 +48,7 @@ static bool ends_so(const berth__format *format, const char *path) {
   return n > m && strcasecmp(path + n - m, format->ending) == 0;
 }
 
-/* Strong content, then names, then weak content. */
+/* By distinctive content first, then by name, then by weak content. */
 static const berth__format *import_format_find(const berth__mapping *file, const char *path, bool of_weights) {
   for (int round = 0; round < 3; round++)
     for (size_t i = 0; i < N_FORMATS; i++) {

@@ -4,7 +4,7 @@
 
 #include "import/utf8.h"
 
-/* What may come next. A comma leads to KEY or VALUE; the variants with END are those right after a bracket. */
+/* What may come next. A comma leads to KEY or VALUE; the variants with END apply right after a bracket. */
 enum {
   EXPECT_VALUE,
   EXPECT_VALUE_OR_END,
@@ -45,7 +45,7 @@ static int hex_digit(int c) {
   return -1;
 }
 
-/* Four hexadecimal digits at text; -1 when they are not all there. */
+/* Four hexadecimal digits at text; -1 if they are not all there. */
 static int32_t hex4(const char *text, size_t size) {
   if (size < 4) return -1;
   int32_t value = 0;
@@ -57,7 +57,7 @@ static int32_t hex4(const char *text, size_t size) {
   return value;
 }
 
-/* The character after the escape at text[0] == '\\', and how many bytes the escape takes; 0 when it is wrong. */
+/* The character for the escape at text[0] == '\\', and the bytes that the escape takes; 0 if it is wrong. */
 static size_t import_json_read_escape(const char *text, size_t size, uint32_t *character) {
   static const char letters[] = "\"\\/bfnrt";
   static const char meaning[] = "\"\\/\b\f\n\r\t";

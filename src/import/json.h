@@ -1,14 +1,14 @@
-/* A strict JSON reader (RFC 8259) over bytes that nobody has checked. It is asked for one token at a time, keeps the
- * place of every open bracket in a few bits, and allocates nothing: strings stay in the input until they are decoded
- * into a caller's buffer.
+/* A strict JSON reader (RFC 8259) for untrusted bytes. It is asked for one token at a time, keeps track of open
+ * brackets in a few bits, and allocates nothing: strings stay in the input until they are decoded into a caller's
+ * buffer.
  *
  *   berth__json json;
  *   berth__json_init(&json, bytes, size);
  *   berth__json_next(&json, &token, err);   KEY and value tokens between OBJECT_BEGIN and OBJECT_END, values between
  *                                           ARRAY_BEGIN and ARRAY_END, then END for ever
  *
- * Commas, colons and nesting are checked here, so a caller sees well-formed JSON or an error; which keys there are and
- * whether one comes twice is the caller's to check. */
+ * Commas, colons and nesting are checked here, so a caller sees well-formed JSON or an error. Which keys there are, and
+ * whether one comes twice, is for the caller to check. */
 #ifndef BERTH_IMPORT_JSON_H
 #define BERTH_IMPORT_JSON_H
 
@@ -34,9 +34,9 @@ typedef enum berth__json_kind {
 
 typedef struct berth__json_token {
   berth__json_kind kind;
-  const char *text; /* KEY and STRING: what stands between the quotes, escapes and all; NUMBER: its digits */
+  const char *text; /* KEY and STRING: the text between the quotes, with escapes; NUMBER: its digits */
   size_t size;
-  size_t at; /* where it begins in the input */
+  size_t at; /* its position in the input */
 } berth__json_token;
 
 typedef struct berth__json {
@@ -49,16 +49,16 @@ typedef struct berth__json {
 
 void berth__json_init(berth__json *json, const void *text, size_t size);
 berth_status berth__json_next(berth__json *json, berth__json_token *token, berth_error *err);
-/* The next token must be of this kind; `what` names it in the message: "the shape must be an array". */
+/* Reads a token that must be of this kind; `what` names it in the message: "the shape must be an array". */
 berth_status berth__json_expect(berth__json *json, berth__json_kind kind, const char *what, berth__json_token *token,
                                 berth_error *err);
 
-/* The string that a KEY or STRING stands for, terminated; out holds token->size + 1 bytes, which is always enough. A
- * string with a zero character in it is refused. Returns its length in *length. */
+/* The string that a KEY or STRING stands for, terminated; out must hold token->size + 1 bytes, which is always enough.
+ * A string that contains a zero character is refused. Returns its length in *length. */
 berth_status berth__json_decode(const berth__json_token *token, char *out, size_t *length, berth_error *err);
-/* A KEY or STRING without escapes, compared with a word. */
+/* Compares a KEY or STRING without escapes with a word. */
 bool berth__json_is(const berth__json_token *token, const char *word);
-/* A NUMBER that is a whole number of at most INT64_MAX and not negative. */
+/* A NUMBER that is an integer from 0 to INT64_MAX. */
 berth_status berth__json_natural(const berth__json_token *token, int64_t *out, berth_error *err);
 
 #endif

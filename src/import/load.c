@@ -1,16 +1,16 @@
-/* Loading a graph from a file or from memory, and looking into a file: what it is shows in its content. */
+/* Loading a graph from a file or from memory, and inspecting a file. The content decides which format it is. */
 #include "graph/graph.h"
 #include "import/format.h"
 
 #include "base/desc.h"
 
-/* A file that is empty is of every format that goes by names, and broken in each. */
+/* An empty file matches every format that is recognised by name, and is broken in each. */
 static berth_status import_load_check_size(const char *path, const berth__mapping *file, berth_error *err) {
   if (path == NULL || file->size != 0) return BERTH_OK;
   return berth__fail(err, BERTH_MALFORMED, "%s is empty", path);
 }
 
-/* Takes over the file, also on failure. */
+/* Takes ownership of the file, also on failure. */
 static berth_status import_load(const berth__load *in, berth_graph **out, berth_error *err) {
   berth_status status = import_load_check_size(in->path, in->file, err);
   const berth__format *format = berth__format_find(in->file, in->path);
@@ -21,7 +21,7 @@ static berth_status import_load(const berth__load *in, berth_graph **out, berth_
     return status;
   }
   BERTH__TRY(format->load(in, out, err));
-  status = berth__graph_check_files(*out, err); /* they are not to have shrunk while they were read */
+  status = berth__graph_check_files(*out, err); /* they must not have shrunk while they were read */
   if (status != BERTH_OK) {
     berth_graph_destroy(*out);
     *out = NULL;
@@ -38,7 +38,7 @@ static berth_status attach_file(berth_graph *graph, const char *path, berth_erro
   return status;
 }
 
-/* A graph from a file, which is taken over, with what the descriptor adds. */
+/* A graph from a file, of which it takes ownership, with what the descriptor adds. */
 static berth_status import_load_described(berth_context *ctx, const char *path, berth__mapping *file,
                                           const berth_load_desc *desc, berth_graph **out, berth_error *err) {
   const berth__load in = {.ctx = ctx, .path = path, .file = file, .kv = desc->kv, .has_weights = desc->weights != NULL};
@@ -69,7 +69,7 @@ berth_status berth_graph_load(berth_context *ctx, const char *path, berth_graph 
   return berth_graph_load_with(ctx, path, NULL, out, err);
 }
 
-/* Memory in the place of a file. Only a GGUF file may be there in part. */
+/* Memory instead of a file. Only a GGUF file may be partial. */
 static berth_status import_load_memory(berth__mapping *memory, uint64_t file_size, berth_error *err) {
   if (memory->data == NULL) memory->data = (const uint8_t *)"";
   if (file_size == 0 || file_size == memory->size) return BERTH_OK;
@@ -104,7 +104,7 @@ berth_status berth_graph_from_memory(berth_context *ctx, const void *data, size_
   return berth_graph_from_memory_with(ctx, data, size, release, user, NULL, out, err);
 }
 
-/* ---- Looking into a file ---- */
+/* ---- Inspecting a file ---- */
 
 static berth_status inspect(berth_context *ctx, const char *path, const berth__mapping *file, berth_model_info **out,
                             berth_error *err) {

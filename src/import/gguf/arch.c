@@ -49,7 +49,7 @@ const berth__arch *berth__arch_find(const berth__gguf *file) {
   return NULL;
 }
 
-/* ---- What keeps the file ---- */
+/* ---- Keeping the file open ---- */
 
 static void arch_retain(void *file) { (void)berth__gguf_retain(file); }
 
@@ -116,7 +116,7 @@ berth_status berth__gguf_load(const berth__load *in, berth_graph **out, berth_er
   if (status == BERTH_OK) {
     const berth__arch_options options = {.cache = in->kv};
     status = berth__arch_graph(file, &options, out, err);
-    berth__gguf_destroy(file); /* the graph keeps it */
+    berth__gguf_destroy(file); /* the graph keeps it now */
   }
   return status != BERTH_OK && in->path != NULL ? berth__fail_within(err, status, "%s", in->path) : status;
 }

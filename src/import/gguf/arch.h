@@ -1,4 +1,4 @@
-/* The architectures of GGUF files: a row of the table in arch.c and a function each. */
+/* The architectures of GGUF files: each is a row of the table in arch.c and a function. */
 #ifndef BERTH_IMPORT_GGUF_ARCH_H
 #define BERTH_IMPORT_GGUF_ARCH_H
 
@@ -7,26 +7,25 @@
 typedef struct berth__arch {
   const char *name; /* general.architecture */
   void (*build)(berth__net *net);
-  bool embeds; /* texts become vectors; otherwise it generates */
+  bool embeds; /* it computes embeddings of texts; otherwise it generates */
 } berth__arch;
 
-/* By the file's general.architecture; NULL: none that berth knows. */
+/* By the file's general.architecture; NULL: berth does not know it. */
 const berth__arch *berth__arch_find(const berth__gguf *file);
 
-/* Of keys and values where nobody says otherwise: half the bytes of f32, and next to nothing lost (docs/generation.md).
- */
+/* The default type of keys and values: half the bytes of f32, with almost no loss (docs/generation.md). */
 #define BERTH__ARCH_CACHE BERTH_F16
 
 typedef struct berth__arch_options {
   berth_type cache; /* BERTH_TYPE_NONE: BERTH__ARCH_CACHE */
-  bool every_row;   /* logits of every row, not of one alone */
+  bool every_row;   /* logits of every row, not of one */
 } berth__arch_options;
-/* The graph of a file, which keeps it. options NULL: the defaults. */
+/* Makes the graph of a file; the graph keeps the file open. options NULL: the defaults. */
 berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *options, berth_graph **out,
                                berth_error *err);
 
 void berth__arch_llama(berth__net *net);
-void berth__arch_halves(berth__net *net); /* as llama, with rope over halves */
+void berth__arch_halves(berth__net *net); /* like llama, with rope over halves */
 void berth__arch_arcee(berth__net *net);
 void berth__arch_qwen2moe(berth__net *net);
 void berth__arch_seed_oss(berth__net *net);

@@ -1,12 +1,12 @@
-/* BERT and nomic-bert: a vector of a text.
+/* BERT and nomic-bert: an embedding of a text.
  *   tokens     i32 [rows], of which the first `length` are the text's
  *   length     i32 []
  *   embedding  f32 [1, width], of length 1
- * Norms come after each part. BERT adds a vector for each position, nomic-bert turns queries and keys. */
+ * Norms come after each part. BERT adds a position embedding, nomic-bert rotates queries and keys. */
 #include "import/gguf/arch.h"
 #include "import/gguf/parts.h"
 
-typedef enum pooling { /* the numbers of the key */
+typedef enum pooling { /* values of the key */
   POOLING_NONE = 0,
   POOLING_MEAN = 1,
   POOLING_FIRST = 2,
@@ -24,7 +24,7 @@ static berth_value bert_begin(berth__net *net) {
   return berth__net_embed_tokens(net);
 }
 
-/* All tokens are of the first type; what is the same for every token is added once. */
+/* All tokens have token type 0, whose embedding is the same for every token, so it is added once. */
 static berth_value bert_embed(berth__net *net, berth_value x) {
   if (berth__net_has(net, "token_types.weight")) {
     const int64_t types = berth__net_whole_or(net, "tokenizer.ggml.token_type_count", 2), first = 0, end = 1;
@@ -49,7 +49,7 @@ static berth_value bert_layer(berth__net *net, berth_value x, int64_t layer, con
   return berth__net_norm(net, berth__net_two(net, "add", x, y), "layer_output_norm");
 }
 
-/* The rows of the text, those after them as 0, summed up: the length of the result is made 1 in any case. */
+/* The sum of the text's rows. It need not be a mean, since the result is normalised anyway. */
 static berth_value bert_sum(berth__net *net, berth_value x) {
   const int64_t rows = 0;
   const berth_attr attrs[] = {berth_attr_ints("axes", &rows, 1), berth_attr_int("keepdims", 1)};
@@ -76,7 +76,7 @@ static berth_value bert_pool(berth__net *net, berth_value x) {
   return BERTH_VALUE_NONE;
 }
 
-/* x over its length. */
+/* x divided by its length. */
 static berth_value bert_unit(berth__net *net, berth_value x) {
   const int64_t columns = 1;
   const berth_attr attrs[] = {berth_attr_ints("axes", &columns, 1), berth_attr_int("keepdims", 1)};

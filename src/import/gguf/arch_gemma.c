@@ -1,13 +1,13 @@
-/* Gemma: embeddings times the square root of the width. Gemma 2 and 3 have norms after each part too, and layers with a
- * sliding window between those that see all. */
+/* Gemma: embeddings are multiplied by the square root of the width. Gemma 2 and 3 also have norms after each part, and
+ * layers with a sliding window between layers with full attention. */
 #include <math.h>
 
 #include "import/gguf/arch.h"
 #include "import/gguf/parts.h"
 
-/* Scores are scaled by the head's size, but in the 27B models by the width of a head of the embedding. */
+/* Scores are scaled by the size of a head, but in the 27B models by the width per head of the embedding. */
 static double gemma_scale(const berth__net *net, int64_t layers_of_27b) {
-  if (net->status != BERTH_OK) return 1; /* there may be no heads */
+  if (net->status != BERTH_OK) return 1; /* the number of heads may be 0 */
   const int64_t size = net->layers == layers_of_27b ? net->width / net->heads : net->key_size;
   return 1 / sqrt((double)size);
 }

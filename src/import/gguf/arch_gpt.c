@@ -9,8 +9,8 @@ static berth__layer_form gpt_form(berth__net *net, berth__gate gate) {
   return form;
 }
 
-/* A vector for each position is added to the token's. Rows after the last token may stand behind the end of the table:
- * they are seen by nobody, and take its last row. */
+/* A position embedding is added to that of the token. Padding rows may be beyond the end of the table: they use its
+ * last row, and nothing reads them. */
 void berth__arch_gpt2(berth__net *net) {
   const berth__layer_form form = gpt_form(net, BERTH__PLAIN_GELU);
   berth_value x = berth__net_begin(net);
@@ -22,7 +22,7 @@ void berth__arch_gpt2(berth__net *net) {
   berth__net_finish(net, berth__net_layers(net, x, &form, &form, 0), 1, 0);
 }
 
-/* Attention and the feed-forward part see the same x, each through a norm of its own, or one after the other. */
+/* Attention and the feed-forward part read the same x, each through a norm of its own, or run one after the other. */
 void berth__arch_gptneox(berth__net *net) {
   berth__layer_form form = gpt_form(net, BERTH__PLAIN_GELU_ERF);
   if (net->status == BERTH_OK)
@@ -30,7 +30,7 @@ void berth__arch_gptneox(berth__net *net) {
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
-/* The larger models have a norm for each of the two, of which "attn_norm" is not attention's. */
+/* The larger models have a norm for each of the two parts; "attn_norm" is that of the feed-forward part. */
 void berth__arch_falcon(berth__net *net) {
   berth__layer_form form = gpt_form(net, BERTH__PLAIN_GELU_ERF);
   const bool has_two = berth__gguf_tensor_find(net->file, "blk.0.attn_norm_2.weight") != NULL;
@@ -57,7 +57,7 @@ void berth__arch_nemotron(berth__net *net) {
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
-/* The 12B model has one norm for both parts, which see the same x. */
+/* The 12B model has one norm for both parts, which read the same x. */
 void berth__arch_stablelm(berth__net *net) {
   berth__layer_form form = gpt_form(net, BERTH__GATE_SILU);
   form.is_parallel = berth__gguf_tensor_find(net->file, "blk.0.ffn_norm.weight") == NULL;
@@ -65,8 +65,7 @@ void berth__arch_stablelm(berth__net *net) {
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
-/* Norms without biases, one for both parts. In the second one, layers with a sliding window have positions, and those
- * that see all have none. */
+/* Norms without biases, one for both parts. In the second version, only layers with a sliding window use positions. */
 static void command_r(berth__net *net, bool has_windows) {
   berth__layer_form local = gpt_form(net, BERTH__GATE_SILU);
   net->norm = BERTH__NORM_LAYER_PLAIN;

@@ -1,4 +1,4 @@
-/* gpt-oss: experts, sinks in every head, and a sliding window in every other layer. */
+/* gpt-oss: experts, attention sinks, and a sliding window in every other layer. */
 #include "import/gguf/arch.h"
 #include "import/gguf/parts.h"
 

@@ -1,4 +1,4 @@
-/* Llama, Mistral, SmolLM, Mixtral (with experts) and all that are built like them. */
+/* Llama, Mistral, SmolLM, Mixtral (with experts), and models with the same structure. */
 #include <math.h>
 
 #include "import/gguf/arch.h"
@@ -17,7 +17,7 @@ void berth__arch_arcee(berth__net *net) {
 }
 
 /* Qwen 2 and 2.5 (biases of queries, keys and values) and Qwen 3 (norms of queries and keys), with and without experts,
- * and EXAONE: the tensors that a file has tell them apart. */
+ * and EXAONE: they are told apart by their tensors. */
 void berth__arch_halves(berth__net *net) {
   const berth__layer_form form = berth__net_layer_form();
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
@@ -43,9 +43,9 @@ void berth__arch_glm4(berth__net *net) {
   berth__net_decoder(net, BERTH__ROPE_NEIGHBOURS, &form);
 }
 
-/* Phi 3 and 4: one product for queries, keys and values, one for gate and up, factors of frequencies that depend on the
- * length of the context. All layers of the models for short contexts have a sliding window, as in transformers;
- * llama.cpp (b10361) leaves it out and warns. Those for long ones say a window that is longer than their context. */
+/* Phi 3 and 4: one product for queries, keys and values, one for gate and up, and frequency factors that depend on the
+ * length of the context. In models for short contexts, all layers have a sliding window, as in transformers; llama.cpp
+ * (b10361) ignores it and warns. Models for long contexts state a window that is longer than their context. */
 void berth__arch_phi3(berth__net *net) {
   const int64_t window = berth__net_whole_or(net, ".attention.sliding_window", 0);
   const int64_t context = berth__net_whole_or(net, ".context_length", INT32_MAX);
@@ -101,7 +101,7 @@ void berth__arch_granite(berth__net *net) {
   llama_scaled(net, &by);
 }
 
-/* Older files do not say the factors, which follow from the sizes. */
+/* Older files do not contain the factors, which follow from the sizes. */
 void berth__arch_minicpm(berth__net *net) {
   const double layers = (double)berth__net_whole(net, ".block_count"),
                width = (double)berth__net_whole(net, ".embedding_length");
@@ -114,7 +114,7 @@ void berth__arch_minicpm(berth__net *net) {
 
 /* ---- Mistral 3 ---- */
 
-/* Queries are the warmer the more contexts as long as the original one are before them. */
+/* The temperature of queries: it depends on how many times the original context fits before them. */
 static berth_value mistral_temperature(berth__net *net, double scale) {
   const double context = (double)berth__net_whole_or(net, ".rope.scaling.original_context_length",
                                                      berth__net_whole(net, ".context_length"));

@@ -1,5 +1,5 @@
-/* OLMo 2 and 3, OLMoE, EXAONE 4: norms of all queries and all keys together, or norms after each part and none before.
- */
+/* OLMo 2 and 3, OLMoE, EXAONE 4: norms over all queries and over all keys, or norms after each part instead of
+ * before. */
 #include "import/gguf/arch.h"
 #include "import/gguf/parts.h"
 
@@ -35,7 +35,7 @@ void berth__arch_olmoe(berth__net *net) {
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
-/* The larger model has sliding windows, and positions in those layers alone. */
+/* The larger model has sliding windows, and uses positions only in those layers. */
 void berth__arch_exaone4(berth__net *net) {
   enum {
     LAYERS_WITH_WINDOWS = 64,

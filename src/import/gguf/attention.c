@@ -21,7 +21,7 @@ static heads attention_project(berth__net *net, berth_value x) {
                  berth__net_linear(net, x, "attn_v", net->width, values)};
 }
 
-/* The scale's shape says what is normalised: all heads together, or each by itself. */
+/* The scale's shape tells what is normalised: all heads together, or each head separately. */
 static berth_value attention_norm(berth__net *net, berth_value x, const char *name, int64_t n_heads) {
   const int64_t each[] = {n_heads, net->key_size}, all = n_heads * net->key_size;
   const berth__gguf_tensor *scale = berth__net_find(net, name);
@@ -29,14 +29,15 @@ static berth_value attention_norm(berth__net *net, berth_value x, const char *na
   if (scale->rank == 1 && scale->dim[0] == all) return berth__net_norm_by(net, x, berth__net_vector(net, name, all));
   const berth_shape apart = {.rank = 3, .dim = {{.name = "rows"}, {.extent = n_heads}, {.extent = net->key_size}}};
   x = berth__net_reshape(net, x, apart);
-  if (scale->rank == 2) /* a head's own: more than a norm of the last axis takes */
+  if (scale->rank == 2) /* one scale per head: more than a norm over the last axis can do */
     x = berth__net_two(net, "mul", berth__net_norm_by(net, x, BERTH_VALUE_NONE), berth__net_weight(net, name, 2, each));
   else
     x = berth__net_norm_by(net, x, berth__net_vector(net, name, net->key_size));
   return berth__net_reshape(net, x, berth__net_rows(all));
 }
 
-/* The rows of this run at their position in a state; returns the whole of it. With a window the state is a ring. */
+/* Writes the rows of this run to a state at their positions; returns the whole state. With a window the state is a ring
+ * buffer. */
 static berth_value attention_keep(berth__net *net, const char *what, berth_value rows, int64_t columns, bool is_ring) {
   char name[BERTH__NET_NAME];
   berth_value state = BERTH_VALUE_NONE;

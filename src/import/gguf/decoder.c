@@ -1,7 +1,7 @@
-/* What decoders have in common: tokens in, layers, logits out. */
+/* What decoders have in common: from tokens through layers to logits. */
 #include "import/gguf/parts.h"
 
-/* [0, 1, ..., rows - 1] folds when the graph is bound. */
+/* [0, 1, ..., rows - 1] is folded when the graph is bound. */
 void berth__net_count_rows(berth__net *net) {
   const berth_dim rows = {.name = "rows"};
   const berth_attr shape = berth_attr_dims("shape", &rows, 1);

@@ -47,7 +47,7 @@ static berth_value feed_clamp(berth__net *net, berth_value x, double low, double
   return berth__net_add(net, "clamp", &x, 1, attrs, 2);
 }
 
-/* g sigmoid(1.702 g) (up + 1), with g up to 7 and up between -7 and 7. */
+/* g sigmoid(1.702 g) (up + 1), with g clamped to at most 7 and up to between -7 and 7. */
 static berth_value feed_gpt_oss(berth__net *net, berth_value g, berth_value up) {
   g = feed_clamp(net, g, -INFINITY, 7);
   up = berth__net_two(net, "add", feed_clamp(net, up, -7, 7), berth__net_number(net, 1));
@@ -68,7 +68,7 @@ static berth_value feed_plain(berth__net *net, berth__gate form, berth_value x) 
   return berth__net_two(net, "mul", x, x);
 }
 
-/* The tensors "ffn_gate", "ffn_up" and "ffn_down" with something after their names, as wide as a key says. */
+/* The tensors "ffn_gate", "ffn_up" and "ffn_down" with a suffix, with the width that a key states. */
 static berth_value feed_through(berth__net *net, berth_value x, berth__gate gate, const char *suffix, const char *key,
                                 int64_t hidden) {
   char name[3][BERTH__NET_NAME];
@@ -98,11 +98,11 @@ berth_value berth__net_feed(berth__net *net, berth_value x, berth__gate gate) {
 
 typedef struct experts {
   int64_t count, used, hidden;
-  berth_value which, weights; /* of each row: [rows, used], and [rows, used, 1] */
+  berth_value which, weights; /* per row: [rows, used], and [rows, used, 1] */
 } experts;
 
-/* The best experts of each row, with the softmax of their scores alone as weights (the same numbers as those of a
- * softmax over all, divided by their sum) or, where all are weighed, of those of all. */
+/* The best experts of each row. Their weights are a softmax over their own scores, which equals a softmax over all
+ * scores divided by its sum over the chosen ones. With `weighs_all` they are a softmax over all scores. */
 static void experts_choose(berth__net *net, berth_value x, bool weighs_all, experts *e) {
   berth_value best[2] = {BERTH_VALUE_NONE, BERTH_VALUE_NONE};
   const berth_attr attr = berth_attr_int("k", e->used);
@@ -116,7 +116,7 @@ static void experts_choose(berth__net *net, berth_value x, bool weighs_all, expe
   e->weights = berth__net_scaled(net, e->weights, berth__net_real_or(net, ".expert_weights_scale", 1));
 }
 
-/* [rows, used, columns], of x [rows, inner] or [rows, used, inner]. */
+/* The result is [rows, used, columns], for x [rows, inner] or [rows, used, inner]. */
 static berth_value experts_linear(berth__net *net, const experts *e, berth_value x, const char *name, int64_t inner,
                                   int64_t columns) {
   char text[BERTH__NET_NAME];
@@ -130,7 +130,7 @@ static berth_value experts_linear(berth__net *net, const experts *e, berth_value
   return berth__net_two(net, "add", product, berth__net_two(net, "embedding", bias, e->which));
 }
 
-/* What every row goes through. */
+/* The shared expert, which every row goes through. */
 static berth_value experts_shared(berth__net *net, berth_value x, berth__gate gate) {
   static const char key[] = ".expert_shared_feed_forward_length";
   const berth_value y = feed_through(net, x, gate, "_shexp", key, berth__net_whole_or(net, key, net->hidden));

@@ -1,4 +1,4 @@
-/* What a GGUF file says of itself. */
+/* What a GGUF file contains, for inspection. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,13 +7,13 @@
 #include "import/gguf/reader.h"
 #include "import/gguf/types.h"
 
-#define MAX_VALUES 8u     /* of an array that are shown */
-#define MAX_ELEMENT 1024u /* bytes of a string in an array that are shown */
+#define MAX_VALUES 8u     /* elements of an array that are shown */
+#define MAX_ELEMENT 1024u /* bytes shown of a string in an array */
 
 /* ---- Values as text ---- */
 
-/* The fewest digits that give the same number. An f32 is looked at as such: the double that it is has 17 of them, which
- * say nothing. */
+/* The fewest digits that give the same number. An f32 is parsed back as f32: as a double it would have 17 digits, most
+ * of them meaningless. */
 static void gguf_format_float(double value, bool is_wide, char text[BERTH__DOUBLE_TEXT]) {
   double shown = value;
   if (value > -1e9 && value < 1e9 && value == (double)(int64_t)value) {
@@ -22,7 +22,7 @@ static void gguf_format_float(double value, bool is_wide, char text[BERTH__DOUBL
   }
   for (int precision = 1; !is_wide && precision <= 9; precision++) {
     snprintf(text, BERTH__DOUBLE_TEXT, "%.*g", precision, value);
-    shown = strtod(text, NULL); /* of the same locale */
+    shown = strtod(text, NULL); /* in the same locale */
     if ((float)shown == (float)value) break;
   }
   berth__format_double(shown == shown ? shown : value, text);
@@ -60,11 +60,12 @@ static berth_status gguf_element_text(berth__summary *s, const berth__gguf_array
 static berth_status gguf_show_key(berth__summary *s, const berth__gguf_key *key, berth_model_key *out,
                                   berth_error *err) {
   void *values;
-  /* A single value is shown as an array of one. */
+  /* A single value is shown like an array of one. */
   berth__gguf_array array = {.kind = key->kind, .count = 1, .data = key->data};
   out->is_array = key->kind == BERTH__GGUF_ARRAY;
   if (out->is_array) array = key->array;
-  if (key->kind == BERTH__GGUF_STRING) array.data = (const uint8_t *)key->text.data - 8; /* where its length is */
+  if (key->kind == BERTH__GGUF_STRING)
+    array.data = (const uint8_t *)key->text.data - 8; /* its length comes before it */
   out->type = berth__gguf_kind_name(array.kind);
   out->count = array.count;
   out->n_values = (size_t)(array.count < MAX_VALUES ? array.count : MAX_VALUES);
@@ -88,11 +89,11 @@ static berth_status gguf_show_tensor(berth__summary *s, const berth__gguf_tensor
   out->rank = tensor->rank;
   memcpy(out->dim, tensor->dim, sizeof tensor->dim);
   out->size = tensor->size;
-  for (uint32_t i = 0; i < tensor->rank; i++) elements *= (uint64_t)tensor->dim[i]; /* which fits */
+  for (uint32_t i = 0; i < tensor->rank; i++) elements *= (uint64_t)tensor->dim[i]; /* cannot overflow */
   return berth__summary_param(s, elements, tensor->size, err);
 }
 
-/* A key that is a string; anything else leaves *out alone. */
+/* A key that is a string; if it is something else, *out is unchanged. */
 static berth_status gguf_show_text(berth__summary *s, const berth__gguf *g, const char *key, const char **out,
                                    berth_error *err) {
   const berth__gguf_key *found = berth__gguf_find(g, key);
@@ -124,7 +125,8 @@ static berth_status gguf_show(berth__summary *s, const berth__gguf *g, berth_err
 
 berth_status berth__gguf_inspect(berth__summary *summary, const berth__mapping *file, berth_error *err) {
   berth__gguf *g;
-  berth__mapping shared = {.data = file->data, .size = file->size, .whole = file->whole}; /* which stays the caller's */
+  berth__mapping shared = {
+      .data = file->data, .size = file->size, .whole = file->whole}; /* still owned by the caller */
   memcpy(shared.name, file->name, sizeof shared.name);
   BERTH__TRY(berth__gguf_open(summary->ctx, summary->path, &shared, &g, err));
   const berth_status status = gguf_show(summary, g, err);

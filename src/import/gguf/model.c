@@ -1,4 +1,4 @@
-/* A GGUF model: what holds its files. */
+/* A GGUF model and its files. */
 #include "base/storage.h"
 #include "import/gguf/reader.h"
 
@@ -30,7 +30,7 @@ berth_status berth__gguf_open(berth_context *ctx, const char *path, berth__mappi
   berth_status status = berth__gguf_read(g, err);
   if (status == BERTH_OK) status = berth__gguf_join(&g, path, err);
   berth_error shrunk;
-  if (berth__gguf_check(g, &shrunk) != BERTH_OK) { /* what was read may not be what was there */
+  if (berth__gguf_check(g, &shrunk) != BERTH_OK) { /* the file may have shrunk while it was read */
     if (err != NULL) *err = shrunk;
     status = shrunk.status;
   }
@@ -66,8 +66,8 @@ void berth__gguf_destroy(berth__gguf *g) {
   berth__free(ctx, g);
 }
 
-/* Systems map pages around the one that is touched, newer ones whole large pages of their cache: those go too, though a
- * neighbour's bytes may lie there. It is read again from the file if need be. */
+/* Systems map pages around the one that is touched, and newer ones whole large pages of their cache. Those are released
+ * too, even if they hold a neighbour's bytes, which are read again from the file if needed. */
 #define PAGES_AROUND ((size_t)2 << 20)
 
 void berth__gguf_rest(const berth__gguf *g, const void *data, size_t size) {

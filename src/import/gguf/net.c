@@ -12,10 +12,10 @@ static bool net_note(berth__net *net, berth_status status) {
 
 /* ---- Keys ---- */
 
-/* Of any number that counts something: the product of two fits 64 bits, and so does the sum of some such products.
- * Nothing here multiplies three. */
+/* Upper limit of every count: the product of two fits 64 bits, and so does the sum of some such products. No product of
+ * three is computed here. */
 #define NET_MOST ((uint64_t)1 << 30)
-#define NET_MOST_OF_HEAD 65536 /* elements of a head: tables are made of them before any tensor is looked at */
+#define NET_MOST_OF_HEAD 65536 /* elements of a head: tables are made from this number before any tensor is checked */
 
 static int64_t net_count(berth__net *net, const char *key, uint64_t value) {
   if (value <= NET_MOST) return (int64_t)value;
@@ -36,7 +36,7 @@ int64_t berth__net_whole_or(berth__net *net, const char *key, int64_t fallback) 
 double berth__net_real(berth__net *net, const char *key) {
   double value = 0;
   if (net->status != BERTH_OK || !net_note(net, berth__gguf_f64(net->file, key, &value, net->err))) return 0;
-  if (fabs(value) <= (double)FLT_MAX) return value; /* a NaN is not */
+  if (fabs(value) <= (double)FLT_MAX) return value; /* false for NaN */
   net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %g, which is not a finite f32", key, value));
   return 0;
 }
@@ -74,7 +74,7 @@ static void net_read_heads(berth__net *net) {
   net_need_head(net, ".attention.value_length", net->value_size);
 }
 
-/* Graphs do not need it, but whoever plans or generates takes it for the size of the context. */
+/* The graph does not need it, but planning and generation take it as the size of the context. */
 static void net_check_context(berth__net *net) {
   uint64_t context = 0;
   if (net->status != BERTH_OK ||
@@ -219,7 +219,7 @@ static berth_status net_declare(berth__net *net, const char *name, uint32_t rank
   const void *data;
   BERTH__TRY(net_check(tensor, name, rank, extents, net->err));
   *out = berth_graph_find(net->graph, name);
-  if (*out != BERTH_VALUE_NONE) return BERTH_OK; /* tied: one param, read twice */
+  if (*out != BERTH_VALUE_NONE) return BERTH_OK; /* tied: one param, used twice */
   BERTH__TRY(berth__gguf_tensor_data(net->file, tensor, &data, net->err));
   BERTH__TRY(berth_graph_param(net->graph, name, tensor->type, berth_shape_fixed(rank, extents), out, net->err));
   net->graph->values[*out].data = data;

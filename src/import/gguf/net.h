@@ -1,17 +1,17 @@
-/* A network under construction from the keys and tensors of a GGUF file.
+/* A network that is being built from the keys and tensors of a GGUF file.
  *
- * Functions that add to the graph return the value that they made. The first that fails notes its status, and those
- * after it do nothing: an architecture reads as the formula that it is, and whoever asked for the graph looks at the
- * status once. Tensors are named without the layer: berth__net_enter(net, 3) makes "attn_q" mean "blk.3.attn_q".
+ * Functions that add to the graph return the new value. The first failure is stored in the status, and later calls do
+ * nothing: an architecture reads like a formula, and the status is checked once at the end. Tensors are named without
+ * their layer: after berth__net_enter(net, 3), "attn_q" means "blk.3.attn_q".
  *
- * What the graph takes and gives, for models that generate:
- *   tokens     i32 [rows]: token i stands at position + i
+ * Inputs and outputs of a graph that generates:
+ *   tokens     i32 [rows]: token i has position `position` + i
  *   position   i32 []
- *   last       i32 [1]: the row whose logits are wanted; where those of all are wanted, [rows]
+ *   last       i32 [1]: the row whose logits are wanted; if those of all rows are wanted, [rows]
  *   logits     f32 [1, vocabulary], or [rows, vocabulary]
  *   states     blk.N.keys and blk.N.values, [ctx, heads * size]: `ctx` is a named dimension like `rows`; layers with
  *              a sliding window have [near, heads * size]
- * Rows may be more than there are tokens: those after the last one see what is before them and are seen by nobody, as
+ * There may be more rows than tokens: the rows after the last token see what is before them, and nothing sees them as
  * long as the next run starts at the position after the last token. */
 #ifndef BERTH_IMPORT_GGUF_NET_H
 #define BERTH_IMPORT_GGUF_NET_H
@@ -19,12 +19,12 @@
 #include "graph/graph.h"
 #include "import/gguf/gguf.h"
 
-#define BERTH__NET_NAME 96 /* bytes of a tensor's name, with its end */
+#define BERTH__NET_NAME 96 /* bytes of a tensor's name, including the terminator */
 
 typedef enum berth__norm {
   BERTH__NORM_RMS,
   BERTH__NORM_LAYER,      /* with a bias */
-  BERTH__NORM_LAYER_PLAIN /* without */
+  BERTH__NORM_LAYER_PLAIN /* without a bias */
 } berth__norm;
 
 typedef struct berth__net {
@@ -33,30 +33,30 @@ typedef struct berth__net {
   berth_graph *graph;
   berth_error *err;
   berth_status status;
-  char prefix[32]; /* of tensors' names: "blk.3.", or nothing */
+  char prefix[32]; /* prefix of tensor names: "blk.3.", or empty */
   int64_t layer;
-  berth_type cache; /* of keys and values */
-  bool every_row;   /* has logits */
-  /* What the keys say. */
+  berth_type cache; /* type of keys and values */
+  bool every_row;   /* has logits of every row */
+  /* From the keys: */
   int64_t layers, width, heads, kv_heads, key_size, value_size, hidden, vocabulary, rotated;
-  berth__norm norm; /* said by the architecture */
+  berth__norm norm; /* set by the architecture */
   double epsilon;   /* of norms */
-  /* What layers share. */
+  /* Shared by all layers: */
   berth_value tokens, position, last, length;
   berth_value steps;             /* 0, 1, ...: i32 [rows] */
-  berth_value places, positions; /* where the rows stand: i32 [rows], f32 [rows, 1] */
-  berth_value temperature;       /* of queries, [rows, 1]; BERTH_VALUE_NONE: there is none */
+  berth_value places, positions; /* positions of the rows: i32 [rows], f32 [rows, 1] */
+  berth_value temperature;       /* of queries, [rows, 1]; BERTH_VALUE_NONE: none */
 } berth__net;
 
-/* ---- Keys: as in gguf.h, a dot stands for the architecture ---- */
+/* ---- Keys: as in gguf.h, a leading dot stands for the architecture ---- */
 
 int64_t berth__net_whole(berth__net *net, const char *key);
 int64_t berth__net_whole_or(berth__net *net, const char *key, int64_t fallback);
 double berth__net_real(berth__net *net, const char *key);
 double berth__net_real_or(berth__net *net, const char *key, double fallback);
-/* The width of a feed-forward part, which a key says: fails where that is missing or 0. */
+/* The width of a feed-forward part, from a key: fails if it is missing or 0. */
 void berth__net_need_hidden(berth__net *net, const char *key, int64_t hidden);
-/* The keys that every architecture has. */
+/* Reads the keys that every architecture has. */
 void berth__net_read_keys(berth__net *net);
 
 /* ---- Values ---- */
@@ -68,7 +68,7 @@ berth_value berth__net_two(berth__net *net, const char *op, berth_value a, berth
 berth_value berth__net_input(berth__net *net, const char *name, berth_type type, berth_shape shape);
 berth_value berth__net_number(berth__net *net, double number); /* f32 [] */
 berth_value berth__net_floats(berth__net *net, const float *numbers, int64_t count);
-berth_value berth__net_scaled(berth__net *net, berth_value x, double factor); /* x itself where the factor is 1 */
+berth_value berth__net_scaled(berth__net *net, berth_value x, double factor); /* x itself if the factor is 1 */
 berth_value berth__net_reshape(berth__net *net, berth_value x, berth_shape shape);
 berth_value berth__net_cast(berth__net *net, berth_value x, berth_type type);
 berth_value berth__net_columns(berth__net *net, berth_value x, int64_t first, int64_t count); /* of [rows, n] */
@@ -77,13 +77,13 @@ berth_shape berth__net_rows(int64_t columns); /* [rows, columns] */
 
 /* ---- Tensors ---- */
 
-void berth__net_enter(berth__net *net, int64_t layer); /* -1: outside of all layers */
+void berth__net_enter(berth__net *net, int64_t layer); /* -1: outside all layers */
 bool berth__net_has(const berth__net *net, const char *name);
-const berth__gguf_tensor *berth__net_find(const berth__net *net, const char *name); /* NULL: there is none */
-/* A tensor of the given extents as f32; packed ones are unpacked. The name is whole: "attn_q.weight". */
+const berth__gguf_tensor *berth__net_find(const berth__net *net, const char *name); /* NULL: not found */
+/* A tensor with the given extents as f32; block types are unpacked. The name is complete: "attn_q.weight". */
 berth_value berth__net_weight(berth__net *net, const char *name, uint32_t rank, const int64_t *extents);
 berth_value berth__net_vector(berth__net *net, const char *name, int64_t extent);
-/* As it is in the file, whatever its type. */
+/* In the type that it has in the file. */
 berth_value berth__net_param(berth__net *net, const char *name, uint32_t rank, const int64_t *extents);
 
 #endif

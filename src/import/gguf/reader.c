@@ -1,4 +1,4 @@
-/* Reading a GGUF file: every length, count and offset is checked before it is used. See gguf.h for the format. */
+/* Reading a GGUF file: every length, count and offset is checked before it is used. gguf.h describes the format. */
 #include "import/gguf/reader.h"
 
 #include <stdio.h>
@@ -13,22 +13,23 @@
 #endif
 
 #define DEFAULT_ALIGNMENT 32u
-#define MAX_KEY 65535u   /* bytes of a key's name: the format's limit */
+#define MAX_KEY 65535u   /* bytes of a key's name: limit of the format */
 #define MAX_NAME 64u     /* bytes of a tensor's name: likewise */
-#define MAX_NESTING 4    /* arrays in arrays: no file in the world has even two */
-#define LEAST_KEY 13u    /* bytes: the length of a name, a type, a byte */
-#define LEAST_TENSOR 24u /* bytes: the length of a name, a rank, a type, an offset */
+#define MAX_NESTING 4    /* arrays in arrays: no known file has even two */
+#define LEAST_KEY 13u    /* minimum bytes: the length of a name, a type, a byte */
+#define LEAST_TENSOR 24u /* minimum bytes: the length of a name, a rank, a type, an offset */
 
-/* What of a file is still to be read. */
+/* The part of a file that is still to be read. */
 typedef struct gguf_cursor {
   const uint8_t *base;
   uint64_t size, at; /* at <= size */
-  uint64_t whole;    /* bytes of the file, of which `size` are there */
+  uint64_t whole;    /* size of the whole file, of which `size` bytes are available */
 } gguf_cursor;
 
 /* ---- Pieces ---- */
 
-/* `size` more bytes are needed, and they are not there. Where only the beginning of the file is, they may follow. */
+/* Reports that `size` more bytes are needed but not available. If only the beginning of the file is given, they may
+ * follow. */
 static berth_status gguf_fail_cut(const gguf_cursor *c, uint64_t size, const char *what, berth_error *err) {
   if (c->whole > c->size && size <= c->whole - c->at)
     return berth__fail(err, BERTH_IO, "%llu bytes of the file are not all of its header: they end within %s",
@@ -66,7 +67,7 @@ static berth_status gguf_take_string(gguf_cursor *c, const char *what, berth__gg
   return BERTH_OK;
 }
 
-/* A name that ends in a zero, which the file's does not: text without zeros in it, no longer than `most` bytes. */
+/* A zero-terminated copy of a name: text without zeros in it, of at most `most` bytes. */
 static berth_status gguf_take_name(berth_context *ctx, gguf_cursor *c, const char *what, uint64_t most, char **out,
                                    berth_error *err) {
   berth__gguf_string name;
@@ -98,7 +99,7 @@ static berth_status gguf_take_kind(gguf_cursor *c, berth__gguf_kind *out, berth_
 
 static berth_status gguf_skip_arrays(gguf_cursor *c, uint64_t count, int depth, berth_error *err);
 
-/* Elements of an array, `depth` arrays deep. */
+/* Skips the elements of an array at nesting depth `depth`. */
 static berth_status gguf_skip_elements(gguf_cursor *c, berth__gguf_kind kind, uint64_t count, int depth,
                                        berth_error *err) {
   static const char what[] = "the elements of an array";
@@ -128,7 +129,7 @@ static berth_status gguf_skip_arrays(gguf_cursor *c, uint64_t count, int depth, 
   return BERTH_OK;
 }
 
-/* Strings, and where some of them begin. */
+/* Skips strings, and notes where some of them begin. */
 static berth_status gguf_mark_strings(berth_context *ctx, gguf_cursor *c, berth__gguf_array *array, berth_error *err) {
   static const char what[] = "an array of strings";
   berth__gguf_string string;
@@ -251,7 +252,7 @@ static berth_status gguf_take_shape(gguf_cursor *c, berth__gguf_tensor *t, berth
   return BERTH_OK;
 }
 
-/* Bytes, of a type that the format has. */
+/* The size in bytes, for a type that the format defines. */
 static berth_status gguf_find_size(berth__gguf_tensor *t, berth_error *err) {
   const berth__ggml_type type = berth__ggml_type_at(t->ggml_type);
   if (type.name == NULL) return BERTH_OK; /* newer than this reader, or removed: shown, but never read */
@@ -261,7 +262,7 @@ static berth_status gguf_find_size(berth__gguf_tensor *t, berth_error *err) {
     return berth__fail(err, BERTH_MALFORMED, "its rows have %lld elements, which are not whole %s blocks of %u",
                        (long long)row, type.name, type.elements);
   uint64_t elements = 1;
-  for (uint32_t i = 0; i < t->rank; i++) elements *= (uint64_t)t->dim[i]; /* which fits */
+  for (uint32_t i = 0; i < t->rank; i++) elements *= (uint64_t)t->dim[i]; /* cannot overflow */
   if (!berth__mul_u64(elements / type.elements, type.bytes, &t->size) || t->size > INT64_MAX)
     return berth__fail(err, BERTH_MALFORMED, "its size in bytes does not fit in 63 bits");
   return BERTH_OK;
@@ -292,8 +293,8 @@ static berth_status gguf_take_tensor(berth__gguf *g, gguf_cursor *c, berth_error
 
 /* ---- Data ---- */
 
-/* Offsets become places in the file, whose data begins at `section`. Of a file that is there in part no tensor has its
- * data, whichever bytes are there: what is planned does not depend on how many they are. */
+/* Turns offsets into positions in the file, whose data begins at `section`. In a partial file no tensor has data,
+ * whichever bytes are available: plans must not depend on how many there are. */
 static berth_status gguf_place(const gguf_cursor *c, uint64_t section, berth__gguf_tensor *t, berth_error *err) {
   uint64_t begin, end;
   const bool fits = berth__add_u64(section, t->begin, &begin) && berth__add_u64(begin, t->size, &end);

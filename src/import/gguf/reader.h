@@ -1,12 +1,12 @@
-/* Between the parts of the reader. */
+/* Shared by the parts of the reader. */
 #ifndef BERTH_IMPORT_GGUF_READER_H
 #define BERTH_IMPORT_GGUF_READER_H
 
 #include "import/gguf/gguf.h"
 
-#define BERTH__GGUF_STRIDE 16u /* strings from one mark of an array to the next */
+#define BERTH__GGUF_STRIDE 16u /* strings between two marks of an array */
 
-/* Bytes of one; 0: strings, arrays, and what is no kind. */
+/* Bytes of a value; 0: strings, arrays, and unknown kinds. */
 static inline uint32_t berth__gguf_kind_bytes(berth__gguf_kind kind) {
   switch (kind) {
     case BERTH__GGUF_U8:
@@ -26,19 +26,19 @@ static inline uint32_t berth__gguf_kind_bytes(berth__gguf_kind kind) {
   return 0;
 }
 
-/* Little endian, at any address. */
+/* Little endian, unaligned. */
 static inline uint64_t berth__gguf_word(const uint8_t *data, uint32_t bytes) {
   uint64_t value = 0;
   for (uint32_t i = bytes; i-- > 0;) value = value << 8 | data[i];
   return value;
 }
 
-/* A model of one file, which it takes over, also on failure. */
+/* A model of one file, of which it takes ownership, also on failure. */
 berth_status berth__gguf_create(berth_context *ctx, berth__mapping *file, berth__gguf **out, berth_error *err);
-/* The file's keys and tensors, into a model that has none. On failure it is to be destroyed. */
+/* Reads the file's keys and tensors into an empty model. On failure the model must be destroyed. */
 berth_status berth__gguf_read(berth__gguf *g, berth_error *err);
-/* *g is one file that was read. Where it is a part of a split model, it becomes the whole of it; the path is for
- * finding the other parts. On failure *g is still to be destroyed. */
+/* *g is one file that was read. If it is a part of a split model, it becomes the whole model; the path is used to find
+ * the other parts. On failure *g must still be destroyed. */
 berth_status berth__gguf_join(berth__gguf **g, const char *path, berth_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Rotary positions. Whatever the scaling, an angle is the position times a frequency of its pair, so frequencies are
- * worked out once and angles in every run. */
+/* Rotary positions. Whatever the scaling, an angle is the position times the frequency of its pair, so frequencies are
+ * computed once and angles in every run. */
 #include <math.h>
 
 #include "import/gguf/parts.h"
@@ -7,15 +7,15 @@
 #define PI 3.14159265358979323846
 
 typedef struct scaling {
-  double factor;    /* frequencies are divided by it */
-  bool is_yarn;     /* but those of fast pairs, which stay */
-  double low, high; /* yarn: the pairs between which the two fade into each other */
+  double factor;    /* divisor of the frequencies */
+  bool is_yarn;     /* except those of fast pairs, which are unchanged */
+  double low, high; /* yarn: the range of pairs in which the two are blended */
   double magnitude; /* of cosines and sines */
 } scaling;
 
 double berth__net_rope_base(berth__net *net) { return berth__net_real_or(net, ".rope.freq_base", 10000); }
 
-/* The pair that turns so many times in the context that the model was made with. */
+/* The pair that makes this many turns within the context that the model was trained with. */
 static double yarn_pair(const berth__net *net, double base, double context, double turns) {
   return (double)net->rotated * log(context / (turns * 2 * PI)) / (2 * log(base));
 }
@@ -37,7 +37,7 @@ static void read_yarn(berth__net *net, double base, scaling *out) {
 }
 
 static scaling read_scaling(berth__net *net, double base) {
-  const double linear = berth__net_real_or(net, ".rope.scale_linear", 1); /* older files call it so */
+  const double linear = berth__net_real_or(net, ".rope.scale_linear", 1); /* the name in older files */
   scaling s = {.factor = berth__net_real_or(net, ".rope.scaling.factor", linear),
                .magnitude = berth__net_real_or(net, ".rope.scaling.attn_factor", 1)};
   berth__gguf_string type = {.data = "linear", .size = 6};
@@ -55,7 +55,7 @@ static scaling read_scaling(berth__net *net, double base) {
   return s;
 }
 
-/* How much of a pair's own frequency stays, from 0 to 1. */
+/* The share of a pair's own frequency, from 0 to 1. */
 static double yarn_share(const scaling *s, int64_t pair) {
   const double way = ((double)pair - s->low) / fmax(0.001, s->high - s->low);
   return s->is_yarn ? 1 - fmin(1, fmax(0, way)) : 0;
@@ -77,8 +77,8 @@ static berth_value rope_frequencies(berth__net *net, double base, const scaling 
   return out;
 }
 
-/* Long factors where the context is longer than the one that the model was made with. Only binding knows, so that it
- * is asked: the condition folds there. */
+/* Long factors are used if the context is longer than the one that the model was trained with. This is known only after
+ * binding, so it becomes a condition, which is folded there. */
 static berth_value long_or_short(berth__net *net) {
   const int64_t pairs = net->rotated / 2;
   const int64_t context =

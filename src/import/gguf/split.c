@@ -1,10 +1,10 @@
-/* Models that were split over several files. The first has all keys; each has split.no (from 0), split.count and
+/* Models that are split over several files. The first has all keys; each has split.no (from 0), split.count and
  * split.tensors.count (of all parts), and its name ends in "-00002-of-00003.gguf", counted from 1. */
 #include <stdio.h>
 
 #include "import/gguf/reader.h"
 
-#define MAX_PARTS 65535u /* the counts are 16 bits wide where llama.cpp writes them */
+#define MAX_PARTS 65535u /* llama.cpp writes the counts with 16 bits */
 
 typedef struct gguf_split {
   uint64_t number, count, tensors; /* split.no, split.count, split.tensors.count */
@@ -14,18 +14,18 @@ static berth_status gguf_split_read(const berth__gguf *g, gguf_split *out, berth
   BERTH__TRY(berth__gguf_u64_or(g, "split.count", 1, &out->count, err));
   BERTH__TRY(berth__gguf_u64_or(g, "split.no", 0, &out->number, err));
   BERTH__TRY(berth__gguf_u64_or(g, "split.tensors.count", g->n_tensors, &out->tensors, err));
-  if (out->count == 0) out->count = 1; /* some tools write that for a model in one file */
+  if (out->count == 0) out->count = 1; /* some tools write this for a model in one file */
   if (out->number < out->count && out->count <= MAX_PARTS) return BERTH_OK;
   return berth__fail(err, BERTH_MALFORMED, "the file says that it is part number %llu of %llu, counted from 0",
                      (unsigned long long)out->number, (unsigned long long)out->count);
 }
 
-/* The end of a part's name. */
+/* The ending of a part's name. */
 static void gguf_split_ending(uint64_t number, uint64_t count, char out[64]) {
   snprintf(out, 64, "-%05llu-of-%05llu.gguf", (unsigned long long)number + 1, (unsigned long long)count);
 }
 
-/* The name of part `number`, without its folder, made from the path of part `from`. */
+/* The name of part `number`, without its folder, derived from the path of part `from`. */
 static berth_status gguf_split_name(berth_context *ctx, const char *path, const gguf_split *from, uint64_t number,
                                     char **out, berth_error *err) {
   char is[64], wanted[64];
@@ -51,7 +51,7 @@ static berth_status gguf_split_name(berth_context *ctx, const char *path, const 
   return BERTH_OK;
 }
 
-/* Another part, read. */
+/* Opens and reads another part. */
 static berth_status gguf_split_open(berth_context *ctx, const char *path, const gguf_split *from, uint64_t number,
                                     berth__gguf **out, berth_error *err) {
   berth__mapping file;
@@ -79,7 +79,7 @@ static berth_status gguf_split_open(berth_context *ctx, const char *path, const 
   return status;
 }
 
-/* The tensors and the file of a part become the model's. */
+/* Moves the tensors and the file of a part to the model. */
 static berth_status gguf_split_add(berth__gguf *g, berth__gguf *part, berth_error *err) {
   uint32_t other;
   berth__gguf_tensor *tensors = berth__alloc_array(g->ctx, g->n_tensors + part->n_tensors, sizeof *tensors);
@@ -97,7 +97,7 @@ static berth_status gguf_split_add(berth__gguf *g, berth__gguf *part, berth_erro
     BERTH__TRY(berth__map_put(g->ctx, &g->tensor_index, t->name, (uint32_t)g->n_tensors, err));
     t->part = number;
     g->tensors[g->n_tensors++] = *t;
-    t->name = NULL; /* which is the model's now */
+    t->name = NULL; /* owned by the model now */
   }
   return BERTH_OK;
 }
@@ -127,7 +127,7 @@ berth_status berth__gguf_join(berth__gguf **g, const char *path, berth_error *er
   BERTH__TRY(gguf_split_read(*g, &is, err));
   if (is.count == 1) return BERTH_OK;
   if (is.number == 0) {
-    char *name; /* refuses a name that would not lead to the others before any of them is sought */
+    char *name; /* refuses a name that does not lead to the others before looking for any of them */
     BERTH__TRY(gguf_split_name((*g)->ctx, path, &is, 0, &name, err));
     berth__free((*g)->ctx, name);
     return gguf_split_gather(*g, path, &is, err);
@@ -137,6 +137,6 @@ berth_status berth__gguf_join(berth__gguf **g, const char *path, berth_error *er
   *g = first;
   gguf_split of_first;
   BERTH__TRY(gguf_split_read(first, &of_first, err));
-  of_first.number = is.number; /* names are made from that of the file which was opened */
+  of_first.number = is.number; /* names are derived from that of the file that was opened */
   return gguf_split_gather(first, path, &of_first, err);
 }

@@ -4,7 +4,7 @@
 
 #include "import/gguf/gguf.h"
 
-/* By number. Berth's types have the same names, in small letters. */
+/* By number. Berth's types have the same names in lower case. */
 static const struct {
   const char *name, *berth;
   uint32_t elements, bytes;

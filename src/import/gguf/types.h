@@ -6,10 +6,10 @@
 
 typedef struct berth__ggml_type {
   const char *name;         /* as ggml spells it */
-  uint32_t elements, bytes; /* of a block; 0: no type has this number any more */
-  berth_type type;          /* BERTH_TYPE_NONE: berth has none like it */
+  uint32_t elements, bytes; /* per block; 0: this number is no longer used */
+  berth_type type;          /* BERTH_TYPE_NONE: berth has no such type */
 } berth__ggml_type;
 
-berth__ggml_type berth__ggml_type_at(uint32_t number); /* name NULL: it is none of the format's */
+berth__ggml_type berth__ggml_type_at(uint32_t number); /* name NULL: the format does not define it */
 
 #endif

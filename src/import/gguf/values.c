@@ -1,4 +1,4 @@
-/* Looking values up. What is looked at here was checked when the file was read. */
+/* Looking up values. They were checked when the file was read. */
 #include "import/gguf/reader.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static bool gguf_is_integer(berth__gguf_kind kind) {
   return berth__gguf_kind_bytes(kind) != 0 && !gguf_is_float(kind) && kind != BERTH__GGUF_BOOL;
 }
 
-/* The bits of an integer, a sign spread over all 64. */
+/* The bits of an integer, sign-extended to 64. */
 static uint64_t gguf_bits(berth__gguf_kind kind, const uint8_t *data) {
   const uint32_t bytes = berth__gguf_kind_bytes(kind);
   uint64_t bits = berth__gguf_word(data, bytes);
@@ -165,7 +165,8 @@ double berth__gguf_array_f64(const berth__gguf_array *array, uint64_t i) {
   return gguf_number(array->kind, array->data + i * berth__gguf_kind_bytes(array->kind));
 }
 
-/* The array whose type stands at `at`. Its size is found by going through it: only files that nest arrays pay. */
+/* The array whose type is at `at`. Its size is found by walking through it, which only files with nested arrays
+ * need. */
 static berth__gguf_array gguf_array_here(const uint8_t *at) {
   berth__gguf_array array = {
       .kind = (berth__gguf_kind)berth__gguf_word(at, 4), .count = berth__gguf_word(at + 4, 8), .data = at + 12};

@@ -28,7 +28,7 @@
 #include "base/storage.h"
 #include "import/format.h"
 
-#define MAX_HEADER 65536u /* numpy itself reads no more than 10,000 characters without being asked to */
+#define MAX_HEADER 65536u /* numpy itself reads at most 10,000 characters by default */
 
 const berth__npy_kind berth__npy_kinds[BERTH__NPY_KINDS] = {
     {"f2", BERTH_F16}, {"f4", BERTH_F32}, {"f8", BERTH_F64}, {"i1", BERTH_I8},   {"u1", BERTH_U8},  {"i2", BERTH_I16},
@@ -56,7 +56,7 @@ static void npy_skip_space(reader *r) {
   while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
 }
 
-/* Takes the character when it comes next. */
+/* Skips the character if it comes next. */
 static bool npy_take(reader *r, char c) {
   npy_skip_space(r);
   if (r->at == r->end || *r->at != c) return false;
@@ -72,7 +72,7 @@ static bool npy_take_word(reader *r, const char *word) {
   return true;
 }
 
-/* A string in single or double quotes; none that is valid here has an escape in it. */
+/* A string in single or double quotes; no valid one has an escape. */
 static berth_status take_string(reader *r, const char **text, size_t *size, berth_error *err) {
   npy_skip_space(r);
   if (r->at == r->end || (*r->at != '\'' && *r->at != '"')) return npy_wrong("a string in quotes is expected", err);
@@ -204,7 +204,7 @@ static berth_status read_dict(reader *r, header *h, berth_error *err) {
 
 /* ---- The elements ---------------------------------------------------------------------------------------------- */
 
-/* One element in the machine's order. */
+/* One element in the machine's byte order. */
 static void copy_element(uint8_t *dst, const uint8_t *src, size_t size, bool swapped) {
   if (!swapped) {
     memcpy(dst, src, size);
@@ -213,7 +213,7 @@ static void copy_element(uint8_t *dst, const uint8_t *src, size_t size, bool swa
   for (size_t i = 0; i < size; i++) dst[i] = src[size - 1 - i];
 }
 
-/* Walks the result in C order and keeps the index of the element in Fortran order, where axis 0 runs fastest. */
+/* Walks the result in C order and tracks the element's index in Fortran order, where axis 0 runs fastest. */
 static void copy_fortran(const header *h, uint8_t *dst, const uint8_t *src, uint64_t count, size_t size) {
   int64_t at[BERTH_MAX_RANK] = {0};
   int64_t stride[BERTH_MAX_RANK];

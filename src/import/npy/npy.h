@@ -1,4 +1,4 @@
-/* What reading and writing .npy files have in common; npy.c describes the format. */
+/* Shared by reading and writing .npy files; npy.c describes the format. */
 #ifndef BERTH_IMPORT_NPY_NPY_H
 #define BERTH_IMPORT_NPY_NPY_H
 

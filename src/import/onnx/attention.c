@@ -1,4 +1,4 @@
-/* Attention as berth's op, or as products and a softmax where that op does not express it. */
+/* Attention as berth's op, or as products and a softmax if that op cannot express it. */
 #include "import/onnx/attention.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static berth_value attend_swap_middle(berth__onnx_chain *c, berth_value x) {
   return berth__chain_listed(c, "transpose", x, "perm", (int64_t[]){0, 2, 1, 3}, 4);
 }
 
-/* [B, S, H D] as [B, H, S, D]; what has four axes is so already. */
+/* [B, S, H D] as [B, H, S, D]; values with four axes already have this form. */
 static berth_value attend_split_heads(berth__onnx_chain *c, berth_value x, int64_t heads) {
   if (berth__onnx_attend_rank(c, x) != 3) return x;
   return attend_swap_middle(c, berth__chain_reshape(c, x, (int64_t[]){0, 0, heads, -1}, 4));
@@ -67,7 +67,7 @@ void berth__onnx_attend_past(berth__onnx_chain *c, berth__onnx_heads *a, berth_v
   a->v = attend_append(c, past_v, attend_split_heads(c, a->v, a->kv_heads));
 }
 
-/* ---- What a row sees ---- */
+/* ---- Which keys a row sees ---- */
 
 static berth_value attend_row_count(berth__onnx_chain *c, const berth__onnx_heads *a) {
   return berth__chain_extent(c, a->q, attend_row_axis(c, a->q));
@@ -122,7 +122,7 @@ static berth_value attend_by_op(berth__onnx_chain *c, const berth__onnx_heads *a
 
 /* ---- Products and a softmax ---- */
 
-/* An extent of the target of a reshape: that of an axis of a value; without one: what is left. */
+/* An extent in the target shape of a reshape: that of an axis of a value, or without a value the remaining extent. */
 typedef struct attend_extent {
   berth_value of;
   uint32_t axis;
@@ -139,7 +139,7 @@ static berth_value attend_extent_value(berth__onnx_chain *c, const attend_extent
   return out;
 }
 
-/* Extents that are not known yet are asked for by ops. */
+/* Extents that are not known yet are computed by ops. */
 static berth_value attend_reshape(berth__onnx_chain *c, berth_value x, const attend_extent extent[4]) {
   berth__shape shape = {.rank = 4};
   berth_value parts[4];
@@ -162,11 +162,11 @@ static berth_value attend_reshape(berth__onnx_chain *c, berth_value x, const att
   return berth__chain_emit(c, "reshape", in, 2, &allow_zero, 1);
 }
 
-/* Everything as [B, H, S, D] in the type that is computed in. */
+/* Everything as [B, H, S, D] in the type of the computation. */
 typedef struct attend_heads {
   berth_value q, k, v;
   berth_type type, wide; /* that of the queries; f64 or f32 */
-  bool is_grouped;       /* several heads of queries share one of keys */
+  bool is_grouped;       /* several query heads share a key head */
 } attend_heads;
 
 static attend_heads attend_open(berth__onnx_chain *c, const berth__onnx_heads *a) {
@@ -186,7 +186,7 @@ static attend_heads attend_open(berth__onnx_chain *c, const berth__onnx_heads *a
   return h;
 }
 
-/* Heads of queries that share one of keys are further rows for it. */
+/* Query heads that share a key head become additional rows of it. */
 static berth_value attend_group(berth__onnx_chain *c, const attend_heads *h, berth_value x) {
   if (!h->is_grouped) return x;
   return attend_reshape(c, x, (attend_extent[]){{x, 0}, {h->k, 1}, ATTEND_REST, {x, 3}});
@@ -212,14 +212,14 @@ static berth_value attend_multiply(berth__onnx_chain *c, const berth__onnx_heads
   return attend_ungroup(c, h, berth__chain_binary(c, "matmul", rows, keys));
 }
 
-/* The mode and the lengths as masks. */
+/* Turns the causal mode and the lengths into masks. */
 static void attend_mask_all(berth__onnx_chain *c, berth__onnx_heads *a) {
   if (strcmp(a->mode, "none") != 0)
     berth__onnx_attend_within(c, a, berth__onnx_attend_offset(c, a), a->window > 0 ? a->window - 1 : -1, 0);
   if (a->length != BERTH_VALUE_NONE) attend_and(c, a, berth__onnx_attend_before(c, a, a->length));
 }
 
-/* A bias of -inf masks like a mask, whatever the score is. */
+/* A bias of -infinity masks like a mask, whatever the score is. */
 static berth_value attend_beside(berth__onnx_chain *c, const berth__onnx_heads *a, const attend_heads *h,
                                  berth_value scores) {
   const berth_value never = berth__chain_scalar(c, h->wide, -(double)INFINITY);
@@ -231,7 +231,7 @@ static berth_value attend_beside(berth__onnx_chain *c, const berth__onnx_heads *
   return a->mask == BERTH_VALUE_NONE ? scores : berth__chain_where(c, a->mask, scores, never);
 }
 
-/* A row that sees nothing is 0, where a softmax is NaN. */
+/* A row without visible keys is 0, where a softmax would be NaN. */
 static berth_value attend_softmax(berth__onnx_chain *c, const berth__onnx_heads *a, const attend_heads *h,
                                   berth_value scores) {
   const int64_t last = -1;
@@ -242,7 +242,7 @@ static berth_value attend_softmax(berth__onnx_chain *c, const berth__onnx_heads 
   return berth__chain_where(c, sees_nothing, berth__chain_scalar(c, h->wide, 0), weights);
 }
 
-/* Scores or weights as a graph of the node changes them. */
+/* Scores or weights after a graph of the node has changed them. */
 static berth_value attend_changed(berth__onnx_chain *c, const berth__onnx_heads *a, const attend_heads *h,
                                   const berth__onnx_graph *graph, berth_value x) {
   berth_value out = BERTH_VALUE_NONE;

@@ -1,5 +1,5 @@
-/* From ONNX nodes to berth's graph: names to values, initializers to weights and constants, nodes to handlers,
- * functions inlined. */
+/* From ONNX nodes to berth's graph: names become values, initializers become weights and constants, nodes go to
+ * handlers, functions are inlined. */
 #include "import/onnx/convert.h"
 #include "base/storage.h"
 
@@ -8,7 +8,7 @@
 #include "import/onnx/converter.h"
 #include "import/onnx/ranks.h"
 
-#define MAX_INLINE 64     /* functions and graphs inside each other */
+#define MAX_INLINE 64     /* nesting of functions and graphs */
 #define MAX_NODES 1000000 /* after inlining */
 
 /* ---- Names ---- */
@@ -21,7 +21,7 @@ static berth_status onnx_convert_name_of(berth__onnx_converter *c, berth__span s
   return *out != NULL ? BERTH_OK : berth__fail_nomem(err, "a name");
 }
 
-/* The same for a moment: the text stays the converter's and goes with the next name. */
+/* The same temporarily: the converter owns the text, which the next call replaces. */
 static berth_status onnx_convert_text_of(berth__onnx_converter *c, berth__span span, const char **out,
                                          berth_error *err) {
   if (span.size != 0 && memchr(span.data, '\0', span.size) != NULL)
@@ -40,7 +40,7 @@ static berth_status define(berth__onnx_converter *c, const char *name, berth_val
   return berth__map_put(c->graph->ctx, &c->scope->names, name, value, err);
 }
 
-/* Names of an outer graph are seen inside; those of a caller are not seen in a function. */
+/* Inner graphs see names of outer graphs; functions do not see names of their callers. */
 static bool onnx_convert_look_up(const berth__onnx_converter *c, const char *name, berth_value *out) {
   for (const berth__onnx_scope *scope = c->scope; scope != NULL; scope = scope->sees_outer ? scope->outer : NULL)
     if (berth__map_get(&scope->names, name, out)) return true;
@@ -79,8 +79,8 @@ static berth_status input_shape(const berth__onnx_value *value, const char *name
   return BERTH_OK;
 }
 
-/* Some exporters leave out a shape that they do not know, and some write that of a scalar: then it is as those who read
- * the input want it. */
+/* Some exporters omit a shape that they do not know, and some write a scalar's: then it is what the readers of the
+ * input require. */
 static berth__onnx_value onnx_convert_ranked(const berth__onnx_graph *graph, const berth__onnx_value *given) {
   berth__onnx_value value = *given;
   if ((given->has_shape && given->rank != 0) || given->other_type != NULL || given->rank_is_too_large) return value;
@@ -120,7 +120,7 @@ done:
   return status;
 }
 
-/* Small tensors, and those of integers that shapes may depend on, are constants; the rest are weights. */
+/* Small tensors, and integers that shapes may depend on, are constants; the rest are weights. */
 static bool is_constant(berth_type type, size_t size) {
   size_t count = (size_t)berth__storage_count(berth_type_storage(type), size);
   bool may_shape = type == BERTH_I64 || type == BERTH_I32 || type == BERTH_BOOL;
@@ -148,7 +148,7 @@ void berth__onnx_set_absent(berth__onnx_call *call, size_t k, const char *why) {
   note_absent(call->converter, k < call->node->n_outputs ? call->node->outputs[k] : call->node->name, why);
 }
 
-/* Small ones as a constant, whose elements others may fold, others as a weight. `owned` is taken, whatever happens. */
+/* Small ones as a constant, which can be folded, others as a weight. Takes ownership of `owned` in any case. */
 static berth_status onnx_convert_add_elements(berth__onnx_converter *c, const char *name, berth_type type,
                                               berth_shape shape, const void *data, size_t size, void *owned,
                                               berth_value *out, berth_error *err) {
@@ -162,7 +162,7 @@ static berth_status onnx_convert_add_elements(berth__onnx_converter *c, const ch
 berth_status berth__onnx_add_made(berth__onnx_call *call, berth_type type, uint32_t rank, const int64_t *dim,
                                   void *owned, berth_value *out, berth_error *err) {
   size_t size = berth_type_size(type);
-  for (uint32_t i = 0; i < rank; i++) size *= (size_t)dim[i]; /* as many as there are in `owned` */
+  for (uint32_t i = 0; i < rank; i++) size *= (size_t)dim[i]; /* there are that many in `owned` */
   return onnx_convert_add_elements(call->converter, NULL, type, berth_shape_fixed(rank, dim), owned, size, owned, out,
                                    err);
 }
@@ -196,7 +196,7 @@ berth_status berth__onnx_add_sparse(berth__onnx_converter *c, const char *name, 
   return status;
 }
 
-/* In an inner graph or a function, names may already be taken outside; the value then gets a made-up one. */
+/* In an inner graph or a function, the name may already be used outside; the value then gets a generated one. */
 static const char *free_name(const berth__onnx_converter *c, const char *name) {
   return berth_graph_find(c->graph, name) == BERTH_VALUE_NONE && name[0] != '\0' ? name : NULL;
 }
@@ -229,7 +229,7 @@ static berth_status add_initializers(berth__onnx_converter *c, const berth__onnx
   return BERTH_OK;
 }
 
-/* Whether a name is that of a sequence of maps whose tensor is there: ZipMap gives it. */
+/* Whether a name is that of a sequence of maps, made by ZipMap, whose tensor exists. */
 static bool is_zipped(const berth__onnx_graph *graph, berth__span name) {
   for (size_t i = 0; i < graph->n_nodes; i++) {
     const berth__onnx_node *node = &graph->nodes[i];
@@ -257,7 +257,7 @@ static berth_status add_outputs(berth__onnx_converter *c, const berth__onnx_grap
       status = berth__fail(err, BERTH_UNSUPPORTED, "output '%s' is a sequence; only tensors are supported", name);
     else if (value == BERTH__ONNX_ABSENT)
       berth__log(c->graph->ctx, 2, "output '%s' is left out: it depends on strings (%s)", name, c->absent_why);
-    else if (!berth__map_get(&c->graph->output_names, name, &other)) /* listed again, it is the same one */
+    else if (!berth__map_get(&c->graph->output_names, name, &other)) /* listed again: the same value */
       status = berth_graph_output(c->graph, name, value, err);
     berth__free(c->graph->ctx, name);
     BERTH__TRY(status);
@@ -278,7 +278,8 @@ static bool same_domain(berth__span a, berth__span b) {
 
 static int64_t opset_of(const berth__onnx_converter *c, berth__span domain) {
   const berth__onnx_scope *scope = c->scope;
-  while (scope->function == NULL && scope->sees_outer) scope = scope->outer; /* an inner graph has those around it */
+  while (scope->function == NULL && scope->sees_outer)
+    scope = scope->outer; /* an inner graph also belongs to the function around it */
   const berth__onnx_function *function = scope->function;
   const berth__onnx_opset *opsets = function != NULL ? function->opsets : c->model->opsets;
   size_t n = function != NULL ? function->n_opsets : c->model->n_opsets;
@@ -358,7 +359,7 @@ static berth_status onnx_convert_read_operands(berth__onnx_converter *c, const b
   return BERTH_OK;
 }
 
-/* The results get the names that they have in the file, where those are free. */
+/* The results keep their names from the file, unless these are taken. */
 static berth_status onnx_convert_name_results(berth__onnx_converter *c, const berth__onnx_call *call, size_t n_before,
                                               berth_error *err) {
   for (size_t i = 0; i < call->node->n_outputs; i++) {
@@ -414,7 +415,7 @@ static berth_status convert_with(berth__onnx_converter *c, berth__onnx_call *cal
 
 static berth_status convert_node(berth__onnx_converter *c, const berth__onnx_node *node, berth_error *err) {
   berth_context *ctx = c->graph->ctx;
-  /* One more: handlers of ops with a result may write it before it is seen that the file asks for none. */
+  /* One more: handlers of ops with a single result may write it even if the file does not ask for it. */
   berth_value *values = berth__alloc_array(ctx, node->n_inputs + node->n_outputs + 1, sizeof *values);
   if (values == NULL) return berth__fail_nomem(err, "a node");
   berth__onnx_call call = {.converter = c,
@@ -433,7 +434,7 @@ static berth_status convert_node(berth__onnx_converter *c, const berth__onnx_nod
   berth__free(ctx, values);
   if (status != BERTH_OK) {
     berth__span name = node->name.size != 0 || node->n_outputs == 0 ? node->name : node->outputs[0];
-    /* Of nodes inside each other the outermost and the innermost are named: a message has only so much room. */
+    /* Of nested nodes, only the outermost and the innermost are named: a message has limited room. */
     bool has_inner = err != NULL && strncmp(err->message, "ONNX node '", strlen("ONNX node '")) == 0;
     if (!has_inner || c->scope->outer == NULL)
       berth__fail_within(err, status, "ONNX node '%.*s' (%.*s)", BERTH__SPAN_TEXT(name), BERTH__SPAN_TEXT(node->op));
@@ -561,7 +562,7 @@ berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *fi
   berth__free(graph->ctx, converter.text);
   for (size_t i = 0; i < converter.n_sequences; i++) berth__free(graph->ctx, converter.sequences[i].values);
   berth__free(graph->ctx, converter.sequences);
-  if (status == BERTH_INVALID) { /* what the graph refuses is wrong in the file */
+  if (status == BERTH_INVALID) { /* what the graph rejects is an error of the file */
     status = BERTH_MALFORMED;
     if (err != NULL) err->status = status;
   }

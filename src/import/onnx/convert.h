@@ -1,5 +1,5 @@
 /* From ONNX nodes to berth's graph. Each ONNX op has a handler in one of the ops_*.c files, which emits one or several
- * of berth's ops; an op that composes from others is a decomposition there, not a kernel. */
+ * of berth's ops. An op that is composed of others is a decomposition there, not a kernel. */
 #ifndef BERTH_IMPORT_ONNX_CONVERT_H
 #define BERTH_IMPORT_ONNX_CONVERT_H
 
@@ -9,12 +9,12 @@
 
 typedef struct berth__onnx_converter berth__onnx_converter;
 
-/* Stands for a value of strings, which cannot be made. A node that reads one gives nothing but such values, and an
- * output that is one is left out of the graph: the others can still run. */
+/* Stands for a value of strings, which cannot be made. A node that reads one has only such results, and an output that
+ * is one is left out of the graph: the others can still run. */
 #define BERTH__ONNX_ABSENT (BERTH_VALUE_NONE - 1)
-/* Stands for an optional that holds nothing; only the ops of optionals may read it. */
+/* Stands for an empty optional; only the ops of optionals may read it. */
 #define BERTH__ONNX_EMPTY (BERTH_VALUE_NONE - 2)
-/* From here on, and below those two: sequences of tensors, which only their own ops may read (ops_sequence.c). */
+/* Values from here up to those two are sequences of tensors, which only their own ops may read (ops_sequence.c). */
 #define BERTH__ONNX_SEQUENCES (BERTH_VALUE_NONE / 2)
 
 static inline bool berth__onnx_is_sequence(berth_value value) {
@@ -23,13 +23,13 @@ static inline bool berth__onnx_is_sequence(berth_value value) {
 
 typedef struct berth__onnx_handler berth__onnx_handler;
 
-/* One ONNX node while it is converted. The handler sets out[k] for every output that is asked for. */
+/* One ONNX node during conversion. The handler sets out[k] for every output that is asked for. */
 typedef struct berth__onnx_call {
   berth__onnx_converter *converter;
   berth_graph *graph;
   const berth__onnx_node *node;
   int64_t opset;         /* version of the node's domain */
-  const berth_value *in; /* BERTH_VALUE_NONE where an operand is left out; n_in counts the last one given */
+  const berth_value *in; /* BERTH_VALUE_NONE for omitted operands; n_in counts up to the last one given */
   size_t n_in;
   berth_value *out;
   size_t n_out;
@@ -41,10 +41,10 @@ typedef berth_status (*berth__onnx_handler_fn)(berth__onnx_call *call, berth_err
 struct berth__onnx_handler {
   const char *op;
   berth__onnx_handler_fn convert;
-  const char *berth_op; /* for berth__onnx_same: what it is called here; NULL otherwise */
+  const char *berth_op; /* for berth__onnx_same: the name of berth's op; otherwise NULL */
 };
 
-/* Tables, one an ops_*.c file, each ended by an entry without a name. Domain "" (ai.onnx) unless said. */
+/* Tables, one per ops_*.c file, each terminated by an entry without a name. Domain "" (ai.onnx) unless noted. */
 extern const berth__onnx_handler berth__onnx_math[];             /* element-wise */
 extern const berth__onnx_handler berth__onnx_activation[];       /* activation functions */
 extern const berth__onnx_handler berth__onnx_random[];           /* random numbers, Dropout */
@@ -56,7 +56,7 @@ extern const berth__onnx_handler berth__onnx_move[];             /* shapes, slic
 extern const berth__onnx_handler berth__onnx_index[];            /* gathers, scatters */
 extern const berth__onnx_handler berth__onnx_rearrange[];        /* blocks between depth and space */
 extern const berth__onnx_handler berth__onnx_window[];           /* products, convolutions, pooling */
-extern const berth__onnx_handler berth__onnx_resize[];           /* sampling between elements */
+extern const berth__onnx_handler berth__onnx_resize[];           /* resizing and sampling */
 extern const berth__onnx_handler berth__onnx_quant[];            /* quantised */
 extern const berth__onnx_handler berth__onnx_detection[];        /* detection, text */
 extern const berth__onnx_handler berth__onnx_sequences[];        /* sequences of tensors */
@@ -65,10 +65,10 @@ extern const berth__onnx_handler berth__onnx_signal[];           /* windows, Fou
 extern const berth__onnx_handler berth__onnx_control[];          /* If, Loop, Scan */
 extern const berth__onnx_handler berth__onnx_attention[];        /* Attention, RotaryEmbedding */
 extern const berth__onnx_handler berth__onnx_linear_attention[]; /* LinearAttention, CausalConvWithState */
-extern const berth__onnx_handler berth__onnx_removed[];          /* what early versions had */
-extern const berth__onnx_handler berth__onnx_unofficial[];       /* what others put into this domain */
+extern const berth__onnx_handler berth__onnx_removed[];          /* ops that only early versions had */
+extern const berth__onnx_handler berth__onnx_unofficial[];       /* ops that others put into this domain */
 /* Domain ai.onnx.preview.training. */
-extern const berth__onnx_handler berth__onnx_training[]; /* steps of optimisers */
+extern const berth__onnx_handler berth__onnx_training[]; /* optimiser steps */
 /* Domain ai.onnx.ml. */
 extern const berth__onnx_handler berth__onnx_ml[];        /* scalers, encoders */
 extern const berth__onnx_handler berth__onnx_ml_labels[]; /* label maps */
@@ -82,21 +82,22 @@ extern const berth__onnx_handler berth__onnx_microsoft[];           /* fused ops
 extern const berth__onnx_handler berth__onnx_microsoft_quant[];     /* quantised */
 extern const berth__onnx_handler berth__onnx_microsoft_attention[]; /* attention */
 
-/* The model becomes a graph; its nodes are put in order first. files stays the caller's until the graph is gone
- * (weights point into it). */
+/* Turns the model into a graph, after sorting its nodes. files stays the caller's until the graph is destroyed (weights
+ * point into it). */
 berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
                                  berth_error *err);
 
 /* ---- For handlers ---- */
 
-/* One berth op of the same meaning and operands: the name is in the table. */
+/* One berth op with the same meaning and operands, named in the table. */
 berth_status berth__onnx_same(berth__onnx_call *call, berth_error *err);
 
-/* Converts the node as if it were another op of ONNX's own domain: with these operands and its own attributes. */
+/* Converts the node as if it were another op of ONNX's own domain, with these operands and its own attributes. */
 berth_status berth__onnx_as(berth__onnx_call *call, const char *op, int64_t opset, const berth_value *in, size_t n_in,
                             berth_value *out, size_t n_out, berth_error *err);
 
-/* Attributes; inside a function, references to the caller's are followed. The default where it is not given. */
+/* Attributes; inside a function, references to the caller's are followed. The default is returned if it is not
+ * given. */
 const berth__onnx_attr *berth__onnx_find(const berth__onnx_call *call, const char *name); /* NULL: not given */
 int64_t berth__onnx_int(const berth__onnx_call *call, const char *name, int64_t otherwise);
 double berth__onnx_float(const berth__onnx_call *call, const char *name, double otherwise);
@@ -106,7 +107,7 @@ const int64_t *berth__onnx_ints(const berth__onnx_call *call, const char *name, 
 const float *berth__onnx_floats(const berth__onnx_call *call, const char *name, uint32_t *count);
 const berth__span *berth__onnx_strings(const berth__onnx_call *call, const char *name, uint32_t *count);
 
-/* Emits one berth op. Names are made up; the driver renames what becomes an ONNX output. */
+/* Emits one berth op. Names are generated; the driver renames what becomes an ONNX output. */
 berth_status berth__onnx_emit(berth__onnx_call *call, const char *op, const berth_value *in, size_t n_in,
                               const berth_attr *attrs, size_t n_attrs, berth_value *out, size_t n_out,
                               berth_error *err);
@@ -116,7 +117,7 @@ berth_status berth__onnx_unary(berth__onnx_call *call, const char *op, berth_val
 berth_status berth__onnx_binary(berth__onnx_call *call, const char *op, berth_value a, berth_value b, berth_value *out,
                                 berth_error *err);
 berth_status berth__onnx_cast(berth__onnx_call *call, berth_value a, berth_type to, berth_value *out, berth_error *err);
-/* A constant scalar of a type (integers: value is rounded), and a constant list of i64. */
+/* A constant scalar of a type (rounded for integers), and a constant list of i64. */
 berth_status berth__onnx_scalar(berth__onnx_call *call, berth_type type, double value, berth_value *out,
                                 berth_error *err);
 berth_status berth__onnx_list(berth__onnx_call *call, const int64_t *values, uint32_t count, berth_value *out,
@@ -126,18 +127,18 @@ berth_value berth__onnx_in(const berth__onnx_call *call, size_t index); /* BERTH
 berth_status berth__onnx_want_in(const berth__onnx_call *call, size_t count, berth_error *err);
 berth_type berth__onnx_value_type(const berth__onnx_call *call, berth_value value);
 const berth__shape *berth__onnx_shape(const berth__onnx_call *call, berth_value value);
-/* Output k would hold strings: it becomes BERTH__ONNX_ABSENT. `why` is kept for the error that comes if nothing is
- * left. */
+/* Marks output k as BERTH__ONNX_ABSENT because it would hold strings. `why` is reported if no output is left. */
 void berth__onnx_set_absent(berth__onnx_call *call, size_t k, const char *why);
-/* A tensor made by a handler: a constant if it is small, otherwise a weight. Takes `owned`, also when it fails. */
+/* A tensor made by a handler: a constant if it is small, otherwise a weight. Takes ownership of `owned`, also on
+ * failure. */
 berth_status berth__onnx_add_made(berth__onnx_call *call, berth_type type, uint32_t rank, const int64_t *dim,
                                   void *owned, berth_value *out, berth_error *err);
-/* An operand that is a constant, as integers or numbers: at most `most` of them. False when it is not constant. */
+/* A constant operand as integers or numbers: at most `most` of them. False if it is not constant. */
 bool berth__onnx_constant_ints(const berth__onnx_call *call, berth_value value, int64_t *out, uint32_t most,
                                uint32_t *count);
 bool berth__onnx_constant_float(const berth__onnx_call *call, berth_value value, double *out);
 
-/* UNSUPPORTED with the node's name and op in front. */
+/* UNSUPPORTED, with the node's name and op before the message. */
 berth_status berth__onnx_unsupported(const berth__onnx_call *call, berth_error *err, const char *fmt, ...)
     BERTH__PRINTF(3, 4);
 

@@ -6,16 +6,17 @@
 
 #define BERTH__DIM_TEXT 256
 
-/* The names that nodes see: the graph's, an inner graph's over them, or those of a function alone. */
+/* The names that nodes can refer to: those of the graph, of an inner graph and the graphs around it, or of a function
+ * only. */
 typedef struct berth__onnx_scope {
   berth__map names;
   struct berth__onnx_scope *outer;
   bool sees_outer;
-  const berth__onnx_function *function; /* in a function: it, and the node that called it */
+  const berth__onnx_function *function; /* in a function: the function, and the node that called it */
   const berth__onnx_call *caller;
 } berth__onnx_scope;
 
-/* A sequence of tensors: a value of BERTH__ONNX_SEQUENCES + its number stands for it. */
+/* A sequence of tensors. The value BERTH__ONNX_SEQUENCES + its index stands for it. */
 typedef struct berth__onnx_sequence {
   berth_value *values;
   size_t n;
@@ -26,16 +27,16 @@ struct berth__onnx_converter {
   berth__onnx_files *files;
   berth_graph *graph;
   berth__onnx_scope *scope;
-  char *text; /* a name of the file as text, until the next one is asked for */
+  char *text; /* a name of the file as a string, until the next one is requested */
   size_t text_capacity;
-  size_t n_converted; /* nodes so far; functions that call others twice could go on for ever */
-  /* Handlers read attributes without a status; the first that is not what it must be is kept here. */
+  size_t n_converted; /* nodes so far: functions that call others twice could grow without bound */
+  /* Handlers read attributes without a status; the first invalid one is noted here. */
   const berth__onnx_attr *wrong_attr;
   const char *wrong_attr_why;
   char absent_why[256]; /* the first value of strings, and why it is one */
   berth__onnx_sequence *sequences;
   size_t n_sequences, sequences_capacity;
-  size_t n_in_sequences; /* values in all of them */
+  size_t n_in_sequences; /* total number of values */
 };
 
 extern const berth__onnx_handler berth__onnx_core[]; /* Constant, If with a known condition */
@@ -47,12 +48,12 @@ berth_status berth__onnx_inline(berth__onnx_call *call, const berth__onnx_functi
 berth_status berth__onnx_convert_graph(berth__onnx_converter *c, const berth__onnx_graph *graph, berth_error *err);
 berth_status berth__onnx_convert_nodes(berth__onnx_converter *c, const berth__onnx_node *nodes, size_t n,
                                        berth_error *err);
-/* Gives a value a name in the current scope, where it must be new. */
+/* Gives a value a name in the current scope; the name must be new there. */
 berth_status berth__onnx_define(berth__onnx_converter *c, berth__span name, berth_value value, berth_error *err);
 bool berth__onnx_knows(berth__span op, berth__span domain); /* whether there is a handler */
-/* What a name stands for in the current scope; MALFORMED when it is nothing. */
+/* What a name refers to in the current scope; MALFORMED if nothing. */
 berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, berth_value *out, berth_error *err);
-/* name NULL: made up. */
+/* name NULL: generated. */
 berth_status berth__onnx_add_tensor(berth__onnx_converter *c, const char *name, const berth__onnx_tensor *tensor,
                                     berth_value *out, berth_error *err);
 berth_status berth__onnx_add_sparse(berth__onnx_converter *c, const char *name, berth__span sparse, berth_value *out,
@@ -60,7 +61,7 @@ berth_status berth__onnx_add_sparse(berth__onnx_converter *c, const char *name, 
 
 /* declared.c: whether an operand of the node depends on the elements of inputs or weights. */
 berth_status berth__onnx_depends_on_data(const berth__onnx_call *call, bool *out, berth_error *err);
-/* The one extent that the file declares for result k, a list; false where it declares none. `name` has room for
+/* The one extent that the file declares for result k, a list; false if it declares none. `name` has room for
  * BERTH__DIM_TEXT. */
 bool berth__onnx_declared_extent(const berth__onnx_call *call, size_t k, char *name, berth_dim *out);
 

@@ -1,4 +1,4 @@
-/* What a file declares for the results of its nodes, where that says how large they can become. */
+/* What a file declares about the results of its nodes, if that tells how large they can become. */
 #include "import/onnx/converter.h"
 
 berth_status berth__onnx_depends_on_data(const berth__onnx_call *call, bool *out, berth_error *err) {
@@ -6,7 +6,7 @@ berth_status berth__onnx_depends_on_data(const berth__onnx_call *call, bool *out
   bool *is_data = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *is_data);
   *out = false;
   if (is_data == NULL) return berth__fail_nomem(err, "a node");
-  for (size_t v = 0; v < graph->n_values; v++) { /* a value comes after those that it is made from */
+  for (size_t v = 0; v < graph->n_values; v++) { /* a value comes after those that it is computed from */
     const berth__value *value = &graph->values[v];
     is_data[v] = value->kind == BERTH_VALUE_INPUT || value->kind == BERTH_VALUE_PARAM;
     if (value->kind != BERTH_VALUE_NODE || value->blob != NULL) continue;
@@ -19,7 +19,7 @@ berth_status berth__onnx_depends_on_data(const berth__onnx_call *call, bool *out
   return BERTH_OK;
 }
 
-/* A description that makes no sense declares nothing. */
+/* An invalid description declares nothing. */
 static bool find_declared(const berth__onnx_graph *graph, berth__span name, berth__onnx_value *out) {
   for (size_t i = 0; i < graph->n_outputs; i++)
     if (berth__span_equal(graph->outputs[i].name, name)) return *out = graph->outputs[i], true;
@@ -32,7 +32,8 @@ static bool find_declared(const berth__onnx_graph *graph, berth__span name, bert
 bool berth__onnx_declared_extent(const berth__onnx_call *call, size_t k, char *name, berth_dim *out) {
   const berth__onnx_converter *c = call->converter;
   berth__onnx_value value;
-  if (c->scope->outer != NULL || k >= call->node->n_outputs) return false; /* names of inner graphs are others */
+  if (c->scope->outer != NULL || k >= call->node->n_outputs)
+    return false; /* names in inner graphs are different ones */
   if (!find_declared(&c->model->graph, call->node->outputs[k], &value) || value.rank != 1) return false;
   *out = (berth_dim){.extent = value.dim[0]};
   if (value.dim[0] >= 0) return true;

@@ -1,16 +1,16 @@
-/* A round that puts something behind a carried value: found in the graph of a body, where the value's own extent is
+/* Loop iterations that append to a carried value: recognised in the graph of a body, in which the value's own extent is
  * open. */
 #include "import/onnx/growing.h"
 
-#define MAX_DEPTH 64   /* nodes from a next value back to what it was */
-#define MAX_STEPS 4096 /* on all ways back: nodes that join the same value again and again have very many */
+#define MAX_DEPTH 64   /* nodes between a next value and the carried one */
+#define MAX_STEPS 4096 /* over all paths: nodes that join the same value repeatedly make exponentially many */
 
 static const berth__node *growing_maker(const berth_graph *graph, berth_value value) {
   const berth__value *v = &graph->values[value];
   return v->kind == BERTH_VALUE_NODE ? &graph->nodes[v->node] : NULL;
 }
 
-/* What is looked for, and how much of the graph may still be looked at. */
+/* What is searched, and how many nodes may still be visited. */
 typedef struct growth_search {
   const berth_graph *graph;
   berth_value carried;
@@ -20,7 +20,8 @@ typedef struct growth_search {
 
 static int64_t growth_within(growth_search *s, berth_value value, int depth);
 
-/* Along the axis what is beside the carried value counts; along another one all operands are as long. */
+/* Along the axis, what is concatenated with the carried value counts; along another axis, all operands have its
+ * length. */
 static int64_t growth_of_concat(growth_search *s, const berth__node *node, int depth) {
   const berth_graph *graph = s->graph;
   const uint32_t rank = graph->values[node->out[0]].shape.rank;
@@ -72,7 +73,7 @@ static uint32_t growing_count_readers(const berth_graph *graph, berth_value valu
   return count;
 }
 
-/* Back through nodes that only show their operand, as long as nothing else reads it. */
+/* Back through views, as long as nothing else reads the value. */
 static berth_value growing_shown_by(const berth_graph *graph, berth_value value, berth_value stop, size_t since) {
   for (int steps = 0; value != stop && steps < MAX_DEPTH; steps++) {
     const berth__node *node = growing_maker(graph, value);

@@ -1,22 +1,22 @@
-/* Values that a loop carries and makes longer in every round. */
+/* Values that a loop carries and makes longer in every iteration. */
 #ifndef BERTH_IMPORT_ONNX_GROWING_H
 #define BERTH_IMPORT_ONNX_GROWING_H
 
 #include "import/onnx/convert.h"
 
-#define BERTH__ONNX_MOST_GROWING 16 /* extents of one loop */
+#define BERTH__ONNX_MOST_GROWING 16 /* extents per loop */
 
-/* What `grows` of a loop_begin says of an extent. */
+/* An extent, as in the `grows` attribute of loop_begin. */
 typedef struct berth__onnx_growth {
   int64_t value, axis, by;
 } berth__onnx_growth;
 
-/* By how much `next` is longer than `carried` along the axis, at most; -1: it is not made from that, or nobody can tell
- * how long the rest is. */
+/* By how much `next` is longer than `carried` along the axis, at most; -1: it is not made from it, or the length of the
+ * rest is not known. */
 int64_t berth__onnx_growth_of(const berth_graph *graph, berth_value next, berth_value carried, uint32_t axis);
 
-/* Whether `next` is `carried` with one slice behind it, and nothing else reads either since node `since`: then *part is
- * the slice, and the loop may as well stack the slices. */
+/* Whether `next` is `carried` with one slice appended, and nothing else reads either since node `since`: then *part is
+ * the slice, and the loop may stack the slices instead. */
 bool berth__onnx_is_appended(const berth_graph *graph, berth_value next, berth_value carried, uint32_t axis,
                              size_t since, berth_value *part);
 

@@ -1,4 +1,4 @@
-/* What handlers share: attributes, emitting ops, constants. */
+/* Shared by handlers: attributes, emitting ops, constants. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ static bool declares(const berth__onnx_function *function, berth__span attr) {
   return false;
 }
 
-/* A reference stands for the caller's attribute, or for the function's default. One that the caller leaves out is not
- * given; one that the function does not declare is wrong. */
+/* A reference stands for the caller's attribute, or for the function's default. If the caller omits it, it is not
+ * given; if the function does not declare it, this is an error. */
 static const berth__onnx_attr *onnx_handlers_follow(const berth__onnx_scope *scope, const berth__onnx_attr *attr,
                                                     bool *is_wrong) {
   *is_wrong = false;
@@ -55,7 +55,7 @@ const berth__onnx_attr *berth__onnx_find(const berth__onnx_call *call, const cha
   return found;
 }
 
-/* Whether it is there and of the type. One that holds nothing has a type's default. */
+/* Whether it is given and of the type. An empty one has the type's default. */
 static bool is_of(const berth__onnx_call *call, const berth__onnx_attr *attr, int type, const char *why) {
   if (attr == NULL) return false;
   if (attr->type == type || attr->type == 0) return true;
@@ -201,7 +201,7 @@ bool berth__onnx_constant_float(const berth__onnx_call *call, berth_value value,
 berth_status berth__onnx_unsupported(const berth__onnx_call *call, berth_error *err, const char *fmt, ...) {
   char message[300];
   va_list args;
-  (void)call; /* the driver puts the node's name in front */
+  (void)call; /* the driver adds the node's name */
   va_start(args, fmt);
   vsnprintf(message, sizeof message, fmt, args);
   va_end(args);

@@ -1,4 +1,4 @@
-/* What an ONNX file says of itself, whether or not it can be loaded. */
+/* What an ONNX file contains, whether or not it can be loaded. */
 #include "base/math.h"
 #include "import/format.h"
 #include "import/onnx/converter.h"
@@ -38,7 +38,7 @@ static berth_status count_op(berth__summary *s, const berth__onnx_model *model, 
 
 /* ---- Params ---- */
 
-/* Bits of one element of TensorProto.DataType; 0: not known, or of no fixed size. */
+/* Bits of one element of TensorProto.DataType; 0: unknown, or of variable size. */
 static uint64_t onnx_inspect_bits_of(int32_t data_type) {
   static const uint8_t bits[] = {0,  32,  8,  8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64,
                                  64, 128, 16, 8, 8,  8,  8,  4,  4, 4, 8,  2,  2};

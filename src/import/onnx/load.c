@@ -1,4 +1,4 @@
-/* An ONNX file as a graph. The graph's weights stay where they are in the mapped file. */
+/* Loads an ONNX file as a graph. The graph's weights stay where they are in the mapped file. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -86,7 +86,7 @@ berth_status berth__onnx_load(const berth__load *in, berth_graph **out, berth_er
   berth_status status = onnx_load_build(s, out, err);
   if (status != BERTH_OK && in->path != NULL && onnx_load_check(s, NULL) == BERTH_OK)
     berth__fail_within(err, status, "%s", in->path);
-  else if (status != BERTH_OK && in->path != NULL) { /* what was read may not be what was there */
+  else if (status != BERTH_OK && in->path != NULL) { /* the file may have shrunk while it was read */
     const berth_status now = onnx_load_check(s, err);
     if (now != BERTH_OK) status = now;
   }
@@ -94,5 +94,5 @@ berth_status berth__onnx_load(const berth__load *in, berth_graph **out, berth_er
   return status;
 }
 
-/* A ModelProto has no magic number; those in the world begin with their IR version, field 1. */
+/* A ModelProto has no magic number; existing files begin with their IR version, field 1. */
 bool berth__onnx_probe(const uint8_t *data, size_t size) { return size > 2 && data[0] == 0x08 && data[1] < 0x40; }

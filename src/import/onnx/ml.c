@@ -102,7 +102,7 @@ static int ml_order(const void *a, const void *b) {
   return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Equal numbers have equal bits: both zeros are one. */
+/* Equal numbers have equal bits: both zeros are mapped to one. */
 static int64_t ml_bits(const berth_tensor *list, uint32_t i) {
   int64_t bits;
   if (!berth__type_is_float(list->type)) return berth__load_i64(list, i);
@@ -152,7 +152,7 @@ static berth_value ml_reduced(berth__onnx_chain *c, const char *op, berth_value 
   return berth__chain_emit(c, op, &x, 1, attrs, 2);
 }
 
-/* Softmax over the scores that are not 0; those that are stay 0. */
+/* Softmax over the nonzero scores; zeros stay 0. */
 static berth_value ml_softmax_zero(berth__onnx_chain *c, berth_value x) {
   const berth_value largest = ml_reduced(c, "reduce_max", x);
   const berth_value counts = berth__chain_with(c, "gt", berth__chain_unary(c, "abs", x), 1e-7f);
@@ -164,7 +164,7 @@ static berth_value ml_softmax_zero(berth__onnx_chain *c, berth_value x) {
   return berth__chain_binary(c, "div", berth__chain_where(c, counts, power, rest), ml_reduced(c, "reduce_sum", kept));
 }
 
-/* sqrt(2) * inverse_erf(2 x - 1), with Winitzki's approximation of the inverse, which is what ONNX Runtime has. */
+/* sqrt(2) * inverse_erf(2 x - 1), with Winitzki's approximation of the inverse, as in ONNX Runtime. */
 static berth_value ml_probit(berth__onnx_chain *c, berth_value x) {
   const float a = 0.147f, pi = 3.14159265f;
   const berth_value y = berth__chain_with(c, "sub", berth__chain_with(c, "mul", x, 2), 1);
@@ -214,7 +214,7 @@ void berth__ml_set_label(berth__onnx_chain *c, const berth__ml_labels *labels, b
     berth__onnx_set_absent(c->call, 0, "its class labels are strings");
     return;
   }
-  bool counts = true; /* 0, 1, 2: the number of the class itself */
+  bool counts = true; /* 0, 1, 2, ...: the label is the class index */
   for (uint32_t i = 0; i < labels->count; i++) counts = counts && labels->ints[i] == (int64_t)i;
   berth_value in[2] = {BERTH_VALUE_NONE, class_index};
   if (!counts) {

@@ -55,8 +55,8 @@ static int ml_trees_compare(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* A search among members[first, last), as node `at`. The last question is always whether it is equal, so NaN is a no
- * all the way, and finds its answer there. Halves: as deep as a logarithm. */
+/* A binary search among members[first, last), with its root at node `at`. The last question is always equality, so NaN
+ * answers no all the way. The depth is logarithmic. */
 static berth_status ml_trees_search(berth__ml_trees *t, size_t at, const double *members, size_t first, size_t last,
                                     bool tracks_missing, berth_error *err) {
   const berth__ml_node asked = t->nodes[at];
@@ -90,21 +90,21 @@ void berth__ml_trees_free(berth__ml_trees *t) {
   berth__free(t->ctx, t->roots);
 }
 
-/* ---- Order ---- */
+/* ---- Ordering the nodes ---- */
 
-enum { /* what place[] holds before a node has one */
+enum { /* values of place[] before a node has its index */
   ML_NEW = -1,
-  ML_OPEN = -2 /* on the way down to where we are */
+  ML_OPEN = -2 /* on the path to the current node */
 };
 
 typedef struct ml_order {
   const berth__ml_trees *t;
-  int32_t *place; /* of each node, from the end; then from the start */
+  int32_t *place; /* of each node, counted from the end; later from the start */
   int32_t *stack;
   size_t n_stack, n_done;
 } ml_order;
 
-/* Goes on with a node that is open: false when both of its branches are done. */
+/* Continues with an open node: *goes_on is false when both of its branches are done. */
 static berth_status ml_order_step(ml_order *o, int32_t node, bool *goes_down, berth_error *err) {
   const int32_t branches[2] = {o->t->nodes[node].no, o->t->nodes[node].yes};
   *goes_down = false;
@@ -121,8 +121,8 @@ static berth_status ml_order_step(ml_order *o, int32_t node, bool *goes_down, be
   return BERTH_OK;
 }
 
-/* Depth first; a node is done after all that it leads to. Read from the end, nodes come before those that they lead to,
- * and a tree lies together. */
+/* Depth first; a node is done after all its descendants. Read backwards, nodes come before their descendants, and each
+ * tree is contiguous. */
 static berth_status ml_order_from(ml_order *o, int32_t root, berth_error *err) {
   if (root < 0 || o->place[root] >= 0) return BERTH_OK;
   o->place[root] = ML_OPEN;
@@ -139,7 +139,7 @@ static berth_status ml_order_from(ml_order *o, int32_t root, berth_error *err) {
   return BERTH_OK;
 }
 
-/* The places of all nodes that a root leads to; ML_NEW for the others. */
+/* The indices of all nodes that can be reached from a root; ML_NEW for the others. */
 static berth_status ml_order_all(ml_order *o, berth_error *err) {
   for (size_t i = 0; i < o->t->n_nodes; i++) o->place[i] = ML_NEW;
   for (size_t i = o->t->n_roots; i-- > 0;) BERTH__TRY(ml_order_from(o, o->t->roots[i], err));
@@ -160,7 +160,7 @@ typedef struct ml_operands {
   size_t n_in;
 } ml_operands;
 
-/* Always a constant: inference wants to see it. */
+/* Always a constant: shape inference reads it. */
 static berth_status ml_constant(const ml_operands *o, berth_type type, uint32_t rank, const int64_t *dim, void *data,
                                 berth_value *out, berth_error *err) {
   size_t size = berth_type_size(type);
@@ -208,7 +208,7 @@ static berth_status ml_root_operand(ml_operands *o, berth_error *err) {
   return ml_constant(o, BERTH_I32, 1, &count, roots, &o->in[BERTH__TREES_ROOTS], err);
 }
 
-/* Entries by leaf, in the order in which they came. */
+/* Entries by leaf, in their original order. */
 static berth_status ml_starts(const berth__ml_trees *t, int32_t **starts, int32_t **order, berth_error *err) {
   *starts = berth__alloc_array_zero(t->ctx, (size_t)t->n_leaves + 2, sizeof **starts);
   *order = berth__alloc_array(t->ctx, t->n_entries + 1, sizeof **order);
@@ -217,14 +217,15 @@ static berth_status ml_starts(const berth__ml_trees *t, int32_t **starts, int32_
     berth__free(t->ctx, *order);
     return berth__fail_nomem(err, "the leaves of a node");
   }
-  int32_t *next = *starts + 1; /* counts, then where the next entry of a leaf goes, then where the next leaf starts */
+  int32_t *next =
+      *starts + 1; /* first counts, then where the next entry of a leaf goes, then where the next leaf starts */
   for (size_t i = 0; i < t->n_entries; i++) next[t->entries[i].leaf + 1]++;
   for (int64_t i = 0; i < t->n_leaves; i++) next[i + 1] += next[i];
   for (size_t i = 0; i < t->n_entries; i++) (*order)[next[t->entries[i].leaf]++] = (int32_t)i;
   return BERTH_OK;
 }
 
-/* Leaves of a tree that have an entry for a target are counted, tree by tree. */
+/* Counts, tree by tree, the leaves that have an entry for a target. */
 typedef struct ml_count {
   int32_t tree, leaf, leaves;
 } ml_count;
@@ -261,7 +262,7 @@ berth_status berth__ml_covers(const berth__ml_trees *t, const int32_t *first_lea
   return BERTH_OK;
 }
 
-/* All targets of all leaves, with 0 where there is none: adding it changes nothing. */
+/* All targets of all leaves, with 0 for missing entries, which adds nothing. */
 static berth_status ml_dense_weights(ml_operands *o, berth_error *err) {
   const berth__ml_trees *t = o->t;
   const int64_t dim[2] = {t->n_leaves, t->n_targets};
@@ -313,10 +314,10 @@ static berth_status ml_sparse_weights(ml_operands *o, berth_error *err) {
   return status;
 }
 
-/* Rows of weights are shorter than lists of entries, each with its target, where few of them are empty. */
+/* If few weights are missing, dense rows take less space than lists of entries with their targets. */
 static bool ml_is_dense(const berth__ml_trees *t, const char *aggregate) {
   const bool is_sum = strcmp(aggregate, "sum") == 0 || strcmp(aggregate, "average") == 0;
-  if (!is_sum) return false; /* an entry that is not there is no 0, and two of them are not their sum */
+  if (!is_sum) return false; /* for these, a missing entry is not 0, and two entries are not their sum */
   if (t->n_targets != 0 && t->n_leaves > INT32_MAX / t->n_targets) return false;
   return t->n_leaves * t->n_targets <= 2 * (int64_t)t->n_entries;
 }

@@ -1,5 +1,5 @@
 /* Reading an ONNX model: ModelProto, GraphProto, NodeProto, AttributeProto, ValueInfoProto, TensorProto. Fields that
- * berth does not need are passed over; what it needs must be well-formed. */
+ * berth does not need are skipped; those that it needs must be well-formed. */
 #include "import/onnx/model.h"
 
 #define MAX_DEPTH 64 /* graphs inside attributes inside graphs */
@@ -196,7 +196,7 @@ static berth_status add_attr(reader *r, berth__onnx_attr **items, size_t *count,
   int held = 0;
   FOR_EACH_FIELD(message, inner) {
     BERTH__TRY(read_attr_field(r, attr, &inner, err));
-    if (inner.number >= 2 && inner.number <= 9) held = (int)inner.number - 1; /* the type that the field stands for */
+    if (inner.number >= 2 && inner.number <= 9) held = (int)inner.number - 1; /* the type that the field implies */
   }
   if (attr->type == 0) attr->type = held;
   return status;

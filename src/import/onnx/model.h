@@ -1,4 +1,4 @@
-/* An ONNX model as it stands in the file: everything points into the mapping. Only what berth needs is kept. */
+/* The contents of an ONNX file, as far as berth needs them; everything points into the mapping. */
 #ifndef BERTH_IMPORT_ONNX_MODEL_H
 #define BERTH_IMPORT_ONNX_MODEL_H
 
@@ -14,16 +14,16 @@ typedef struct berth__onnx_tensor {
   uint32_t rank;
   int64_t dim[BERTH_MAX_RANK];
   bool rank_is_too_large;
-  berth__span message; /* the whole TensorProto: typed fields are read from it when they are needed */
+  berth__span message; /* the whole TensorProto: typed fields are read from it when needed */
   berth__span raw;     /* raw_data; data NULL: not given */
   bool is_external;
   berth__span external_location;
-  uint64_t external_offset, external_length; /* length UINT64_MAX: to the end */
+  uint64_t external_offset, external_length; /* length UINT64_MAX: to the end of the file */
 } berth__onnx_tensor;
 
 typedef struct berth__onnx_attr {
   berth__span name;
-  int type; /* AttributeProto.AttributeType; where the file does not say it: what it holds; 0: nothing */
+  int type; /* AttributeProto.AttributeType; if the file omits it, the type of its contents; 0: none */
   int64_t i;
   float f;
   berth__span s;
@@ -37,7 +37,7 @@ typedef struct berth__onnx_attr {
   berth__onnx_graph *graph;
   bool is_sparse;
   berth__span sparse;   /* SparseTensorProto */
-  berth__span ref_name; /* inside a function: the caller's attribute of this name */
+  berth__span ref_name; /* inside a function: refers to the caller's attribute of this name */
 } berth__onnx_attr;
 
 enum { /* AttributeProto.AttributeType */
@@ -61,7 +61,7 @@ typedef struct berth__onnx_node {
   size_t n_attrs, attrs_capacity;
 } berth__onnx_node;
 
-/* A graph's input or output: TypeProto, as far as it is a tensor. */
+/* A graph's input or output: TypeProto, if it is a tensor. */
 typedef struct berth__onnx_value {
   berth__span name;
   const char *other_type; /* "sequence", "map", "optional", "sparse tensor"; NULL: a tensor, or an optional of one */
@@ -82,7 +82,7 @@ struct berth__onnx_graph {
   size_t n_initializers, initializers_capacity;
   berth__span *sparse;
   size_t n_sparse, sparse_capacity;
-  berth__span *infos; /* ValueInfoProto of what lies between inputs and outputs, parsed where they are needed */
+  berth__span *infos; /* ValueInfoProto of values between inputs and outputs, parsed on demand */
   size_t n_infos, infos_capacity;
   berth__onnx_value *inputs, *outputs;
   size_t n_inputs, inputs_capacity, n_outputs, outputs_capacity;
@@ -117,12 +117,12 @@ typedef struct berth__onnx_model {
   size_t n_functions, functions_capacity;
 } berth__onnx_model;
 
-/* The file's bytes must stay mapped as long as the model. */
+/* The file's bytes must stay mapped as long as the model lives. */
 berth_status berth__onnx_parse(berth_context *ctx, const uint8_t *data, size_t size, berth__onnx_model *out,
                                berth_error *err);
 void berth__onnx_free(berth__onnx_model *model);
-/* sort.c: nodes of every graph and function in an order in which each comes after those that it reads from. Lists that
- * are in order stay as they are. MALFORMED where nodes wait for each other. */
+/* sort.c: sorts the nodes of every graph and function such that each comes after those that it reads from. Lists that
+ * are in order are unchanged. MALFORMED if there is a cycle. */
 berth_status berth__onnx_sort(berth__onnx_model *model, berth_error *err);
 /* One ValueInfoProto. */
 berth_status berth__onnx_parse_value(berth__span message, berth__onnx_value *value, berth_error *err);

@@ -1,8 +1,8 @@
-/* A slice whose bounds only a run knows, but whose length is known: x[i : i + 2] with the number of a round, say. Its
- * elements are gathered, so that its shape does not depend on data. */
+/* A slice whose bounds are known only during a run, but whose length is known: x[i : i + 2] with a loop counter i, for
+ * example. Its elements are gathered, so that its shape does not depend on data. */
 #include "import/onnx/moving_slice.h"
 
-#define MAX_STEPS 16    /* back from a bound to what it is made from */
+#define MAX_STEPS 16    /* from a bound back to what it is computed from */
 #define MAX_LENGTH 4096 /* of the list of indices */
 
 /* A single number as another one plus a constant. */

@@ -3,7 +3,7 @@
 
 #include "import/onnx/convert.h"
 
-/* Converts a Slice with bounds as operands where they move together along one axis; *done: it was one. */
+/* Converts a Slice whose bounds are operands that move together along one axis; *done tells whether it was one. */
 berth_status berth__onnx_moving_slice(berth__onnx_call *call, bool *done, berth_error *err);
 
 #endif

@@ -1,8 +1,9 @@
-/* An ONNX file with the data of its initializers replaced.
+/* Writes an ONNX file with the data of its initializers replaced.
  *
- * The new file is a list of pieces: of the old file as they are, and small new ones for keys and lengths. Only the
- * graph's own length and the tensors that change are written anew, so everything else keeps its bytes, with fields that
- * berth does not know. Tensors whose data lies in other files are moved to one new file, whether they change or not. */
+ * The new file is a list of pieces: unchanged ones of the old file, and small new ones for keys and lengths. Only the
+ * graph's own length and the tensors that change are written anew, so everything else keeps its bytes, including fields
+ * that berth does not know. Tensors whose data lies in other files are moved to one new file, whether they change or
+ * not. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 #include "base/whole.h"
 #include "import/onnx/tensor.h"
 
-enum { /* fields */
+enum { /* field numbers */
   MODEL_GRAPH = 7,
   GRAPH_INITIALIZER = 5,
   TENSOR_FLOATS = 4,
@@ -26,7 +27,7 @@ enum { /* fields */
   TENSOR_LOCATION = 14
 };
 
-#define DATA_ALIGN 64u /* of tensors in the file beside */
+#define DATA_ALIGN 64u /* alignment of tensors in the external file */
 
 /* Either bytes that stay where they are, or some in `made`, which moves as it grows. */
 typedef struct piece {
@@ -37,7 +38,7 @@ typedef struct piece {
 typedef struct pieces {
   piece *items;
   size_t n, capacity;
-  uint64_t size; /* of all */
+  uint64_t size; /* of all pieces */
 } pieces;
 
 typedef struct saving {
@@ -49,8 +50,8 @@ typedef struct saving {
   uint8_t *made; /* keys, lengths and other small things */
   size_t n_made, made_capacity;
   pieces model, graph, data;
-  const char *data_name; /* of the file beside, without its folder */
-  bool has_data;         /* some tensor says that it lies there, if only with no bytes */
+  const char *data_name; /* of the external file, without its folder */
+  bool has_data;         /* some tensor refers to it, even if it has no bytes */
   const berth__mapping *file;
 } saving;
 
@@ -140,7 +141,7 @@ static berth_status save_entry(saving *s, pieces *to, const char *key, const cha
   return save_made(s, to, value, v, err);
 }
 
-/* Into the file beside, and where that is into the message. */
+/* Writes to the external file, and its location to the message. */
 static berth_status save_external(saving *s, pieces *message, const void *data, size_t size, berth_error *err) {
   static const uint8_t zeros[DATA_ALIGN] = {0}, is_external[] = {TENSOR_LOCATION << 3, 1};
   char text[24];
@@ -156,7 +157,7 @@ static berth_status save_external(saving *s, pieces *message, const void *data, 
   return save_made(s, message, is_external, sizeof is_external, err);
 }
 
-/* The fields that stay, then the data. */
+/* First the unchanged fields, then the data. */
 static berth_status save_message(saving *s, pieces *message, const berth__onnx_tensor *tensor, const void *data,
                                  size_t size, berth_error *err) {
   berth__span rest = tensor->message;
@@ -191,7 +192,7 @@ static berth_status save_tensor(saving *s, const berth__onnx_tensor *tensor, con
   if (status == BERTH_OK) status = save_key(s, &s->graph, GRAPH_INITIALIZER, message.size, err);
   for (size_t i = 0; i < message.n && status == BERTH_OK; i++) status = save_piece(s, &s->graph, message.items[i], err);
   berth__free(s->ctx, message.items);
-  berth__free(s->ctx, owned); /* external data is never decoded: it lies in its file */
+  berth__free(s->ctx, owned); /* external data is never decoded: it stays in its file */
   return status;
 }
 
@@ -251,7 +252,7 @@ static bool save_has_external(const berth__onnx_graph *graph, bool is_inner) {
   return false;
 }
 
-/* What stands in nodes and inner graphs is left alone, which would not do if it lay in another file. */
+/* Nodes and inner graphs are left unchanged, so they must not refer to external data. */
 static berth_status save_check_model(berth_context *ctx, const berth__mapping *file, berth_error *err) {
   berth__onnx_model model;
   BERTH__TRY(berth__onnx_parse(ctx, file->data, file->size, &model, err));
@@ -270,19 +271,19 @@ static berth_status save_write(const saving *s, const pieces *from, const char *
     const piece *p = &from->items[i];
     berth__whole_write(&file, p->data != NULL ? p->data : s->made + p->at, p->size);
   }
-  berth_status status = berth__file_check(s->file, err); /* what has shrunk reads as zeros */
+  berth_status status = berth__file_check(s->file, err); /* missing bytes read as zeros */
   if (status == BERTH_OK) status = berth__onnx_files_check(&s->files, err);
   return berth__whole_close(&file, status, err);
 }
 
-/* ---- Where data beside the model goes ---- */
+/* ---- The path of the external data ---- */
 
 static size_t save_folder(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash != NULL ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Whether a model reads a file, by whatever name. */
+/* Whether a model reads a file, under whatever name. */
 static berth_status save_is_read(berth_context *ctx, const char *model, const struct stat *data, bool *is_read,
                                  berth_error *err) {
   berth_model_info *info = NULL;
@@ -304,8 +305,8 @@ static berth_status save_is_read(berth_context *ctx, const char *model, const st
   return status;
 }
 
-/* The model that has the name is whole until the new one takes its place, and the one that is read stays as it is: what
- * either of them reads is not written. */
+/* The model with this name stays intact until the new one replaces it, and the model that is read stays unchanged:
+ * files that either of them reads are not overwritten. */
 static berth_status save_choose_data(saving *s, const char *path, berth__text *out, berth_error *err) {
   for (uint32_t number = 1;; number++) {
     struct stat there;

@@ -9,14 +9,14 @@ static berth_status replace_below(berth__onnx_call *call, berth_value x, double 
   return berth__onnx_emit(call, "where", in, 3, NULL, 0, out, 1, err);
 }
 
-/* Products and quotients with 1 are left away. */
+/* Products and quotients with 1 are omitted. */
 static berth_status onnx_activation_scale(berth__onnx_call *call, const char *op, berth_value x, double by,
                                           berth_value *out, berth_error *err) {
   *out = x;
   return by == 1.0 ? BERTH_OK : berth__onnx_with(call, op, x, by, out, err);
 }
 
-/* ---- Bent at 0 ---- */
+/* ---- Functions with a kink at 0 ---- */
 
 /* alpha (e^(x / width) - 1) below 0, x above. */
 static berth_status bend(berth__onnx_call *call, double alpha, double width, berth_value *out, berth_error *err) {
@@ -52,7 +52,7 @@ static berth_status convert_selu(berth__onnx_call *call, berth_error *err) {
                                &call->out[0], err);
 }
 
-/* x and alpha x cross at 0 alone, so one of them lies above on both sides. */
+/* x and alpha x cross only at 0, so the function is their maximum or minimum. */
 static berth_status convert_leaky_relu(berth__onnx_call *call, berth_error *err) {
   berth_value sloped;
   BERTH__TRY(berth__onnx_begin(call, 1, err));
@@ -62,7 +62,7 @@ static berth_status convert_leaky_relu(berth__onnx_call *call, berth_error *err)
   return berth__onnx_binary(call, alpha < 1 ? "max" : "min", call->in[0], sloped, &call->out[0], err);
 }
 
-/* Before opset 7 a list of slopes belonged to the channels. */
+/* Before opset 7, a list of slopes was per channel. */
 static berth_status align_slope(berth__onnx_call *call, uint32_t rank, berth_value *slope, berth_error *err) {
   int64_t axes[BERTH_MAX_RANK];
   uint32_t n = 0;
@@ -87,7 +87,7 @@ static berth_status convert_prelu(berth__onnx_call *call, berth_error *err) {
   return replace_below(call, call->in[0], 0, sloped, &call->out[0], err);
 }
 
-/* ---- Cut off ---- */
+/* ---- Thresholds ---- */
 
 static berth_status convert_thresholded_relu(berth__onnx_call *call, berth_error *err) {
   berth_value above, zero;
@@ -124,7 +124,8 @@ static berth_status convert_hard_swish(berth__onnx_call *call, berth_error *err)
   return berth__onnx_binary(call, "mul", call->in[0], gate, &call->out[0], err);
 }
 
-/* x + bias below -lambd, x - bias above lambd, 0 between. Integers go through f64, which cuts towards zero. */
+/* x + bias below -lambd, x - bias above lambd, 0 between. Integers go through f64, whose conversion truncates towards
+ * zero. */
 static berth_status convert_shrink(berth__onnx_call *call, berth_error *err) {
   berth_value x, below, above, low, high, result;
   double bias = berth__onnx_float(call, "bias", 0), lambd = berth__onnx_float(call, "lambd", 0.5);

@@ -1,6 +1,5 @@
-/* Attention and rotary embeddings, ONNX's own and com.microsoft's. Heads that are packed are left so where nothing has
- * to be put before or beside them; with a cache of earlier keys and values everything becomes [batch, heads, rows,
- * size]. */
+/* Attention and rotary embeddings, ONNX's own and com.microsoft's. Packed heads stay packed if nothing is concatenated
+ * with them; with a cache of earlier keys and values everything becomes [batch, heads, rows, size]. */
 #include "import/onnx/attention.h"
 
 #include <math.h>
@@ -19,8 +18,8 @@ enum {
   AT_LENGTH
 };
 
-/* A mask as long as the keys: what it does not reach is not seen. That it is shorter may turn out when dimensions are
- * bound. */
+/* Extends a mask to the length of the keys: keys beyond it are hidden. Whether it is shorter may be known only after
+ * binding. */
 static berth_value mask_for_all_keys(berth__onnx_chain *c, const berth__onnx_heads *a, berth_value mask) {
   const uint32_t rank = berth__onnx_attend_rank(c, mask);
   if (rank == 0 || c->status != BERTH_OK) return mask;
@@ -38,7 +37,7 @@ static berth_value mask_for_all_keys(berth__onnx_chain *c, const berth__onnx_hea
   return berth__chain_emit(c, "pad", (berth_value[]){mask, both}, 2, attrs, 2);
 }
 
-/* true masks, and numbers that are added to the scores. */
+/* Boolean masks, and numbers that are added to the scores. */
 static void set_mask(berth__onnx_chain *c, berth__onnx_heads *a, berth_value mask) {
   if (mask == BERTH_VALUE_NONE || c->status != BERTH_OK) return;
   if (berth__onnx_value_type(c->call, mask) == BERTH_BOOL) {
@@ -51,13 +50,13 @@ static void set_mask(berth__onnx_chain *c, berth__onnx_heads *a, berth_value mas
 
 static bool same_extent(int64_t a, int64_t b) { return a == b && a != BERTH__DIM_UNKNOWN; }
 
-/* How far a query sees from its own position, which is its row with `offset` keys before it: those of the past, or the
- * length less the rows, or none. berth's op counts rows from the last key, which is the same only where that many keys
- * come before them; otherwise it becomes a mask. */
+/* How far a query sees from its own position, which is its row plus `offset` keys before it: those of the past, or the
+ * length minus the rows, or none. berth's op counts rows from the last key, which is the same only if exactly that many
+ * keys come before them; otherwise it becomes a mask. */
 static void set_reach(berth__onnx_chain *c, berth__onnx_heads *a, berth_value past, bool rows_are_new_keys) {
   const bool is_causal = berth__onnx_int(c->call, "is_causal", 0) != 0;
   const int64_t left = berth__onnx_int(c->call, "left_window_size", -1);
-  const int64_t far = (int64_t)1 << 40; /* no limit, and still a number that can be added to */
+  const int64_t far = (int64_t)1 << 40; /* no limit, but small enough to add to */
   const int64_t given = berth__onnx_int(c->call, "right_window_size", -1);
   const int64_t right = is_causal ? 0 : given > far ? far : given;
   if (left < 0 && right < 0) return;
@@ -90,7 +89,7 @@ static berth_status check_attention(const berth__onnx_call *call, const berth__o
   return BERTH_OK;
 }
 
-/* softmax_precision needs no care: a softmax is computed in f32 at least, and f64 where the operands are. */
+/* softmax_precision can be ignored: a softmax is computed in at least f32, and in f64 for f64 operands. */
 static berth_status convert_attention(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_begin(call, 3, err));
@@ -104,7 +103,7 @@ static berth_status convert_attention(berth__onnx_call *call, berth_error *err) 
                          .heads = berth__onnx_int(call, "q_num_heads", 0),
                          .kv_heads = berth__onnx_int(call, "kv_num_heads", 0),
                          .scale = berth__onnx_float(call, "scale", 0),
-                         .softcap = fmax(0, berth__onnx_float(call, "softcap", 0)), /* below 0 it is none, as 0 is */
+                         .softcap = fmax(0, berth__onnx_float(call, "softcap", 0)), /* negative means none, like 0 */
                          .wants_scores = berth__onnx_is_asked(call, 3),
                          .scores_mode = berth__onnx_int(call, "qk_matmul_output_mode", 0),
                          .mode = "none"};
@@ -128,7 +127,7 @@ static const berth__onnx_graph *graph_of(const berth__onnx_call *call, const cha
   return attr != NULL ? attr->graph : NULL;
 }
 
-/* Two graphs may change the scores and the weights; they take them in the type that the softmax is asked for in. */
+/* Two graphs may change the scores and the weights; their inputs have the type that the softmax is asked for in. */
 static berth_status convert_flex_attention(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_begin(call, 3, err));
@@ -161,7 +160,7 @@ const berth__onnx_handler berth__onnx_preview[] = {
 
 typedef struct rotary {
   berth_value x, cosines, sines,
-      positions; /* positions: [B, S], or BERTH_VALUE_NONE for tables that have a row a position */
+      positions; /* positions: [B, S], or BERTH_VALUE_NONE for tables that have one row per position */
   int64_t heads, dims, interleaved;
 } rotary;
 
@@ -197,7 +196,7 @@ static berth_value spread_positions(berth__onnx_chain *c, berth_value positions,
   return berth__chain_binary(c, "add", rows, positions);
 }
 
-/* How many heads a packed width makes, when the size of one follows from the table. */
+/* The number of heads of a packed width, when the size of one follows from the table. */
 static int64_t heads_of_table(const berth__onnx_call *call, berth_value x, berth_value table) {
   const berth__shape *shape = berth__onnx_shape(call, x), *rows = berth__onnx_shape(call, table);
   const int64_t width = shape->dim[shape->rank - 1], half = rows->dim[rows->rank - 1];
@@ -221,8 +220,8 @@ static berth_status convert_ms_rotary(berth__onnx_call *call, berth_error *err) 
 
 /* ---- com.microsoft ---- */
 
-/* Keys that are padding: lengths [B], flags [B, T], or flags [B, S, T]. As in Runtime they are not cut off but get a
- * low score, so that rows that see nothing else come out the same. */
+/* Keys that are padding: lengths [B], flags [B, T], or flags [B, S, T]. As in ONNX Runtime they are not hidden but get
+ * a low score, so that rows without other keys have the same result. */
 static berth_status add_padding(berth__onnx_chain *c, berth__onnx_heads *a, berth_value mask, berth_error *err) {
   if (mask == BERTH_VALUE_NONE) return BERTH_OK;
   const berth__shape *shape = berth__onnx_shape(c->call, mask);
@@ -244,7 +243,7 @@ static berth_status add_padding(berth__onnx_chain *c, berth__onnx_heads *a, bert
   return BERTH_OK;
 }
 
-/* Queries, keys and values of one product: their widths. */
+/* The widths of queries, keys and values in one product. */
 static berth_status packed_widths(const berth__onnx_call *call, berth_value weights, int64_t width[3],
                                   berth_error *err) {
   uint32_t n;
@@ -258,7 +257,7 @@ static berth_status packed_widths(const berth__onnx_call *call, berth_value weig
   return BERTH_OK;
 }
 
-/* past [2, B, N, P, D] holds keys and values; the same goes out. */
+/* past [2, B, N, P, D] holds keys and values; the result has the same form. */
 static berth_value half_of(berth__onnx_chain *c, berth_value past, int64_t which) {
   const int64_t first = 0;
   if (past == BERTH_VALUE_NONE) return past;
@@ -319,7 +318,7 @@ static berth_status convert_ms_attention(berth__onnx_call *call, berth_error *er
   return c.status;
 }
 
-/* The three parts of a bias [H + H + Hv] on queries, keys and values that are packed. */
+/* The three parts of a bias [H + H + Hv] for packed queries, keys and values. */
 static berth_status add_biases(berth__onnx_chain *c, berth__onnx_heads *a, berth_value bias, berth_error *err) {
   const int64_t width = berth__onnx_shape(c->call, a->q)->dim[2];
   if (bias == BERTH_VALUE_NONE) return BERTH_OK;
@@ -327,7 +326,7 @@ static berth_status add_biases(berth__onnx_chain *c, berth__onnx_heads *a, berth
       berth__onnx_attend_rank(c, a->k) != berth__onnx_attend_rank(c, a->v))
     return berth__onnx_unsupported(c->call, err, "a bias needs queries of a fixed width");
   a->q = berth__chain_binary(c, "add", a->q, berth__chain_slice(c, bias, 0, 0, width));
-  if (berth__onnx_attend_rank(c, a->k) != 3) return BERTH_OK; /* keys of a cache have theirs */
+  if (berth__onnx_attend_rank(c, a->k) != 3) return BERTH_OK; /* keys of a cache already have theirs */
   a->k = berth__chain_binary(c, "add", a->k, berth__chain_slice(c, bias, 0, width, 2 * width));
   a->v = berth__chain_binary(c, "add", a->v, berth__chain_slice(c, bias, 0, 2 * width, INT64_MAX));
   return BERTH_OK;
@@ -402,7 +401,7 @@ static berth_status unpack_grouped(berth__onnx_chain *c, berth__onnx_heads *a, b
   return c->status;
 }
 
-/* The position of row i is length[b] + 1 - S + i, where `lengths` count one less than there are keys. */
+/* The position of row i is length[b] + 1 - S + i, where `lengths` counts one less than there are keys. */
 static void rotate_grouped(berth__onnx_chain *c, berth__onnx_heads *a) {
   berth_value rows = berth__chain_extent(c, a->q, 1);
   berth_value lengths = berth__chain_cast(c, berth__onnx_in(c->call, GQ_LENGTHS), BERTH_I64);
@@ -424,7 +423,7 @@ static void rotate_grouped(berth__onnx_chain *c, berth__onnx_heads *a) {
   a->k = rotate(c, &r);
 }
 
-/* The cache is taken to hold just the keys before these rows: it grows with every call. */
+/* The cache is assumed to hold exactly the keys before these rows: it grows with every call. */
 static berth_status convert_grouped(berth__onnx_call *call, berth_error *err) {
   static const char *const refused[] = {"smooth_softmax", "qk_output"};
   berth__onnx_chain c = {call, err, BERTH_OK};
