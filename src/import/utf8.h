@@ -1,10 +1,11 @@
-/* UTF-8, checked. */
+/* Validated UTF-8. */
 #ifndef BERTH_IMPORT_UTF8_H
 #define BERTH_IMPORT_UTF8_H
 
 #include <stddef.h>
 
-/* Bytes of the character at text, 0 when it is none: no overlong forms, surrogates or values over 10FFFF. size > 0. */
+/* Bytes of the character at text, 0 if it is invalid: no overlong forms, surrogates or values above 10FFFF. size >
+ * 0. */
 static inline size_t berth__utf8_length(const char *text, size_t size) {
   const unsigned char *s = (const unsigned char *)text;
   unsigned char c = s[0];

@@ -160,7 +160,7 @@ berth_status berth_weights_at(const berth_weights *weights, uint32_t index, bert
   if (index >= weights->count) {
     return berth__fail(err, BERTH_INVALID, "there is no tensor %u; the file has %zu", index, weights->count);
   }
-  BERTH__TRY(berth__weights_check(weights, err)); /* whoever asks for bytes will read them */
+  BERTH__TRY(berth__weights_check(weights, err)); /* callers who ask for bytes will read them */
   const berth__weight *t = &weights->tensors[index];
   info.name = t->name;
   info.type = t->type;

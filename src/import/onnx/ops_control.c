@@ -1,21 +1,22 @@
-/* If, Loop and Scan. The graphs inside them become part of the one graph around them:
+/* If, Loop and Scan. The graphs inside them become part of the graph around them:
  *
- * - An If whose condition is known now gives the nodes of the branch that is taken. Otherwise both branches are there,
- *   and a `choose` takes the results of one of them; binding drops the other as soon as the condition follows from the
- *   dims. A branch that cannot be converted (an op that is missing, shapes that do not fit, results of another rank
- * than those of the first branch) is left out, with the reason: that is an error only when it turns out to be taken.
- *   A plan runs one branch alone: it derives from the choose what is needed when.
- * - Loop and Scan with a few rounds, whose number is known now, are unrolled, so that shapes may change from round to
- *   round. So are those with more rounds that cannot be a loop of one shape (rolled.c); all others stay loops. */
+ * - An If whose condition is known at this point becomes the nodes of the branch that is taken. Otherwise both branches
+ *   are converted, and a `choose` selects the results of one; binding removes the other as soon as the condition
+ *   follows from the dims. A branch that cannot be converted (an unknown op, shapes that do not fit, results of another
+ *   rank than those of the first branch) is left out, with the reason, which is an error only if that branch is taken.
+ *   A plan runs only one branch: it derives from the choose what is needed when.
+ * - Loop and Scan with few iterations, whose number is known, are unrolled, so that shapes may change between
+ *   iterations. So are those with more iterations that cannot be a loop with fixed shapes (rolled.c); all others stay
+ *   loops. */
 #include <stdio.h>
 
 #include "import/onnx/control.h"
 
 #define FEW_ROUNDS 16
 #define MAX_ROUNDS 1000
-#define MAX_NODES 200000 /* of the whole graph, once something has been unrolled */
+#define MAX_NODES 200000 /* in the whole graph, once something has been unrolled */
 
-/* ---- Graphs inside nodes ---- */
+/* ---- Inner graphs ---- */
 
 static berth_status inner_graph(const berth__onnx_call *call, const char *name, const berth__onnx_graph **out,
                                 berth_error *err) {
@@ -24,8 +25,8 @@ static berth_status inner_graph(const berth__onnx_call *call, const char *name, 
   return *out != NULL ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "it has no graph '%s'", name);
 }
 
-/* Sequences are lists that no graph sees: they come out of graphs that are converted in the place of their node, and
- * cannot be chosen or carried by a run. */
+/* Sequences are lists outside any graph: inner graphs can return them when they are inlined, but they cannot be chosen
+ * or carried by a run. */
 static berth_status read_outputs(berth__onnx_call *call, const berth__onnx_graph *graph, bool takes_sequences,
                                  berth_value *out, size_t n_out, berth_error *err) {
   if (graph->n_outputs < n_out)
@@ -68,7 +69,7 @@ berth_status berth__onnx_inner(berth__onnx_call *call, const berth__onnx_graph *
   return inner_in_scope(call, graph, false, in, n_in, out, n_out, err);
 }
 
-/* A value as a whole number, where it is known now. */
+/* A value as an integer, if it is known at this point. */
 static berth_status known_int(berth__onnx_call *call, berth_value value, bool *is_known, int64_t *out,
                               berth_error *err) {
   uint32_t count;
@@ -97,8 +98,8 @@ static bool onnx_control_can_merge(const berth__onnx_call *call, berth_value a, 
          berth__onnx_shape(call, a)->rank == berth__onnx_shape(call, b)->rank;
 }
 
-/* Results of different ranks: what follows can be converted for one of them. The usual reason is a squeeze of a
- * dimension that is meant to be 1, and then it is the first branch. */
+/* Results of different ranks: the nodes that follow can be converted for one of them only. The usual reason is a
+ * squeeze of a dimension that is meant to be 1, and then the first branch is the right one. */
 static void settle_ranks(const berth__onnx_call *call, const branch *first, branch *second) {
   for (size_t i = 0; i < call->n_out && first->status == BERTH_OK && second->status == BERTH_OK; i++)
     if (!onnx_control_can_merge(call, first->out[i], second->out[i]))
@@ -153,13 +154,13 @@ static berth_status convert_if(berth__onnx_call *call, berth_error *err) {
 
 /* ---- Loop ---- */
 
-/* What goes round, and what every round leaves behind to be put together. */
+/* Carried values, and the results of every iteration that are to be stacked. */
 typedef struct rounds {
   const berth__onnx_graph *body;
   int64_t count;               /* no more than can be unrolled */
-  bool is_open;                /* whether there is a next round depends on data */
+  bool is_open;                /* whether there is another iteration depends on data */
   bool is_cut;                 /* there may be more */
-  size_t n_carried, n_scanned; /* scanned: results that grow by one with every round */
+  size_t n_carried, n_scanned; /* scanned: results that get one more entry in every iteration */
   berth_value *in, *out;       /* of the body */
   berth_value *scanned;        /* [n_scanned][count] */
 } rounds;
@@ -187,7 +188,7 @@ static berth_status onnx_control_check_size(const berth__onnx_call *call, int64_
   return BERTH_OK;
 }
 
-/* The rounds' parts beside each other on a new axis, in the order of the rounds or in the opposite one. */
+/* Stacks the parts of all iterations on a new axis, in order or reversed. */
 static berth_status stack(berth__onnx_call *call, berth_value *parts, int64_t count, int64_t axis, bool is_reversed,
                           berth_value *out, berth_error *err) {
   berth_attr axes = berth_attr_ints("axes", &axis, 1), attr = berth_attr_int("axis", axis);
@@ -240,7 +241,7 @@ static berth_status unroll_loop(berth__onnx_call *call, rounds *r, berth_error *
   return BERTH_OK;
 }
 
-/* How many rounds there are at most, and whether there is a first one; *is_known: both are known now. */
+/* The maximum number of iterations, and whether there is a first one; *is_known: both are known at this point. */
 static berth_status loop_count(berth__onnx_call *call, int64_t *count, bool *starts, bool *is_known, berth_error *err) {
   bool trips_are_known = true, condition_is_known = true;
   int64_t condition = 1;
@@ -255,7 +256,7 @@ static berth_status loop_count(berth__onnx_call *call, int64_t *count, bool *sta
   return BERTH_OK;
 }
 
-/* Whether a value made since then has a dimension that is not known: it may depend on the round. */
+/* Whether a value added since then has an unknown dimension: it may depend on the iteration. */
 static bool has_open_shape(const berth_graph *graph, size_t n_before) {
   for (size_t v = n_before; v < graph->n_values; v++)
     for (uint32_t i = 0; i < graph->values[v].shape.rank; i++)
@@ -263,10 +264,10 @@ static bool has_open_shape(const berth_graph *graph, size_t n_before) {
   return false;
 }
 
-/* Whether the loop that was just made is as good as unrolled: its shapes are known, and how many rows are filled. */
+/* Whether the loop that was just made is as good as unrolled: its shapes and the number of filled rows are known. */
 static bool onnx_control_is_settled(const berth_graph *graph, size_t n_before) {
   const berth__node *end = &graph->nodes[graph->n_nodes - 1];
-  while (end->op->code != BERTH__OP_loop_end) end--; /* slices may have been joined behind it */
+  while (end->op->code != BERTH__OP_loop_end) end--; /* slices may have been joined after it */
   bool ends_early = graph->values[end->in[BERTH__LOOP_END_CONDITION]].blob == NULL;
   return !has_open_shape(graph, n_before) &&
          !(ends_early && end->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(end->n_in, end->n_out));
@@ -292,7 +293,7 @@ static berth_status check_loop(const berth__onnx_call *call, const rounds *r, be
   return BERTH_OK;
 }
 
-/* Where the loop can be made but may turn out not to be planned, and unrolling does not do either, it stays. */
+/* A loop that can be made but perhaps not planned stays a loop if unrolling fails too. */
 static berth_status unroll_instead(berth__onnx_call *call, rounds *r, const berth__onnx_loop *loop,
                                    const berth__graph_mark *mark, berth_status rolled, berth_error *err) {
   berth_error why = err != NULL ? *err : (berth_error){.status = rolled};
@@ -303,7 +304,7 @@ static berth_status unroll_instead(berth__onnx_call *call, rounds *r, const bert
   if (status == BERTH_OK || status == BERTH_NOMEM) return status;
   berth__graph_roll_back(call->graph, mark);
   if (rolled == BERTH_OK) return berth__onnx_roll_loop(call, loop, err);
-  if (r->is_open && err != NULL) *err = why; /* it could only ever be a loop */
+  if (r->is_open && err != NULL) *err = why; /* it can only be a loop */
   return r->is_open ? rolled : status;
 }
 
@@ -313,7 +314,7 @@ static bool are_known(const berth_graph *graph, const berth_value *values, size_
   return true;
 }
 
-/* Shapes may be made by loops over constants: unrolled, they are known. *done: so it is here. */
+/* Loops over constants may compute shapes: unrolled, these become known. *done: the loop was unrolled. */
 static berth_status try_constants(berth__onnx_call *call, rounds *r, bool *done, berth_error *err) {
   const berth__graph_mark mark = berth__graph_mark_now(call->graph);
   *done = false;
@@ -331,7 +332,7 @@ static bool carries_sequence(const berth__onnx_loop *loop) {
   return false;
 }
 
-/* What is stacked has no rows, but the body says what they would look like. */
+/* Stacked results have no rows, but the body tells the shape of a row. */
 static berth_status convert_no_rounds(berth__onnx_call *call, berth__onnx_loop *loop, berth_error *err) {
   const int64_t none = 0;
   if (call->n_out > loop->n_carried && carries_sequence(loop))
@@ -357,7 +358,7 @@ berth_status berth__onnx_cut_rows(berth__onnx_call *call, berth_value *rows, ber
   const berth__value *value = *rows != BERTH_VALUE_NONE ? &call->graph->values[*rows] : NULL;
   if (value == NULL || value->kind != BERTH_VALUE_NODE || value->shape.dim[0] == 0) return BERTH_OK;
   const berth__node *node = &call->graph->nodes[value->node];
-  if (node->op->code != BERTH__OP_loop_end) return BERTH_OK; /* unrolled: it has the rows that there are */
+  if (node->op->code != BERTH__OP_loop_end) return BERTH_OK; /* unrolled: it has exactly the rows that exist */
   if (is_known_true(call->graph, berth__onnx_in(call, 1)) &&
       is_known_true(call->graph, node->in[BERTH__LOOP_END_CONDITION]))
     return BERTH_OK;
@@ -365,7 +366,7 @@ berth_status berth__onnx_cut_rows(berth__onnx_call *call, berth_value *rows, ber
   return berth__onnx_emit(call, "narrow", in, 3, attrs, 2, rows, 1, err);
 }
 
-/* Few rounds are unrolled; what cannot be unrolled stays a loop, and what cannot be a loop is unrolled. */
+/* Few iterations are unrolled; what cannot be unrolled stays a loop, and what cannot be a loop is unrolled. */
 static berth_status make_loop(berth__onnx_call *call, berth_error *err) {
   rounds r = {0};
   bool starts = false, is_known = false;
@@ -417,7 +418,7 @@ static berth_status convert_loop(berth__onnx_call *call, berth_error *err) {
 
 typedef struct scan {
   rounds r;
-  size_t n_inputs; /* scanned ones; n_carried states stand before them */
+  size_t n_inputs; /* scanned ones; n_carried states come before them */
   const int64_t *in_axes, *in_reversed, *out_axes, *out_reversed;
   uint32_t n_in_axes, n_in_reversed, n_out_axes, n_out_reversed;
 } scan;
@@ -478,7 +479,7 @@ static berth_status scan_once(berth__onnx_call *call, scan *s, const berth_value
   return scan_outputs(call, s, out, n_out, err);
 }
 
-/* Before opset 9 all operands and results have a batch axis in front, and every entry is scanned on its own. */
+/* Before opset 9, all operands and results have a leading batch axis, and every batch entry is scanned separately. */
 static berth_status scan_batch(berth__onnx_call *call, scan *s, const berth_value *in, size_t n_in, int64_t batch,
                                berth_error *err) {
   berth_context *ctx = call->graph->ctx;
@@ -511,7 +512,7 @@ static void read_scan_lists(const berth__onnx_call *call, scan *s, bool is_old) 
   s->out_reversed = berth__onnx_ints(call, "scan_output_directions", &s->n_out_reversed);
 }
 
-/* The length that is scanned and, before opset 9, the batch; either may be open. */
+/* The scanned length and, before opset 9, the batch; either may be unknown. */
 static berth_status scan_length(const berth__onnx_call *call, const scan *s, const berth_value *in, bool is_old,
                                 int64_t *count, int64_t *batch, berth_error *err) {
   const berth__shape *first = berth__onnx_shape(call, in[s->r.n_carried]);
@@ -538,7 +539,7 @@ static berth_status scan_unrolled(berth__onnx_call *call, scan *s, const berth_v
   return status;
 }
 
-/* Puts the rows of a stacked result where its axis and direction say. */
+/* Moves the rows of a stacked result to its axis, in its direction. */
 static berth_status turn_stacked(berth__onnx_call *call, const scan *s, size_t index, berth_value *out,
                                  berth_error *err) {
   uint32_t rank = berth__onnx_shape(call, *out)->rank, axis;
@@ -584,7 +585,7 @@ static berth_status scan_rolled(berth__onnx_call *call, const scan *s, const ber
   return status;
 }
 
-/* Few rounds are unrolled, as are those of a body that cannot be a loop. */
+/* Few iterations are unrolled, and so are those of a body that cannot be a loop. */
 static berth_status convert_new_scan(berth__onnx_call *call, scan *s, const berth_value *in, size_t n_in,
                                      berth_error *err) {
   const bool is_known = berth__dim_is_fixed(s->r.count);

@@ -1,4 +1,4 @@
-/* Constant, Identity, and If where the condition is known. */
+/* Constant, Identity, and If with a known condition. */
 #include <stdio.h>
 
 #include "import/onnx/converter.h"
@@ -47,7 +47,7 @@ static berth_status convert_identity(berth__onnx_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-/* ---- Optionals: whether one holds something is known when the file is read ---- */
+/* ---- Optionals: whether one is empty is known when the file is read ---- */
 
 static berth_status convert_optional(berth__onnx_call *call, berth_error *err) {
   if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "an Optional has one output");
@@ -55,7 +55,7 @@ static berth_status convert_optional(berth__onnx_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-/* An input of the model that is an optional is one that is given. */
+/* An input of the model that is an optional is never empty. */
 static berth_status convert_has_element(berth__onnx_call *call, berth_error *err) {
   if (call->n_out != 1) return berth__fail(err, BERTH_MALFORMED, "an OptionalHasElement has one output");
   const berth_value given = berth__onnx_in(call, 0);

@@ -1,7 +1,7 @@
 /* Detection and text. */
 #include "import/onnx/compose.h"
 
-/* The rows that count are cut off; how many they are must be known when the plan is made. */
+/* The valid rows are cut off; their number must be known when the plan is made. */
 static berth_status convert_suppression(berth__onnx_call *call, berth_error *err) {
   berth_value results[2];
   int64_t zero = 0;

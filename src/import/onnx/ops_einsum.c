@@ -1,5 +1,5 @@
-/* Einsum: diagonals, sums, transposes and matrix products. Operands are taken in one after the other, from left to
- * right; a label that nothing later needs is summed away as soon as it can be. */
+/* Einsum: diagonals, sums, transposes and matrix products. Operands are combined one after the other, from left to
+ * right; a label that nothing later needs is summed as early as possible. */
 #include <ctype.h>
 
 #include "import/onnx/compose.h"
@@ -15,7 +15,7 @@ static label_set set_of(uint32_t label) { return (label_set)1 << label; }
 typedef struct term {
   berth_value value;
   uint32_t n;
-  uint8_t label[BERTH_MAX_RANK]; /* of each axis */
+  uint8_t label[BERTH_MAX_RANK]; /* per axis */
 } term;
 
 static label_set labels_of(const term *t) {
@@ -63,7 +63,7 @@ static berth_status add_label(term *t, uint32_t label, berth_error *err) {
   return BERTH_OK;
 }
 
-/* One term. `hidden` says how many axes its ellipsis stands for: the last ones of those that any ellipsis has. rank
+/* One term. `hidden` tells how many axes its ellipsis stands for: the last of those that any ellipsis has. rank
  * UINT32_MAX: `hidden` is given; otherwise it follows from the rank. */
 static berth_status read_term(reader *r, uint32_t rank, uint32_t *hidden, term *t, berth_error *err) {
   uint32_t label, letters = 0;
@@ -87,7 +87,7 @@ static berth_status read_term(reader *r, uint32_t rank, uint32_t *hidden, term *
   return berth__fail(err, BERTH_MALFORMED, "a term of the equation has %u axes, its operand has %u", t->n, rank);
 }
 
-/* Without "->": the axes of the ellipsis, then the letters that stand once, in alphabetical order. */
+/* Without "->": the axes of the ellipsis, then the letters that occur once, in alphabetical order. */
 static berth_status implied_result(const term *terms, size_t n_terms, uint32_t hidden, term *out, berth_error *err) {
   uint32_t count[N_LABELS] = {0};
   out->n = 0;
@@ -146,7 +146,7 @@ static bool find_repeated(const term *t, uint32_t *first, uint32_t *second) {
   return false;
 }
 
-/* A label that stands twice means the diagonal of these axes. */
+/* A label that occurs twice means the diagonal of these axes. */
 static berth_status take_diagonals(berth__onnx_call *call, term *t, berth_error *err) {
   uint32_t first, second;
   while (find_repeated(t, &first, &second)) {
@@ -160,7 +160,7 @@ static berth_status take_diagonals(berth__onnx_call *call, term *t, berth_error 
   return BERTH_OK;
 }
 
-/* An extent of 1 stretches to what another operand has there: without the axis, that is what happens. */
+/* An extent of 1 broadcasts to that of another operand: dropping the axis has the same effect. */
 static berth_status drop_stretched(berth__onnx_call *call, term *terms, size_t n_terms, berth_error *err) {
   label_set wide = 0;
   for (size_t k = 0; k < n_terms; k++)
@@ -187,7 +187,7 @@ static berth_status keep_only(berth__onnx_call *call, term *t, label_set needed,
   return BERTH_OK;
 }
 
-/* The axes in the order of the labels; `order` has the same ones. */
+/* Permutes the axes into the order of the labels; `order` has the same labels. */
 static berth_status arrange(berth__onnx_call *call, term *t, const term *order, berth_error *err) {
   int64_t perm[BERTH_MAX_RANK];
   bool same = true;
@@ -204,7 +204,7 @@ static berth_status arrange(berth__onnx_call *call, term *t, const term *order, 
 
 /* ---- Two terms ---- */
 
-/* Labels of t that are in the set go to the end of `to`; as many as there is room for. */
+/* Appends the labels of t that are in the set to `to`, as many as there is room for. */
 static uint32_t onnx_einsum_append(term *to, const term *t, label_set set) {
   uint32_t added = 0;
   for (uint32_t i = 0; i < t->n && to->n < BERTH_MAX_RANK; i++)
@@ -219,7 +219,7 @@ static berth_status too_many_axes(const berth__onnx_call *call, berth_error *err
   return berth__onnx_unsupported(call, err, "a product of two operands has more than %d axes", BERTH_MAX_RANK);
 }
 
-/* A product element by element: each side gets axes of extent 1 for the labels that only the other has. */
+/* Element-wise product: each side gets axes of extent 1 for labels that only the other has. */
 static berth_status onnx_einsum_multiply(berth__onnx_call *call, term *a, term *b, berth_error *err) {
   label_set in_a = labels_of(a), in_b = labels_of(b);
   term result = {0}, order_b = {0};
@@ -243,14 +243,14 @@ static berth_status onnx_einsum_multiply(berth__onnx_call *call, term *a, term *
   return BERTH_OK;
 }
 
-/* A stretch of another value's shape; `whole`: as one axis. */
+/* Consecutive extents of another value's shape; `whole`: joined into one axis. */
 typedef struct stretch {
   berth_value of;
   uint32_t begin, n;
   bool whole;
 } stretch;
 
-/* The shape that the stretches make up, where all their extents are fixed. */
+/* The shape that the stretches form, if all their extents are fixed. */
 static bool fixed_target(const berth__onnx_call *call, const stretch *s, size_t n, berth_dim *dims, uint32_t *rank) {
   *rank = 0;
   for (size_t k = 0; k < n; k++) {
@@ -266,7 +266,7 @@ static bool fixed_target(const berth__onnx_call *call, const stretch *s, size_t 
   return true;
 }
 
-/* The extents of a stretch as a list that is known when the dimensions are. */
+/* The extents of a stretch as a list that is known once the dimensions are. */
 static berth_status extents_of(berth__onnx_call *call, const stretch *s, berth_value *out, berth_error *err) {
   int64_t start = s->begin, end = (int64_t)s->begin + s->n;
   berth_attr attrs[] = {berth_attr_ints("starts", &start, 1), berth_attr_ints("ends", &end, 1)};
@@ -292,7 +292,7 @@ static berth_status onnx_einsum_reshape_to(berth__onnx_call *call, berth_value x
   return berth__onnx_emit(call, "reshape", in, 2, &allow_zero, 1, out, 1, err);
 }
 
-/* How many axes of a matrix product's operand are what. */
+/* How many axes of a matrix product's operand have each role. */
 typedef struct roles {
   uint32_t batch, rows, columns;
 } roles;
@@ -305,7 +305,7 @@ static berth_status onnx_einsum_merge(berth__onnx_call *call, berth_value x, rol
   return onnx_einsum_reshape_to(call, x, target, 3, out, err);
 }
 
-/* The way back for a product of a and b: rows are as in a, columns as in b. */
+/* The reverse for a product of a and b: rows have the shape that they have in a, columns as in b. */
 static berth_status part(berth__onnx_call *call, berth_value product, berth_value a, berth_value b, roles ra, roles rb,
                          berth_value *out, berth_error *err) {
   stretch target[] = {
@@ -339,7 +339,7 @@ static berth_status contract(berth__onnx_call *call, term *a, term *b, label_set
   return BERTH_OK;
 }
 
-/* ---- All of them ---- */
+/* ---- All terms ---- */
 
 static berth_status onnx_einsum_combine(berth__onnx_call *call, term *terms, const term *out, berth_error *err) {
   term *a = &terms[0];

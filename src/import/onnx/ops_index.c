@@ -1,4 +1,4 @@
-/* Picking and placing elements by index. */
+/* Gathering and scattering elements by index. */
 #include "import/onnx/compose.h"
 
 /* One berth op with the node's operands and one attribute. */
@@ -29,7 +29,7 @@ static berth_status take_reduction(const berth__onnx_call *call, berth_attr *out
                      (int)(given.size > 40 ? 40 : given.size), (const char *)given.data);
 }
 
-/* Scatter is what ScatterElements was called before opset 11. */
+/* Scatter is the old name of ScatterElements before opset 11. */
 static berth_status convert_scatter(berth__onnx_call *call, berth_error *err) {
   berth_attr reduction;
   BERTH__TRY(berth__onnx_begin(call, 3, err));
@@ -45,7 +45,7 @@ static berth_status convert_scatter_nd(berth__onnx_call *call, berth_error *err)
   return berth__onnx_emit(call, "scatter_nd", call->in, 3, &reduction, 1, call->out, 1, err);
 }
 
-/* 0, 1, ... before a count, which is a scalar of i64. */
+/* 0, 1, ... below a count, which is a scalar of i64. */
 static berth_status count_up(berth__onnx_call *call, berth_value count, berth_value *out, berth_error *err) {
   berth_value in[3] = {BERTH_VALUE_NONE, count, BERTH_VALUE_NONE};
   BERTH__TRY(berth__onnx_scalar(call, BERTH_I64, 0, &in[0], err));
@@ -135,7 +135,7 @@ static berth_status convert_trilu(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_emit(call, "where", in, 3, NULL, 0, call->out, 1, err);
 }
 
-/* TensorScatter: an update written into a cache, at a position of each batch entry's own. */
+/* TensorScatter: an update written into a cache, at a position per batch entry. */
 static berth_status convert_tensor_scatter(berth__onnx_call *call, berth_error *err) {
   const berth__span mode = berth__onnx_string(call, "mode", "linear");
   const bool is_ring = berth__span_is(mode, "circular");
@@ -152,7 +152,8 @@ static berth_status convert_tensor_scatter(berth__onnx_call *call, berth_error *
   return berth__onnx_emit(call, "write_rows", in, 3, attrs, 2, call->out, 1, err);
 }
 
-/* Element t of a sequence of length n comes from n - 1 - t, those after it stay: [batch, time] of indices. */
+/* Element t of a sequence of length n comes from n - 1 - t; elements after the sequence stay: [batch, time] of
+ * indices. */
 static berth_status reversed_times(berth__onnx_call *call, berth_value x, berth_value lengths, berth_value *out,
                                    berth_error *err) {
   const int64_t last = 1;
@@ -193,7 +194,7 @@ static berth_status convert_non_zero(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_unary(call, "non_zero", call->in[0], call->out, err);
 }
 
-/* gather(x, where the condition holds); without an axis, of the flat elements. */
+/* gather(x, the indices where the condition holds); without an axis, of the flattened elements. */
 static berth_status convert_compress(berth__onnx_call *call, berth_error *err) {
   const int64_t flat = -1;
   berth_value in[2];

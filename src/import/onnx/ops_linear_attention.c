@@ -1,11 +1,11 @@
-/* LinearAttention and CausalConvWithState: what goes through a sequence with a state of fixed size. */
+/* LinearAttention and CausalConvWithState: ops that process a sequence with a state of fixed size. */
 #include "graph/graph.h"
 #include "import/onnx/chain.h"
 #include "import/onnx/compose.h"
 
 #include <math.h>
 
-#define FEW_STEPS 16 /* so many are written out; more are a loop */
+#define FEW_STEPS 16 /* up to this many steps are unrolled; more become a loop */
 
 /* ---- LinearAttention ---- */
 
@@ -18,11 +18,11 @@ enum {
   LA_BETA
 };
 
-/* Everything with the sequence as axis 1 and the heads of keys as axis 2, in f32 or f64. `q` is scaled. */
+/* Everything with the sequence as axis 1 and the key heads as axis 2, in f32 or f64. `q` is scaled. */
 typedef struct linear_attention {
-  berth_value q;           /* [B, T, H, G, Dk]: G heads of queries share one of keys */
+  berth_value q;           /* [B, T, H, G, Dk]: G query heads share a key head */
   berth_value k, v;        /* [B, T, H, Dk, 1], [B, T, H, 1, Dv] */
-  berth_value decay, beta; /* [B, T, H, Dk or 1, 1], [B, T, H or 1, 1, 1], or BERTH_VALUE_NONE; decay is e^it */
+  berth_value decay, beta; /* [B, T, H, Dk or 1, 1], [B, T, H or 1, 1, 1], or BERTH_VALUE_NONE; the factor is e^decay */
   berth_value state;       /* [B, H, Dk, Dv] */
 } linear_attention;
 
@@ -32,7 +32,7 @@ static berth_value linear_split(berth__onnx_chain *c, berth_value x, berth_type 
   return berth__chain_reshape(c, berth__chain_cast(c, x, type), (int64_t[]){0, 0, a, b, d}, 5);
 }
 
-/* Zeros of the state's shape, where there is no past. */
+/* Zeros of the state's shape, if there is no past. */
 static berth_value linear_no_state(berth__onnx_chain *c, const linear_attention *a, berth_type type) {
   berth_value extents[] = {berth__chain_extent(c, a->k, 0), berth__chain_extent(c, a->k, 2),
                            berth__chain_extent(c, a->k, 3), berth__chain_extent(c, a->v, 4)};
@@ -41,7 +41,8 @@ static berth_value linear_no_state(berth__onnx_chain *c, const linear_attention 
   return berth__chain_binary(c, "expand", berth__chain_scalar(c, type, 0), shape);
 }
 
-/* One step of the sequence: the state is updated and then read. `at` holds the rows of one step. Gives [B, H G Dv]. */
+/* One step of the sequence: the state is updated and then read. `at` holds the rows of one step. Returns [B, H G
+ * Dv]. */
 static berth_value linear_step(berth__onnx_chain *c, linear_attention *at) {
   if (at->decay != BERTH_VALUE_NONE) at->state = berth__chain_binary(c, "mul", at->state, at->decay);
   berth_value v = at->v;
@@ -69,7 +70,7 @@ static linear_attention linear_rows(berth__onnx_chain *c, const linear_attention
                             .state = a->state};
 }
 
-/* [B, T, H G Dv] of a few steps. */
+/* [B, T, H G Dv], unrolled over few steps. */
 static berth_value linear_unrolled(berth__onnx_chain *c, linear_attention *a, int64_t steps) {
   berth_value parts[FEW_STEPS];
   const int64_t middle = 1;
@@ -178,7 +179,7 @@ static berth_status convert_causal_conv(berth__onnx_call *call, berth_error *err
                        berth__onnx_shape(call, call->in[0])->rank, weight->rank);
   if (!berth__dim_is_fixed(weight->dim[0]) || !berth__dim_is_fixed(weight->dim[2]) || weight->dim[2] < 1)
     return berth__onnx_unsupported(call, err, "weights of a shape that is not fixed are not supported");
-  const int64_t before = weight->dim[2] - 1, channels = weight->dim[0]; /* a new value may move the shape */
+  const int64_t before = weight->dim[2] - 1, channels = weight->dim[0]; /* adding a value may move the shape */
   const berth_value x = conv_with_past(&c, call->in[0], berth__onnx_in(call, 3), before);
   const berth_value in[3] = {x, call->in[1], berth__onnx_in(call, 2)};
   berth_attr group = berth_attr_int("group", channels);

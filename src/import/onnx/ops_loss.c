@@ -1,14 +1,14 @@
-/* Losses: the score of the class that each target names, weighted and put together. */
+/* Losses: the score of the class that each target names, weighted and reduced. */
 #include "import/onnx/compose.h"
 
 typedef struct loss {
   berth_value scores;  /* [N, C, ...] */
-  berth_value target;  /* [N, ...]: a class each */
-  berth_value ignored; /* where the target is ignore_index; BERTH_VALUE_NONE: nowhere */
-  berth_value weights; /* [N, ...]: of each target, 0 where it is ignored; BERTH_VALUE_NONE: all are 1 */
+  berth_value target;  /* [N, ...]: class indices */
+  berth_value ignored; /* where the target is ignore_index; BERTH_VALUE_NONE: never */
+  berth_value weights; /* [N, ...]: per target, 0 if it is ignored; BERTH_VALUE_NONE: all are 1 */
 } loss;
 
-/* Targets that are ignored may be no class at all; they are read as class 0 and left out later. */
+/* Ignored targets may not be valid classes; they are read as class 0 and dropped later. */
 static berth_status onnx_loss_read_target(berth__onnx_call *call, loss *l, berth_error *err) {
   const berth__onnx_attr *attr = berth__onnx_find(call, "ignore_index");
   l->ignored = BERTH_VALUE_NONE;
@@ -38,7 +38,7 @@ static berth_status leave_out(berth__onnx_call *call, const loss *l, berth_value
   return berth__onnx_replace(call, l->ignored, 0, x, out, err);
 }
 
-/* `weight` is [C], or left out. */
+/* `weight` is [C], or omitted. */
 static berth_status onnx_loss_read_weights(berth__onnx_call *call, berth_value weight, loss *l, berth_error *err) {
   berth_value in[2] = {weight, l->target};
   l->weights = BERTH_VALUE_NONE;

@@ -117,7 +117,7 @@ static berth_status convert_cast_like(berth__onnx_call *call, berth_error *err) 
   return berth__onnx_cast(call, call->in[0], berth__onnx_value_type(call, call->in[1]), &call->out[0], err);
 }
 
-/* NaN alone differs from itself. */
+/* Only NaN differs from itself. */
 static berth_status convert_is_nan(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   return berth__onnx_binary(call, "ne", call->in[0], call->in[0], &call->out[0], err);
@@ -128,7 +128,7 @@ static berth_status convert_is_inf(berth__onnx_call *call, berth_error *err) {
   berth_value x = call->in[0];
   bool negative = berth__onnx_int(call, "detect_negative", 1) != 0;
   bool positive = berth__onnx_int(call, "detect_positive", 1) != 0;
-  if (!negative && !positive) /* nothing lies below */
+  if (!negative && !positive) /* always false */
     return berth__onnx_with(call, "lt", x, -INFINITY, &call->out[0], err);
   if (negative && positive) BERTH__TRY(berth__onnx_unary(call, "abs", x, &x, err));
   return berth__onnx_with(call, "eq", x, positive ? INFINITY : -INFINITY, &call->out[0], err);
@@ -136,7 +136,7 @@ static berth_status convert_is_inf(berth__onnx_call *call, berth_error *err) {
 
 /* ---- Clip ---- */
 
-/* A bound that an attribute can hold: a constant that is a number, and the same number in a double. */
+/* A bound that an attribute can hold: a constant number that a double represents exactly. */
 static bool is_plain_bound(const berth__onnx_call *call, berth_value bound, double *out) {
   return bound == BERTH_VALUE_NONE || (berth__onnx_constant_float(call, bound, out) && !isnan(*out) &&
                                        (berth__onnx_value_type(call, bound) != BERTH_I64 || fabs(*out) < 0x1p53));
@@ -151,7 +151,7 @@ static berth_status onnx_math_clamp(berth__onnx_call *call, double low, double h
   return berth__onnx_emit(call, "clamp", call->in, 1, attrs, 2, &call->out[0], 1, err);
 }
 
-/* Some files give a bound as a list of one. */
+/* Some files give a bound as a list of one element. */
 static berth_status bound_by(berth__onnx_call *call, const char *op, berth_value bound, berth_value *x,
                              berth_error *err) {
   if (bound == BERTH_VALUE_NONE) return BERTH_OK;
@@ -190,7 +190,7 @@ static berth_status positions(berth__onnx_call *call, berth_value ones, int64_t 
   return berth__onnx_emit(call, "cumsum", out, 1, before, 2, out, 1, err);
 }
 
-/* Element (i, j) is 1 where i + k = j. Only the shape of the operand counts, so all of this folds. */
+/* Element (i, j) is 1 where i + k = j. Only the shape of the operand matters, so all of this is folded. */
 static berth_status convert_eye_like(berth__onnx_call *call, berth_error *err) {
   berth_value in[2], ones, row, column, equal;
   BERTH__TRY(berth__onnx_begin(call, 1, err));

@@ -1,8 +1,8 @@
-/* com.microsoft: the ops that ONNX Runtime's optimiser puts into files, taken apart again. */
+/* com.microsoft: the fused ops that ONNX Runtime's optimiser writes into files, decomposed again. */
 #include "import/onnx/chain.h"
 #include "import/onnx/compose.h"
 
-#define STANDARD_OPSET 17 /* of the ops that these are made from */
+#define STANDARD_OPSET 17 /* opset of the ops that they are decomposed into */
 
 /* ---- Activations ---- */
 
@@ -53,7 +53,7 @@ static berth_status convert_fused_matmul(berth__onnx_call *call, berth_error *er
   return c.status;
 }
 
-/* The activation that was fused after a product, with its numbers. */
+/* The activation that was fused into a product, with its parameters. */
 static berth_status onnx_microsoft_activate(berth__onnx_call *call, const char *attr, const float *numbers, size_t n,
                                             berth_error *err) {
   static const char *const plain[][2] = {{"Relu", "relu"}, {"Tanh", "tanh"}, {"Sigmoid", "sigmoid"}};
@@ -138,7 +138,7 @@ static berth_value embed(berth__onnx_chain *c, berth_value table, berth_value id
   return berth__chain_binary(c, "embedding", table, ids);
 }
 
-/* How many entries of each row the mask lets through, as i32. */
+/* How many elements of each row the mask lets through, as i32. */
 static berth_value mask_lengths(berth__onnx_chain *c, berth_value mask, berth_value ids) {
   int64_t last = -1;
   berth_attr attrs[] = {berth_attr_ints("axes", &last, 1), berth_attr_int("keepdims", 0)};
@@ -179,7 +179,7 @@ static berth_status convert_embed_norm(berth__onnx_call *call, berth_error *err)
   return c.status;
 }
 
-/* ---- The same as the standard op ---- */
+/* ---- Same as the standard op ---- */
 
 static berth_status convert_as_standard(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_as(call, call->handler->berth_op, STANDARD_OPSET, call->in, call->n_in, call->out, call->n_out,
@@ -208,7 +208,7 @@ const berth__onnx_handler berth__onnx_microsoft[] = {
     {NULL, NULL, NULL},
 };
 
-/* Runtime registers this one in ONNX's own domain. */
+/* ONNX Runtime registers this one in ONNX's own domain. */
 const berth__onnx_handler berth__onnx_unofficial[] = {
     {"SimplifiedLayerNormalization", convert_simplified_norm, NULL},
     {NULL, NULL, NULL},

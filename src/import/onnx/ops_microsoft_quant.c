@@ -1,5 +1,5 @@
-/* com.microsoft, quantised: dequantised, computed in float and quantised again, which gives the same integers but for
- * values that lie on the edge between two; products of integers stay what they are. */
+/* com.microsoft, quantised: dequantised, computed in float and quantised again, which gives the same integers except
+ * for values halfway between two; products of integers stay integer. */
 #include "import/onnx/chain.h"
 #include "import/onnx/compose.h"
 #include "import/onnx/recurrent.h"
@@ -24,7 +24,7 @@ static berth_value dequantize(berth__onnx_chain *c, size_t first) {
   return as(c, "DequantizeLinear", in, 3);
 }
 
-/* The scale and zero point stand at `first`. */
+/* The scale and zero point are at `first`. */
 static berth_value quantize(berth__onnx_chain *c, berth_value x, size_t first) {
   const berth_value in[3] = {x, berth__onnx_in(c->call, first), berth__onnx_in(c->call, first + 1)};
   return as(c, "QuantizeLinear", in, 3);
@@ -41,8 +41,8 @@ static berth_status onnx_microsoft_quant_convert_binary(berth__onnx_call *call, 
   return c.status;
 }
 
-/* One operand with its scale and zero point, the same for the result, and a standard op between them that sees the
- * node's attributes. */
+/* One operand with its scale and zero point, the same for the result, and between them a standard op with the node's
+ * attributes. */
 static berth_status convert_between(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_begin(call, 2, err));
@@ -54,8 +54,8 @@ static berth_status convert_between(berth__onnx_call *call, berth_error *err) {
   return c.status;
 }
 
-/* It says whose Softmax it is: before opset 13 that was over all axes from `axis` on. Here the default is the last one
- * whatever the opset, and over one axis both are the same. */
+/* The node's opset decides the meaning of Softmax: before 13 it was over all axes from `axis` on. Here the default is
+ * the last axis whatever the opset, and over one axis both are the same. */
 static berth_status onnx_microsoft_quant_convert_softmax(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_begin(call, 2, err));
@@ -82,7 +82,7 @@ static berth_status onnx_microsoft_quant_convert_concat(berth__onnx_call *call, 
 
 /* ---- Products ---- */
 
-/* A product of integers as float: * scale + bias. */
+/* An integer product as float: times scale, plus bias. */
 static berth_value scaled_product(berth__onnx_chain *c, berth_value a, berth_value b, berth_value a_zero,
                                   berth_value b_zero, berth_value a_scale, berth_value b_scale, berth_value bias) {
   const berth_value in[4] = {a, b, a_zero, b_zero};
@@ -109,7 +109,7 @@ static berth_status convert_integer_matmul(berth__onnx_call *call, berth_error *
   return c.status;
 }
 
-/* Operands of QGemm; C and what comes after it may be missing. */
+/* Operands of QGemm; C and everything after it is optional. */
 enum {
   QGEMM_A,
   QGEMM_A_SCALE,
@@ -126,7 +126,7 @@ static berth_value qgemm_operand(berth__onnx_chain *c, berth_value value, const 
   return berth__chain_listed(c, "transpose", value, "perm", (int64_t[]){1, 0}, 2);
 }
 
-/* C are integers of the same scale as the sums. Without a scale of its own the result is float. */
+/* C holds integers with the same scale as the sums. Without a scale of its own, the result is float. */
 static berth_status convert_qgemm(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_begin(call, 6, err));
@@ -149,7 +149,7 @@ static berth_status convert_qgemm(berth__onnx_call *call, berth_error *err) {
 
 /* ---- Weights of a few bits ---- */
 
-/* The fields of `bits` bits in bytes, the lowest first: [..., n] becomes [..., n 8 / bits]. */
+/* Unpacks fields of `bits` bits from bytes, lowest first: [..., n] becomes [..., n 8 / bits]. */
 static berth_value unpack(berth__onnx_chain *c, berth_value bytes, int64_t bits) {
   berth_value parts[8];
   const int64_t last = -1;
@@ -235,7 +235,7 @@ static bool lstm_is_zero(const berth__onnx_call *call, berth_value value) {
   return true;
 }
 
-/* [D] or [D, 4 H] as one entry for each column of a product with all directions: [D 4 H], or [1]. */
+/* [D] or [D, 4 H] as one entry per column of a product over all directions: [D 4 H], or [1]. */
 static berth_value lstm_entries(berth__onnx_chain *c, berth_value x, const int64_t w[3]) {
   const int64_t last = 1;
   if (w[0] == 1 || berth__onnx_shape(c->call, x)->rank == 2) return berth__chain_reshape(c, x, (int64_t[]){-1}, 1);
@@ -244,7 +244,7 @@ static berth_value lstm_entries(berth__onnx_chain *c, berth_value x, const int64
   return berth__chain_reshape(c, berth__chain_emit(c, "expand", &x, 1, &shape, 1), (int64_t[]){-1}, 1);
 }
 
-/* What the inputs add to the gates: [S, D, B, 4 H]. x becomes bytes as a whole; one product has all directions. */
+/* The inputs' share in the gates: [S, D, B, 4 H]. x is quantised as a whole; one product covers all directions. */
 static berth_value lstm_gates(berth__onnx_chain *c, const int64_t w[3]) {
   const berth_value *in = c->call->in;
   berth_value x[3] = {BERTH_VALUE_NONE, BERTH_VALUE_NONE, BERTH_VALUE_NONE}, weight = in[LSTM_W];
@@ -275,7 +275,7 @@ static berth_status lstm_check(const berth__onnx_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-/* As ONNX Runtime does it: x as a whole and h before each step become bytes. */
+/* As in ONNX Runtime: x is quantised as a whole, and h before each step. */
 static berth_status convert_lstm(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   berth_value in[BERTH__QLSTM_ZERO + 1];

@@ -1,4 +1,4 @@
-/* ai.onnx.ml: scalers, normalisers, encoders. Maps exist in files alone: a ZipMap gives the tensor that it zips, whose
+/* ai.onnx.ml: scalers, normalisers, encoders. Maps exist only in files: a ZipMap becomes the tensor that it zips, whose
  * columns are in the order of its labels. */
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@ static berth_status ml_want_rows(const berth__onnx_call *call, berth_error *err)
 
 /* ---- Scaler, Binarizer, Normalizer, Imputer ---- */
 
-/* A list with a number for each feature, or one for all. */
+/* A list with one number per feature, or one for all. */
 static berth_value ml_of_features(berth__onnx_chain *c, const float *list, uint32_t count, berth_type type) {
   return berth__chain_cast(c, berth__ml_vector(c, list, count), type);
 }
@@ -58,7 +58,7 @@ static berth_value ml_along_row(berth__onnx_chain *c, const char *op, berth_valu
   return berth__chain_emit(c, op, &x, 1, attrs, 2);
 }
 
-/* A row whose norm is 0 stays as it is. */
+/* A row with norm 0 is unchanged. */
 static berth_status convert_normalizer(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   const berth__span norm = berth__onnx_string(call, "norm", "MAX");
@@ -114,7 +114,7 @@ static berth_status convert_imputer(berth__onnx_call *call, berth_error *err) {
 
 /* ---- Features ---- */
 
-/* The elements at the given places of the last axis. */
+/* The elements at the given indices of the last axis. */
 static berth_status convert_array_feature_extractor(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_begin(call, 2, err));
@@ -129,7 +129,7 @@ static berth_status convert_array_feature_extractor(berth__onnx_call *call, bert
   return c.status;
 }
 
-/* [N, width] of f32: what is there is cut off, or filled up with 0. */
+/* [N, width] of f32: truncated, or padded with 0. */
 static berth_value ml_features(berth__onnx_chain *c, berth_value x, int64_t width) {
   if (c->status != BERTH_OK) return BERTH_VALUE_NONE;
   x = berth__chain_cast(c, x, BERTH_F32);
@@ -181,7 +181,7 @@ static berth_value ml_is_each(berth__onnx_chain *c, berth_value x, berth_value l
   return berth__chain_binary(c, "eq", berth__chain_listed(c, "unsqueeze", x, "axes", &last, 1), list);
 }
 
-/* A category that is listed twice stands for its last place. */
+/* A category that is listed twice stands for its last index. */
 static berth_status ml_last_places(berth__onnx_call *call, const int64_t *list, uint32_t count, berth_value *out,
                                    berth_error *err) {
   const int64_t extent = count;
@@ -214,14 +214,14 @@ static berth_status convert_one_hot_encoder(berth__onnx_call *call, berth_error 
   return c.status;
 }
 
-/* ZipMap: the tensor is passed on. */
+/* ZipMap: the tensor is passed through. */
 static berth_status convert_zip_map(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   call->out[0] = call->in[0];
   return BERTH_OK;
 }
 
-/* Between strings and integers: from strings is refused where they come from. */
+/* Between strings and integers: strings as input are refused where they are made. */
 static berth_status convert_category_mapper(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   berth__onnx_set_absent(call, 0, "a CategoryMapper gives strings");

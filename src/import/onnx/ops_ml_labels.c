@@ -1,6 +1,6 @@
-/* ai.onnx.ml's LabelEncoder: a map from numbers to numbers. The place of a key among the keys, counted from 1, picks
- * the value; place 0 is that of the default. Strings as keys are refused where they come from; as values they make the
- * result absent. */
+/* ai.onnx.ml's LabelEncoder: a map from numbers to numbers. The index of a key among the keys, counted from 1, selects
+ * the value; index 0 selects the default. String keys are refused where they are made; string values make the result
+ * absent. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 #include "import/onnx/converter.h"
 #include "import/onnx/ml.h"
 
-/* Keys or values: a list of numbers in an attribute. */
+/* Keys or values: a list of numbers from an attribute. */
 typedef struct label_list {
   berth_type type;
-  const void *data; /* NULL: it has none */
+  const void *data; /* NULL: not given */
   void *owned;
   size_t count;
   bool are_strings;
@@ -58,7 +58,7 @@ static berth_tensor labels_tensor(const label_list *list) {
   return (berth_tensor){.data = (void *)(uintptr_t)list->data, .type = list->type};
 }
 
-/* What an unknown key becomes: element 0 of `room`. */
+/* The value of unknown keys: element 0 of `room`. */
 static berth_status labels_default(const berth__onnx_call *call, berth_tensor *room, berth_error *err) {
   const berth__onnx_attr *attr = berth__onnx_find(call, "default_tensor");
   if (attr != NULL && attr->tensor != NULL && attr->tensor->data_type != 0) {
@@ -98,7 +98,7 @@ static bool labels_is_nan(const label_list *keys, size_t i) {
   return berth__type_is_float(keys->type) && isnan(berth__load_f64(&tensor, (int64_t)i));
 }
 
-/* Where key k is the first of its kind: k + 1; 0 elsewhere: a key counts once. NaN is looked for in another way. */
+/* k + 1 if key k is the first with its value, otherwise 0: a key counts once. NaN is handled separately. */
 static berth_status labels_places(berth__onnx_call *call, const label_list *keys, berth_value *out, berth_error *err) {
   const int64_t extent = (int64_t)keys->count;
   int32_t *places = berth__alloc_array(call->graph->ctx, keys->count, sizeof *places);
@@ -114,7 +114,7 @@ static berth_status labels_places(berth__onnx_call *call, const label_list *keys
   return status;
 }
 
-/* The place of each element among the keys, from 1; 0: it is none of them. */
+/* The index of each element among the keys, from 1; 0: not found. */
 static berth_value labels_find(berth__onnx_chain *c, const label_list *keys, berth_value x) {
   const int64_t extent = (int64_t)keys->count, last = berth__onnx_shape(c->call, x)->rank;
   berth_value list = BERTH_VALUE_NONE, places = BERTH_VALUE_NONE;
@@ -159,7 +159,7 @@ static berth_status labels_map(berth__onnx_call *call, const label_list *keys, c
 static berth_status convert_label_encoder(berth__onnx_call *call, berth_error *err) {
   label_list keys, values = {0};
   BERTH__TRY(berth__onnx_begin(call, 1, err));
-  if (call->opset < 2) { /* its only map is between strings and their places */
+  if (call->opset < 2) { /* its only map is between strings and their indices */
     berth__onnx_set_absent(call, 0, "its values are strings");
     return BERTH_OK;
   }

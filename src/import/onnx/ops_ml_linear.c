@@ -1,4 +1,4 @@
-/* ai.onnx.ml: linear models. Rows times coefficients, which the file has as [targets, features]. */
+/* ai.onnx.ml: linear models. Rows times coefficients, which files store as [targets, features]. */
 #include <inttypes.h>
 
 #include "import/onnx/compose.h"
@@ -11,7 +11,7 @@ typedef struct linear {
   int64_t targets, features;
 } linear;
 
-/* How many coefficients there are for each target; `targets` is set. */
+/* Finds the number of coefficients per target; `targets` is set. */
 static berth_status linear_begin(linear *l, berth_error *err) {
   const int64_t count = l->n_coefficients;
   if (l->targets < 1 || count == 0 || count % l->targets != 0)
@@ -47,7 +47,8 @@ static berth_status convert_linear_regressor(berth__onnx_call *call, berth_error
   return l.c.status;
 }
 
-/* How many rows of coefficients a classifier has: intercepts say it, otherwise the features of x, otherwise labels. */
+/* How many rows of coefficients a classifier has: from the intercepts, otherwise the features of x, otherwise the
+ * labels. */
 static int64_t linear_classes(const linear *l, const berth__ml_labels *labels) {
   const berth__shape *shape = berth__onnx_shape(l->c.call, l->c.call->in[0]);
   const int64_t features = shape->rank != 0 ? shape->dim[shape->rank - 1] : 0;

@@ -1,14 +1,14 @@
-/* ai.onnx.ml: support vector machines. The kernel of every row with every support vector is a product; so is what
- * coefficients make of it. Without support vectors (liblinear) rows are multiplied with the coefficients themselves. */
+/* ai.onnx.ml: support vector machines. The kernel of every row with every support vector is a matrix product, and so is
+ * the sum with the coefficients. Without support vectors (liblinear), rows are multiplied with the coefficients
+ * themselves. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "import/onnx/compose.h"
 #include "import/onnx/ml.h"
 
-#define MOST_VOTES                                                                                  \
-  ((int64_t)1 << 26) /* pairs of classes times classes: a matrix that is made when a file is loaded \
-                      */
+/* Pairs of classes times classes: the size of a matrix that is made when a file is loaded. */
+#define MOST_VOTES ((int64_t)1 << 26)
 
 typedef enum svm_kernel {
   SVM_LINEAR,
@@ -59,7 +59,7 @@ static berth_status svm_check_vectors(svm *s, berth_error *err) {
 
 /* ---- Kernels ---- */
 
-/* The mean of the support vectors. Distances are the same from there, and products lose less. */
+/* The mean of the support vectors. Relative to it, distances are the same and products lose fewer digits. */
 static void svm_center(const svm *s, float *mean, float *vectors, float *squares) {
   for (int64_t f = 0; f < s->features; f++) {
     double sum = 0;
@@ -127,7 +127,7 @@ static berth_value svm_kernels(svm *s) {
   return berth__chain_with(c, "pow", dot, (double)s->degree);
 }
 
-/* x times rows of coefficients, [rows, columns], plus a number. */
+/* x times rows of coefficients, [rows, columns], plus a constant. */
 static berth_value svm_product(svm *s, berth_value x, int64_t rows, int64_t columns, const float *list, double added) {
   berth__onnx_chain *c = &s->c;
   berth_value weight = BERTH_VALUE_NONE;
@@ -167,7 +167,7 @@ typedef struct svm_classes {
   svm s;
   berth__ml_labels labels;
   berth__ml_transform transform;
-  const int64_t *sizes; /* support vectors of each class */
+  const int64_t *sizes; /* number of support vectors per class */
   int64_t count, pairs;
 } svm_classes;
 
@@ -182,8 +182,8 @@ static berth_value svm_columns(berth__onnx_chain *c, berth_value x, const int64_
   return berth__chain_emit(c, "gather", (berth_value[]){x, svm_list_of(c, which, count)}, 2, &axis, 1);
 }
 
-/* What the vectors of one class say against each of the others: [N, classes - 1]. Row r of the coefficients is against
- * class r, or r + 1 from the class itself on. */
+/* The scores of one class's vectors against each of the other classes: [N, classes - 1]. Row r of the coefficients is
+ * against class r, or r + 1 from the class itself on. */
 static berth_value svm_against(svm_classes *k, berth_value kernels, int64_t first, int64_t size) {
   berth__onnx_chain *c = &k->s.c;
   const int64_t others = k->count - 1;
@@ -202,7 +202,7 @@ static berth_value svm_against(svm_classes *k, berth_value kernels, int64_t firs
   return berth__chain_binary(c, "matmul", berth__chain_slice(c, kernels, 1, first, first + size), weight);
 }
 
-/* A class without vectors says nothing. */
+/* A class without vectors scores 0. */
 static berth_value svm_silence(svm_classes *k, berth_value kernels) {
   berth__onnx_chain *c = &k->s.c;
   const berth_value column = berth__chain_with(c, "mul", berth__chain_slice(c, kernels, 1, 0, 1), 0);
@@ -214,7 +214,7 @@ static berth_value svm_silence(svm_classes *k, berth_value kernels) {
   return out;
 }
 
-/* The votes of all classes beside each other: [N, classes (classes - 1)]. */
+/* The scores of all classes side by side: [N, classes (classes - 1)]. */
 static berth_value svm_all_against(svm_classes *k, berth_value kernels) {
   berth__onnx_chain *c = &k->s.c;
   const berth_attr axis = berth_attr_int("axis", 1);
@@ -255,7 +255,7 @@ static berth_value svm_pair_scores(svm_classes *k) {
   return berth__chain_binary(c, "add", scores, berth__ml_vector(c, k->s.rho, k->pairs));
 }
 
-/* The class with most votes: a pair votes for its first class where its score is above 0, otherwise for its second. */
+/* The class with most votes: a pair votes for its first class if its score is above 0, otherwise for its second. */
 static berth_value svm_most_votes(svm_classes *k, berth_value scores) {
   berth__onnx_chain *c = &k->s.c;
   const int64_t dim[2] = {k->pairs, k->count};
@@ -270,7 +270,7 @@ static berth_value svm_most_votes(svm_classes *k, berth_value scores) {
   }
   int64_t p = 0;
   for (int64_t i = 0; i < k->count; i++) {
-    second[i] = (float)i; /* votes of class i where all pairs vote for their second */
+    second[i] = (float)i; /* votes of class i if all pairs vote for their second class */
     for (int64_t j = i + 1; j < k->count; j++, p++) turns[p * k->count + i] = 1, turns[p * k->count + j] = -1;
   }
   c->status = berth__onnx_add_made(c->call, BERTH_F32, 2, dim, turns, &weight, c->err);
@@ -282,7 +282,7 @@ static berth_value svm_most_votes(svm_classes *k, berth_value scores) {
   return berth__chain_emit(c, "arg_max", &votes, 1, along, 2);
 }
 
-/* How probable the first class of each pair is, then how probable each class is. */
+/* The probability of the first class of each pair, and from those the probability of each class. */
 static void svm_set_probabilities(svm_classes *k) {
   berth__onnx_chain *c = &k->s.c;
   const berth_value scores = svm_pair_scores(k);
@@ -309,7 +309,7 @@ static void svm_set_pairs(svm_classes *k) {
   berth__onnx_set(c->call, 1, out);
 }
 
-/* liblinear: a row of coefficients for each class, one rho for all. */
+/* liblinear: a row of coefficients per class, one rho for all. */
 static void svm_set_linear(svm_classes *k) {
   berth__onnx_chain *c = &k->s.c;
   const berth_value x = berth__ml_rows(c, c->call->in[0], BERTH_F32);
@@ -317,7 +317,7 @@ static void svm_set_linear(svm_classes *k) {
       svm_product(&k->s, x, k->count, k->s.n_coefficients / k->count, k->s.coefficients, (double)k->s.rho[0]);
   const berth_attr along[] = {berth_attr_int("axis", 1), berth_attr_int("keepdims", 0)};
   berth_value best = berth__chain_emit(c, "arg_max", &scores, 1, along, 2);
-  if (k->count == 2 && k->s.n_prob_a == 0) { /* a score that is high enough means the second class, whosever it is */
+  if (k->count == 2 && k->s.n_prob_a == 0) { /* any score that is high enough means the second class */
     bool is_positive = true;
     for (uint32_t i = 0; i < k->s.n_coefficients; i++) is_positive = is_positive && k->s.coefficients[i] >= 0;
     const int64_t last = 1;

@@ -1,5 +1,5 @@
 /* ai.onnx.ml's trees: TreeEnsemble, whose nodes and leaves are numbered, and the older TreeEnsembleRegressor and
- * TreeEnsembleClassifier, whose nodes have the ids of a tree and of a node in it. */
+ * TreeEnsembleClassifier, whose nodes are identified by a tree id and a node id. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "import/onnx/converter.h"
 #include "import/onnx/ml_trees.h"
 
-/* A list with an entry for each of n nodes; NULL: it is another. */
+/* A list with one entry per node; NULL: it has another length. */
 static const int64_t *trees_list(const berth__onnx_call *call, const char *name, uint32_t n, berth_error *err) {
   uint32_t count;
   const int64_t *list = berth__onnx_ints(call, name, &count);
@@ -22,7 +22,7 @@ static const int64_t *trees_list(const berth__onnx_call *call, const char *name,
 
 typedef struct old_id {
   int64_t tree, node;
-  uint32_t at; /* in the lists of the file */
+  uint32_t at; /* index in the lists of the file */
 } old_id;
 
 typedef struct old_trees {
@@ -32,9 +32,9 @@ typedef struct old_trees {
   const berth__span *modes;
   uint32_t n_missing;
   berth__ml_numbers splits;
-  old_id *ids;         /* by tree and node */
-  int32_t *place;      /* of each node: that of an inner node, or ~leaf */
-  int32_t *first_leaf; /* of each tree, and the end */
+  old_id *ids;         /* sorted by tree and node */
+  int32_t *place;      /* per node: index of an inner node, or ~leaf */
+  int32_t *first_leaf; /* per tree, and the end */
   berth__ml_trees trees;
 } old_trees;
 
@@ -49,7 +49,7 @@ static int old_by_place(const void *a, const void *b) {
   return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Where a node is in the lists; UINT32_MAX: nowhere. */
+/* The index of a node in the lists; UINT32_MAX: not found. */
 static uint32_t old_find(const old_trees *o, int64_t tree, int64_t node) {
   const old_id wanted = {tree, node, 0};
   const old_id *found = bsearch(&wanted, o->ids, o->n, sizeof *o->ids, old_by_id);
@@ -85,7 +85,7 @@ static berth_status old_mode(const old_trees *o, uint32_t at, berth__ml_mode *ou
                      BERTH__SPAN_TEXT(o->modes[at]));
 }
 
-/* Sorts the ids and finds the trees: `roots` gets the first node of each that the file lists. */
+/* Sorts the ids and finds the trees: `roots` gets the first node of each tree that the file lists. */
 static berth_status old_sort(old_trees *o, old_id *roots, uint32_t *n_roots, berth_error *err) {
   for (uint32_t i = 0; i < o->n; i++) o->ids[i] = (old_id){o->tree_ids[i], o->node_ids[i], i};
   qsort(o->ids, o->n, sizeof *o->ids, old_by_id);
@@ -142,7 +142,7 @@ static berth_status old_add_node(old_trees *o, uint32_t at, berth_error *err) {
   return berth__ml_add_node(&o->trees, node, err);
 }
 
-/* Inner nodes are added in the order of their numbers. */
+/* Adds inner nodes in the order of their numbers. */
 static berth_status old_add_nodes(old_trees *o, berth_error *err) {
   old_id *roots = berth__alloc_array(o->trees.ctx, o->n, sizeof *roots);
   uint32_t n_roots = 0;
@@ -158,7 +158,7 @@ static berth_status old_add_nodes(old_trees *o, berth_error *err) {
   return status;
 }
 
-/* Weights of nodes that are no leaves do nothing: converters have written such. */
+/* Weights of nodes that are not leaves are ignored: some converters write them. */
 static berth_status old_add_entries(old_trees *o, const char *kind, berth_error *err) {
   char name[4][32];
   uint32_t n_trees, n_nodes, n_ids;
@@ -216,7 +216,7 @@ static berth_type tree_type(const berth__onnx_call *call) {
   return berth__onnx_value_type(call, call->in[0]) == BERTH_F64 ? BERTH_F64 : BERTH_F32;
 }
 
-/* base_values as a row of the scores' type. */
+/* base_values as a row in the scores' type. */
 static berth_value tree_base(berth__onnx_chain *c, const berth__ml_numbers *base, uint32_t first, uint32_t count,
                              berth_type type) {
   const int64_t extent = count;
@@ -239,7 +239,7 @@ static berth_value tree_with_base(berth__onnx_chain *c, berth_value scores, cons
 
 /* ---- TreeEnsembleRegressor ---- */
 
-static const char *const aggregate_names[] = {"average", "sum", "min", "max"}; /* in the order of TreeEnsemble */
+static const char *const aggregate_names[] = {"average", "sum", "min", "max"}; /* in TreeEnsemble's order */
 
 static berth_status tree_aggregate_of(const berth__onnx_call *call, const char **out, berth_error *err) {
   static const char *const words[] = {"AVERAGE", "SUM", "MIN", "MAX"};
@@ -291,12 +291,11 @@ typedef struct classifier {
   berth__ml_labels labels;
   berth__ml_transform transform;
   berth__ml_numbers base;
-  berth__ml_cover *covers; /* of each class */
+  berth__ml_cover *covers; /* per class */
   berth_value x;
 } classifier;
 
-/* The largest score of the classes that a row has weights for: of the others nothing is known, not even that it is 0.
- */
+/* The largest score among the classes that a row has weights for. The others have no score, not even 0. */
 static berth_value classifier_touched(classifier *f) {
   berth__onnx_chain *c = &f->c;
   berth_value touched = BERTH_VALUE_NONE;
@@ -335,7 +334,7 @@ static bool classifier_is_positive(const classifier *f) {
   return true;
 }
 
-/* The number of the class, i64 [N], from the score of the second, [N, 1]. */
+/* The class index, i64 [N], from the score of the second class, [N, 1]. */
 static berth_value classifier_is_second(berth__onnx_chain *c, berth_value score, double limit) {
   const int64_t flat = -1;
   const berth_value is_over = berth__chain_with(c, "gt", score, limit);
@@ -344,7 +343,7 @@ static berth_value classifier_is_second(berth__onnx_chain *c, berth_value score,
 
 static const berth__ml_labels places = {.ints = (const int64_t[]){0, 1}, .count = 2};
 
-/* One score for two classes, the usual form: weights are for class 0 alone, and mean the second. */
+/* One score for two classes, the usual form: weights are given for class 0 only, and mean the second class. */
 static void classifier_one_score(classifier *f, berth_value score) {
   berth__onnx_chain *c = &f->c;
   const bool is_positive = classifier_is_positive(f);
@@ -360,7 +359,7 @@ static void classifier_one_score(classifier *f, berth_value score) {
   berth__onnx_set(c->call, 1, both);
 }
 
-/* Weights for both classes, or for the second alone. */
+/* Weights for both classes, or for the second only. */
 static void classifier_two_scores(classifier *f, berth_value scores) {
   berth__onnx_chain *c = &f->c;
   const bool is_single = !f->covers[0].is_possible;
@@ -503,7 +502,7 @@ static berth_status new_add_node(new_trees *o, uint32_t at, berth_error *err) {
   return berth__ml_add_node(&o->trees, node, err);
 }
 
-/* The members of a set, up to the next NaN, in the order of the nodes that ask for them. */
+/* The members of a set, up to the next NaN, in the order of the nodes that test them. */
 static berth_status new_members(new_trees *o, uint32_t at, berth_error *err) {
   const bool tracks = at < o->n_missing && o->missing[at] != 0;
   uint32_t count = 0;

@@ -1,17 +1,17 @@
-/* Shapes, slices and what else moves whole blocks of elements. Most take their lists as operands in newer opsets; they
- * go over as operands, and become attributes when they turn out to be constant. */
+/* Shapes, slices and other ops that move whole blocks of elements. Most take their lists as operands in newer opsets;
+ * they are passed on as operands, and become attributes when they turn out to be constant. */
 #include "import/onnx/compose.h"
 #include "import/onnx/converter.h"
 #include "import/onnx/moving_slice.h"
 
-/* One berth op with the node's operands as they are. */
+/* One berth op with the node's operands unchanged. */
 static berth_status forward(berth__onnx_call *call, const char *op, const berth_attr *attrs, size_t n_attrs,
                             berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   return berth__onnx_emit(call, op, call->in, call->n_in, attrs, n_attrs, call->out, 1, err);
 }
 
-/* An attribute that is a list, if it is given. */
+/* A list attribute, if it is given. */
 static size_t take_ints(const berth__onnx_call *call, const char *name, const char *berth_name, berth_attr *out) {
   uint32_t count;
   const int64_t *ints = berth__onnx_ints(call, name, &count);
@@ -87,7 +87,7 @@ static berth_status convert_constant_of_shape(berth__onnx_call *call, berth_erro
   return berth__onnx_emit(call, "expand", in, 2, NULL, 0, call->out, 1, err);
 }
 
-/* ---- Parts ---- */
+/* ---- Slices ---- */
 
 static berth_status convert_slice(berth__onnx_call *call, berth_error *err) {
   berth_attr attrs[3];
@@ -124,7 +124,7 @@ static berth_status onnx_move_convert_concat(berth__onnx_call *call, berth_error
   return forward(call, "concat", &axis, 1, err);
 }
 
-/* ---- Larger ---- */
+/* ---- Expanding ---- */
 
 static berth_status convert_tile(berth__onnx_call *call, berth_error *err) {
   if (call->opset < 6)
@@ -153,8 +153,7 @@ static berth_status convert_pad(berth__onnx_call *call, berth_error *err) {
   return forward(call, "pad", attrs, n, err);
 }
 
-/* Pads or crops to a shape, the same on both ends; the odd element is added after and cropped in front of the middle.
- */
+/* Pads or crops to a shape, equally at both ends; the odd element is added at the end and cropped at the beginning. */
 static berth_status convert_center_crop_pad(berth__onnx_call *call, berth_error *err) {
   berth_value axes = BERTH_VALUE_NONE, sizes, more, before, pads[2], lists[4], x;
   uint32_t n_axes;
@@ -186,8 +185,8 @@ static berth_status convert_center_crop_pad(berth__onnx_call *call, berth_error 
 
 /* ---- Counting ---- */
 
-/* The operands are scalars here; files also have them as lists of one. Where they are data, the extent that the file
- * declares for the result is its bound. */
+/* The operands are scalars; files also have them as lists of one element. If they depend on data, the extent that the
+ * file declares for the result is its bound. */
 static berth_status convert_range(berth__onnx_call *call, berth_error *err) {
   char name[BERTH__DIM_TEXT];
   berth_dim most;

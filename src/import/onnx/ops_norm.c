@@ -28,7 +28,7 @@ static berth_status inverse_deviation(berth__onnx_call *call, berth_value varian
   return berth__onnx_unary(call, "rsqrt", *out, out, err);
 }
 
-/* Mean and InvStdDev, which are given in the type that the norm is computed in. */
+/* Mean and InvStdDev, in the type in which the norm is computed. */
 static berth_status layer_statistics(berth__onnx_call *call, uint32_t axis, berth_error *err) {
   berth_value x, mean, variance, inverse;
   berth_type type = berth__onnx_value_type(call, call->in[0]);
@@ -45,14 +45,14 @@ static berth_status layer_statistics(berth__onnx_call *call, uint32_t axis, bert
   return BERTH_OK;
 }
 
-/* Whether the norm's own scale or bias can be this one: no larger than what is normalised. */
+/* Whether this can be the norm's own scale or bias: it varies only over the normalised axes. */
 static bool fits_row(const berth__onnx_call *call, berth_value value, uint32_t axis) {
   return value == BERTH_VALUE_NONE ||
          berth__onnx_shape(call, value)->rank <= berth__onnx_shape(call, call->in[0])->rank - axis;
 }
 
-/* layer_norm and rms_norm: x, scale, bias?; a scale or bias that varies over other axes is applied afterwards.
- * The result has the scale's type; where that is not the operand's, f32 at least serves both. */
+/* layer_norm and rms_norm: x, scale, bias?; a scale or bias that varies over other axes is applied afterwards. The
+ * result has the scale's type; if that is not the operand's, at least f32 is used, which can hold both. */
 static berth_status convert_last_axes(berth__onnx_call *call, berth_error *err) {
   uint32_t axis;
   BERTH__TRY(berth__onnx_begin(call, 2, err));
@@ -76,7 +76,7 @@ static berth_status convert_last_axes(berth__onnx_call *call, berth_error *err) 
 
 /* ---- Over groups of channels ---- */
 
-/* From the operand, or from the scale where that has a value a channel. */
+/* From the operand, or from the scale if it has one value per channel. */
 static berth_status want_channels(const berth__onnx_call *call, bool scale_has_them, int64_t *channels,
                                   berth_error *err) {
   const berth__shape *x = berth__onnx_shape(call, call->in[0]), *scale = berth__onnx_shape(call, call->in[1]);
@@ -94,7 +94,7 @@ static berth_status emit_group_norm(berth__onnx_call *call, berth_value scale, b
   return berth__onnx_emit(call, "group_norm", in, 3, attrs, 2, call->out, 1, err);
 }
 
-/* One group a channel; without channels there is nothing to normalise. */
+/* One group per channel; without channels there is nothing to normalise. */
 static berth_status convert_instance_norm(berth__onnx_call *call, berth_error *err) {
   int64_t channels = 0;
   BERTH__TRY(berth__onnx_begin(call, 3, err));
@@ -103,7 +103,7 @@ static berth_status convert_instance_norm(berth__onnx_call *call, berth_error *e
   return emit_group_norm(call, call->in[1], call->in[2], channels, err);
 }
 
-/* [groups] becomes [channels]: each value stands for the channels of its group. */
+/* [groups] becomes [channels]: each value is repeated for the channels of its group. */
 static berth_status repeat_in_group(berth__onnx_call *call, berth_value x, int64_t groups, int64_t channels,
                                     berth_value *out, berth_error *err) {
   int64_t last = 1;
@@ -115,7 +115,7 @@ static berth_status repeat_in_group(berth__onnx_call *call, berth_value x, int64
   return berth__onnx_emit(call, "reshape", out, 1, &shape, 1, out, 1, err);
 }
 
-/* Scale and bias have one value a group before opset 21, one per channel since. */
+/* Scale and bias have one value per group before opset 21, one per channel since. */
 static berth_status convert_group_norm(berth__onnx_call *call, berth_error *err) {
   int64_t groups = berth__onnx_int(call, "num_groups", 0), channels = 0;
   BERTH__TRY(berth__onnx_begin(call, 3, err));
@@ -141,7 +141,7 @@ enum {
   BN_VARIANCE
 };
 
-/* Statistics of one element each (spatial = 0): they broadcast over the first axis. */
+/* Statistics per element (spatial = 0): they broadcast over the first axis. */
 static berth_status norm_elements(berth__onnx_call *call, const berth_value *in, berth_error *err) {
   berth_value y, factor;
   BERTH__TRY(inverse_deviation(call, in[BN_VARIANCE], &factor, err));
@@ -161,7 +161,7 @@ static berth_status running(berth__onnx_call *call, berth_value before, berth_va
   return berth__onnx_binary(call, "add", kept, added, out, err);
 }
 
-/* The statistics are those of the batch: in[BN_MEAN] and in[BN_VARIANCE] change. Before opset 14, the statistics
+/* The statistics are those of the batch: in[BN_MEAN] and in[BN_VARIANCE] are replaced. Before opset 14, the statistics
  * themselves are outputs too. */
 static berth_status batch_statistics(berth__onnx_call *call, berth_value *in, berth_error *err) {
   int64_t axes[BERTH_MAX_RANK];
@@ -181,7 +181,7 @@ static berth_status batch_statistics(berth__onnx_call *call, berth_value *in, be
   return BERTH_OK;
 }
 
-/* Since opset 14 an attribute says so; before, that more is asked for than the result. */
+/* Since opset 14 an attribute says so; before, it follows from outputs other than the result. */
 static bool is_training(const berth__onnx_call *call) {
   if (call->opset >= 14) return berth__onnx_int(call, "training_mode", 0) != 0;
   for (size_t k = 1; k < call->n_out; k++)
@@ -215,7 +215,7 @@ static berth_status convert_batch_norm(berth__onnx_call *call, berth_error *err)
 
 /* ---- Others ---- */
 
-/* The mean of the squares of `size` neighbouring channels: a pooling in which channels are the first spatial axis. */
+/* The mean of the squares of `size` neighbouring channels: pooling with the channels as first spatial axis. */
 static berth_status channel_squares(berth__onnx_call *call, berth_value x, int64_t size, berth_value *out,
                                     berth_error *err) {
   uint32_t rank = berth__onnx_shape(call, x)->rank, spatial = rank < 4 ? rank - 1 : rank == 4 ? 3 : 2;
@@ -252,7 +252,7 @@ static berth_status convert_lrn(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_cast(call, y, type, &call->out[0], err);
 }
 
-/* x / norm along an axis; a line of zeros stays. */
+/* x / norm along an axis; a line of zeros is unchanged. */
 static berth_status convert_lp_norm(berth__onnx_call *call, berth_error *err) {
   int64_t axis = berth__onnx_int(call, "axis", -1), p = berth__onnx_int(call, "p", 2);
   berth_value x, size, is_zero;
@@ -270,7 +270,7 @@ static berth_status convert_lp_norm(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_cast(call, x, type, &call->out[0], err);
 }
 
-/* Before opset 9, two switches in place of axes. */
+/* Before opset 9, two flags instead of axes. */
 static berth_status mvn_axes(const berth__onnx_call *call, int64_t *axes, uint32_t *n, berth_error *err) {
   static const int64_t usual[] = {0, 2, 3};
   uint32_t given;

@@ -1,9 +1,9 @@
-/* Quantised ops. Products are taken on 32-bit integers with the zero points taken off, as ONNX defines them. */
+/* Quantised ops. Products are computed on 32-bit integers after subtracting the zero points, as ONNX defines them. */
 #include "import/onnx/attr_list.h"
 
 /* ---- Scales and zero points ---- */
 
-/* A list of one entry stands for a scalar; a longer one lies along `axis` of something of rank `rank`. */
+/* A list of one element stands for a scalar; a longer one lies along `axis` of a tensor of rank `rank`. */
 static berth_status onnx_quant_along_axis(berth__onnx_call *call, berth_value value, int64_t axis, uint32_t rank,
                                           berth_value *out, berth_error *err) {
   const berth__shape *shape = berth__onnx_shape(call, value);
@@ -26,7 +26,7 @@ static berth_status onnx_quant_along_axis(berth__onnx_call *call, berth_value va
   return berth__onnx_emit(call, "unsqueeze", &value, 1, &attr, 1, out, 1, err);
 }
 
-/* Entries for blocks of x along an axis: as many as it takes to cover it. */
+/* Entries for blocks of x along an axis: as many as are needed to cover it. */
 static berth_status onnx_quant_check_blocks(const berth__onnx_call *call, const berth__shape *shape,
                                             const berth__shape *x, uint32_t axis, int64_t block, berth_error *err) {
   int64_t count;
@@ -40,7 +40,7 @@ static berth_status onnx_quant_check_blocks(const berth__onnx_call *call, const 
   return BERTH_OK;
 }
 
-/* Blocks along an axis: every entry is repeated, and the last block may be cut short. */
+/* Blocks along an axis: every entry is repeated, and the last block may be cut off. */
 static berth_status onnx_quant_repeated(berth__onnx_call *call, berth_value value, uint32_t axis, int64_t block,
                                         const berth__shape *x, berth_value *out, berth_error *err) {
   const berth__shape shape = *berth__onnx_shape(call, value);
@@ -63,7 +63,7 @@ static berth_status onnx_quant_repeated(berth__onnx_call *call, berth_value valu
   return berth__onnx_emit(call, "narrow", out, 1, cut, 3, out, 1, err);
 }
 
-/* A scale or a zero point of operand 0 as it broadcasts to it. */
+/* A scale or a zero point of operand 0, in a shape that broadcasts to it. */
 static berth_status fitted(berth__onnx_call *call, berth_value value, berth_value *out, berth_error *err) {
   const berth__shape x = *berth__onnx_shape(call, call->in[0]);
   const int64_t block = berth__onnx_int(call, "block_size", 0);
@@ -106,7 +106,7 @@ static berth_status quantized(berth__onnx_call *call, berth_value x, berth_value
   return berth__onnx_emit(call, "quantize", in, 3, &attr, 1, out, 1, err);
 }
 
-/* The smallest (largest) element, or 0 where that is not on the way: the range must hold 0. */
+/* The smallest (largest) element or 0, since the range must contain 0. */
 static berth_status bound(berth__onnx_call *call, const char *reduce, const char *pick, berth_value zero,
                           berth_value *out, berth_error *err) {
   const berth_attr attr = berth_attr_int("keepdims", 0);
@@ -148,7 +148,7 @@ static bool is_zero(const berth__onnx_call *call, berth_value value) {
   return true;
 }
 
-/* x less its zero point, in 32 bits. */
+/* x minus its zero point, in 32 bits. */
 static berth_status centred(berth__onnx_call *call, berth_value x, berth_value zero_point, int64_t axis,
                             berth_value *out, berth_error *err) {
   berth_value wide_zero;
@@ -179,7 +179,7 @@ static berth_status integer_conv(berth__onnx_call *call, berth_value x, berth_va
   return berth__onnx_emit(call, "conv", in, bias != BERTH_VALUE_NONE ? 3 : 2, attrs.at, attrs.count, out, 1, err);
 }
 
-/* Sums of products in steps of scale a * scale b as integers in steps of the result's scale. */
+/* Sums of products with scale a * scale b, as integers with the result's scale. */
 static berth_status requantized(berth__onnx_call *call, berth_value sums, const berth_value scale[3], int64_t a_axis,
                                 int64_t b_axis, berth_value zero_point, berth_value *out, berth_error *err) {
   const uint32_t rank = berth__onnx_shape(call, sums)->rank;
@@ -219,7 +219,7 @@ static berth_status convert_conv_integer(berth__onnx_call *call, berth_error *er
                       BERTH_VALUE_NONE, &call->out[0], err);
 }
 
-/* Both have: a, its scale and zero point, b, its scale and zero point, the result's scale and zero point. */
+/* Operands of both: a, its scale and zero point, b, its scale and zero point, the result's scale and zero point. */
 static berth_status convert_qlinear_matmul(berth__onnx_call *call, berth_error *err) {
   berth_value sums;
   BERTH__TRY(want_product(call, 8, 1, err));

@@ -1,9 +1,9 @@
-/* Random numbers, and Dropout, which needs them when it trains. */
+/* Random numbers, and Dropout, which needs them in training. */
 #include <math.h>
 
 #include "import/onnx/compose.h"
 
-/* Some ops have it as a float and Dropout as an integer; without one every run draws other numbers. */
+/* Some ops have it as a float and Dropout as an integer; without a seed every run draws different numbers. */
 static berth_attr seed_of(const berth__onnx_call *call) {
   const berth__onnx_attr *attr = berth__onnx_find(call, "seed");
   if (attr == NULL) return berth_attr_int("seed", -1);
@@ -33,7 +33,7 @@ static berth_status draw_shape(berth__onnx_call *call, const char *op, berth_val
   return berth__onnx_emit(call, op, NULL, 0, attrs, 3, out, 1, err);
 }
 
-/* ---- RandomNormal, RandomUniform, and the same like another tensor ---- */
+/* ---- RandomNormal, RandomUniform, and their ...Like forms ---- */
 
 static berth_status onnx_random_draw(berth__onnx_call *call, const char *op, bool is_like, berth_value *out,
                                      berth_error *err) {
@@ -69,7 +69,7 @@ static berth_status convert_uniform(berth__onnx_call *call, berth_error *err) {
 
 /* ---- Draws of classes ---- */
 
-/* 1 with the probability that the operand gives. In f64, where a draw is never rounded up to 1. */
+/* 1 with the probability that the operand gives. In f64, a draw is never rounded up to 1. */
 static berth_status convert_bernoulli(berth__onnx_call *call, berth_error *err) {
   berth_value drawn, probability, is_one;
   berth_type type;
@@ -82,7 +82,7 @@ static berth_status convert_bernoulli(berth__onnx_call *call, berth_error *err) 
   return berth__onnx_cast(call, is_one, type, &call->out[0], err);
 }
 
-/* The upper ends of the classes in [0, 1), without the last, which is 1: [batch, 1, classes - 1]. */
+/* The upper bounds of the classes in [0, 1), without the last, which is 1: [batch, 1, classes - 1]. */
 static berth_status class_ends(berth__onnx_call *call, berth_value logs, berth_value *out, berth_error *err) {
   int64_t axis = 1, start = 0, end = -1;
   berth_attr all_but_last[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &start, 1),
@@ -95,7 +95,7 @@ static berth_status class_ends(berth__onnx_call *call, berth_value logs, berth_v
   return berth__onnx_listed(call, "unsqueeze", ends, "axes", &axis, 1, out, err);
 }
 
-/* Draws of [batch, samples, 1], whatever the batch is: a column of the operand, repeated, has that shape. */
+/* Draws [batch, samples, 1] for any batch: a column of the operand, repeated, has that shape. */
 static berth_status draw_samples(berth__onnx_call *call, berth_value logs, int64_t samples, berth_value *out,
                                  berth_error *err) {
   int64_t axis = 1, last = 2, start = 0, end = 1;
@@ -110,7 +110,7 @@ static berth_status draw_samples(berth__onnx_call *call, berth_value logs, int64
   return berth__onnx_listed(call, "unsqueeze", drawn, "axes", &last, 1, out, err);
 }
 
-/* The class of a draw is the number of classes that end at or before it. */
+/* The class of a draw is the number of upper bounds up to it. */
 static berth_status convert_multinomial(berth__onnx_call *call, berth_error *err) {
   berth_value ends, drawn, passed, class_number;
   berth_type type;
@@ -137,7 +137,7 @@ static berth_status all_true(berth__onnx_call *call, berth_value x, berth_value 
   return berth__onnx_emit(call, "expand", in, 2, NULL, 0, out, 1, err);
 }
 
-/* Up to opset 9 the mask had the type of the operand. */
+/* Up to opset 9, the mask had the type of the operand. */
 static berth_status keep_all(berth__onnx_call *call, berth_error *err) {
   berth_value mask;
   berth_type type = call->opset < 10 ? berth__onnx_value_type(call, call->in[0]) : BERTH_BOOL;
@@ -158,7 +158,7 @@ static berth_status read_ratio(berth__onnx_call *call, berth_value training, ber
   return berth__onnx_emit(call, "where", in, 3, NULL, 0, out, 1, err);
 }
 
-/* x / (1 - ratio) where a draw is at least the ratio, 0 elsewhere. A ratio of 0 keeps everything as it is. */
+/* x / (1 - ratio) where a draw is at least the ratio, 0 elsewhere. A ratio of 0 keeps everything. */
 static berth_status onnx_random_drop(berth__onnx_call *call, berth_value training, berth_error *err) {
   berth_value ratio, one, drawn, dropped, kept, scale, x = call->in[0];
   BERTH__TRY(read_ratio(call, training, &ratio, err));

@@ -1,10 +1,10 @@
-/* Ops that take a tensor apart and put it together again in another order. */
+/* Ops that split a tensor into parts and rearrange them. */
 #include <stddef.h>
 
 #include "import/onnx/chain.h"
 #include "import/onnx/compose.h"
 
-/* One extent of a shape to be made: that of an axis times `times` over `parts`, or a number where axis is -1. */
+/* One extent of a new shape: that of an axis, times `times`, divided by `parts`; or a number if axis is -1. */
 typedef struct extent {
   int64_t axis, times, parts;
 } extent;
@@ -19,7 +19,7 @@ static berth_status make_extent(berth__onnx_call *call, berth_value x, const ext
   return BERTH_OK;
 }
 
-/* x in a shape made from the extents of `like`, also where those are not known yet. */
+/* x in a shape made from the extents of `like`, even if those are not known yet. */
 static berth_status onnx_rearrange_reshape_to(berth__onnx_call *call, berth_value x, berth_value like,
                                               const extent *extents, uint32_t n, berth_value *out, berth_error *err) {
   const berth_attr axis = berth_attr_int("axis", 0);
@@ -39,7 +39,7 @@ static berth_status onnx_rearrange_take_block(berth__onnx_call *call, int64_t *b
   return BERTH_OK;
 }
 
-/* [N, C, H, W] to [N, C / b b, H b, W b]: the channels of a block lie beside each other in space. */
+/* [N, C, H, W] to [N, C / b b, H b, W b]: the channels of a block become neighbours in space. */
 static berth_status convert_depth_to_space(berth__onnx_call *call, berth_error *err) {
   static const int64_t depth_first[] = {0, 3, 4, 1, 5, 2}, column_first[] = {0, 1, 4, 2, 5, 3};
   const berth__span mode = berth__onnx_string(call, "mode", "DCR");
@@ -80,7 +80,7 @@ static berth_status convert_space_to_depth(berth__onnx_call *call, berth_error *
 typedef struct columns {
   uint32_t n; /* spatial axes */
   int64_t image[MAX_SPATIAL], block[MAX_SPATIAL], stride[MAX_SPATIAL], dilation[MAX_SPATIAL], pad[2 * MAX_SPATIAL];
-  int64_t steps[MAX_SPATIAL], left_over[MAX_SPATIAL]; /* blocks along an axis, and what is after the last one */
+  int64_t steps[MAX_SPATIAL], left_over[MAX_SPATIAL]; /* blocks along an axis, and what is left after the last one */
   int64_t taps;                                       /* elements of a block */
 } columns;
 
@@ -146,9 +146,9 @@ static berth_status one_tap_each(berth__onnx_call *call, const columns *c, int64
   return berth__onnx_listed(call, "tile", *out, "repeats", repeats, 2 + c->n, out, err);
 }
 
-/* ---- Col2Im of shapes that are known when a plan is made, or of many axes ---- */
+/* ---- Col2Im with shapes that are known when a plan is made, or with many axes ---- */
 
-/* Extents of one spatial axis, each a list of one. */
+/* Extents of one spatial axis, each a list of one element. */
 typedef struct col_axis {
   berth_value image, block, padded, steps;
   int64_t stride, dilation, first_pad, last_pad;
@@ -185,7 +185,7 @@ static berth_status col_axes(berth__onnx_chain *c, col_axis *axes, uint32_t n, b
   return c->status;
 }
 
-/* Where each element of each block goes in the flat padded image: [taps blocks, 1]. */
+/* Where each element of each block goes in the flattened padded image: [taps blocks, 1]. */
 static berth_value col_places(berth__onnx_chain *c, const col_axis *axes, uint32_t n) {
   berth_value sum = BERTH_VALUE_NONE;
   for (uint32_t i = 0; i < 2 * n; i++) {
@@ -206,7 +206,7 @@ static berth_value col_list(berth__onnx_chain *c, const berth_value *parts, size
   return berth__chain_emit(c, "concat", parts, n, &axis, 1);
 }
 
-/* The elements of all blocks are added to an image of zeros: [places, N, C] from [N, C taps, blocks]. */
+/* Adds the elements of all blocks to an image of zeros: [positions, N, C] from [N, C taps, blocks]. */
 static berth_value col_scatter(berth__onnx_chain *c, const col_axis *axes, uint32_t n) {
   const berth_value x = c->call->in[0];
   const berth_value each = berth__chain_binary(c, "mul", col_product(c, axes, 0, n, offsetof(col_axis, block)),
@@ -252,7 +252,7 @@ static berth_status col2im_by_scatter(berth__onnx_call *call, berth_error *err) 
   return c.status;
 }
 
-/* ---- Col2Im of constant shapes ---- */
+/* ---- Col2Im with constant shapes ---- */
 
 static bool has_constant_shapes(const berth__onnx_call *call) {
   int64_t list[MAX_SPATIAL];
@@ -261,7 +261,7 @@ static bool has_constant_shapes(const berth__onnx_call *call) {
          berth__onnx_constant_ints(call, call->in[2], list, MAX_SPATIAL, &n);
 }
 
-/* Every block is added to the image where it came from: a transposed convolution whose kernels have one tap each. */
+/* Every block is added to its position in the image: a transposed convolution whose kernels have one tap each. */
 static berth_status convert_col2im(berth__onnx_call *call, berth_error *err) {
   columns c = {.n = 0};
   int64_t shape[2 + MAX_SPATIAL];

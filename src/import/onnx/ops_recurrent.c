@@ -1,4 +1,4 @@
-/* LSTM, GRU, RNN. berth's ops want the sequence first; `layout` = 1 becomes transposes, which are views. */
+/* LSTM, GRU, RNN. berth's ops require the sequence first; `layout` = 1 becomes transposes, which are views. */
 #include <stdio.h>
 #include <strings.h>
 
@@ -9,7 +9,7 @@
 #define INITIAL_H 5
 #define INITIAL_C 6
 
-/* ONNX's names, which Runtime takes in any case, and berth's. */
+/* ONNX's names, which ONNX Runtime accepts in any case, and berth's. */
 static const char *const names[][2] = {
     {"Affine", "affine"},
     {"Relu", "relu"},
@@ -37,7 +37,7 @@ typedef struct activations {
   uint32_t count;
 } activations;
 
-/* The lists of numbers hold an entry only for those activations that take one; where a list ends, defaults go on. */
+/* The lists of parameters have entries only for activations that take one; after the end of a list, defaults apply. */
 static berth_status read_activations(const berth__onnx_call *call, activations *out, berth_error *err) {
   const berth__onnx_attr *attr = berth__onnx_find(call, "activations");
   const berth__onnx_attr *alpha = berth__onnx_find(call, "activation_alpha");

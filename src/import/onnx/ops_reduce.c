@@ -1,4 +1,4 @@
-/* Reductions, positions of extremes, softmax and its relatives, running sums. */
+/* Reductions, positions of extremes, softmax and related ops, running sums. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -7,14 +7,14 @@
 /* ---- Over which axes ---- */
 
 typedef struct reduction {
-  berth_value axes_operand; /* BERTH_VALUE_NONE: the list below */
+  berth_value axes_operand; /* BERTH_VALUE_NONE: see the list below */
   int64_t axes[BERTH_MAX_RANK];
   uint32_t n;   /* 0: all axes */
-  bool is_none; /* over no axis at all: only what is done to each element remains */
+  bool is_none; /* over no axis at all: only the element-wise part remains */
   bool keepdims;
 } reduction;
 
-/* A list that is not known yet: its length must be, because an empty one means something else. */
+/* An axes operand that is not known yet: its length must be known, because an empty list means something else. */
 static berth_status read_open_axes(const berth__onnx_call *call, berth_value operand, reduction *r, berth_error *err) {
   const berth__shape *shape = berth__onnx_shape(call, operand);
   if (shape->rank > 1) return berth__fail(err, BERTH_MALFORMED, "the axes have rank %u, expected a list", shape->rank);
@@ -50,7 +50,7 @@ static berth_status reduce(berth__onnx_call *call, const reduction *r, const cha
   return berth__onnx_emit(call, op, in, is_open ? 2 : 1, attrs, is_open ? 1 : 2, out, 1, err);
 }
 
-/* Takes away the axes of extent 1 that a reduction left. */
+/* Removes the axes of extent 1 that a reduction left. */
 static berth_status drop_axes(berth__onnx_call *call, const reduction *r, berth_value x, berth_value *out,
                               berth_error *err) {
   if (r->axes_operand != BERTH_VALUE_NONE) return reduce(call, r, "reduce_max", x, false, out, err);
@@ -63,7 +63,7 @@ static berth_status drop_axes(berth__onnx_call *call, const reduction *r, berth_
 
 /* ---- Reductions ---- */
 
-/* The handler's op; bool goes through bytes. */
+/* The handler's op; bool is converted to bytes. */
 static berth_status convert_reduce(berth__onnx_call *call, berth_error *err) {
   reduction r;
   berth_value x;
@@ -79,8 +79,8 @@ static berth_status square(berth__onnx_call *call, berth_value x, berth_value *o
   return berth__onnx_binary(call, "mul", x, x, out, err);
 }
 
-/* Sums of what `before` makes of each element, and `after` that; NULL: as it is. Roots and logarithms of integers are
- * taken in f64. */
+/* Sums of `before` applied to each element, and `after` applied to that; NULL: neither. Roots and logarithms of
+ * integers are computed in f64. */
 static berth_status sum_between(berth__onnx_call *call, bool squares, const char *before, const char *after,
                                 berth_error *err) {
   reduction r;
@@ -111,7 +111,7 @@ static berth_status convert_sum_square(berth__onnx_call *call, berth_error *err)
   return sum_between(call, true, NULL, NULL, err);
 }
 
-/* The largest element, or 0 where that is infinite, so that taking it away leaves no NaN. */
+/* The largest element, or 0 if that is infinite, so that subtracting it does not give NaN. */
 static berth_status finite_largest(berth__onnx_call *call, const reduction *r, berth_value x, berth_value *out,
                                    berth_error *err) {
   berth_value most, size, is_infinite;
@@ -148,9 +148,9 @@ static berth_status convert_arg(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_emit(call, call->handler->berth_op, call->in, 1, attrs, 3, call->out, 1, err);
 }
 
-/* ---- Softmax and its relatives ---- */
+/* ---- Softmax and related ops ---- */
 
-/* One along an axis: the first of the largest elements. */
+/* 1 at the first of the largest elements along an axis, 0 elsewhere. */
 static berth_status hardmax(berth__onnx_call *call, berth_value x, int64_t axis, berth_value *out, berth_error *err) {
   berth_value most, is_most, count, is_first;
   BERTH__TRY(berth__onnx_reduce_over(call, "reduce_max", x, &axis, 1, true, &most, err));
@@ -169,13 +169,13 @@ static berth_status onnx_reduce_along_axis(berth__onnx_call *call, berth_value x
   return berth__onnx_along(call, op, x, "axis", axis, out, err);
 }
 
-/* Before opset 13, all axes from `axis` on were one. */
+/* Before opset 13, all axes from `axis` on were joined. */
 static berth_status convert_softmax(berth__onnx_call *call, berth_error *err) {
   uint32_t axis;
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   const berth__shape *shape = berth__onnx_shape(call, call->in[0]);
   BERTH__TRY(berth__onnx_axis(call, berth__onnx_int(call, "axis", call->opset < 13 ? 1 : -1), shape->rank, &axis, err));
-  bool is_line = true; /* the later axes add nothing */
+  bool is_line = true; /* the later axes have extent 1 */
   for (uint32_t i = axis + 1; i < shape->rank; i++) is_line = is_line && shape->dim[i] == 1;
   if (call->opset >= 13 || is_line) return onnx_reduce_along_axis(call, call->in[0], axis, &call->out[0], err);
   berth_value rows;

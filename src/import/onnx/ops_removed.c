@@ -1,5 +1,5 @@
-/* Ops that ONNX had as experiments in its first versions and then removed. Files that have them are still about, and
- * ONNX Runtime runs them. */
+/* Ops that were experimental in ONNX's first versions and then removed. Files that use them still exist, and ONNX
+ * Runtime runs them. */
 #include "import/onnx/compose.h"
 
 /* alpha x + beta */
@@ -32,14 +32,14 @@ static berth_status convert_scaled_tanh(berth__onnx_call *call, berth_error *err
   return onnx_removed_bent(call, "tanh", err);
 }
 
-/* Images, channels before lines. */
+/* Images: [N, C, H, W]. */
 static berth_status onnx_removed_want_image(const berth__onnx_call *call, berth_error *err) {
   const uint32_t rank = berth__onnx_shape(call, call->in[0])->rank;
   if (rank == 4) return BERTH_OK;
   return berth__fail(err, BERTH_MALFORMED, "the image has %u axes, expected 4", rank);
 }
 
-/* scale x + bias, with a bias for every channel. */
+/* scale x + bias, with one bias per channel. */
 static berth_status convert_image_scaler(berth__onnx_call *call, berth_error *err) {
   uint32_t n;
   berth_value scaled, bias;
@@ -58,7 +58,7 @@ static berth_status convert_image_scaler(berth__onnx_call *call, berth_error *er
   return berth__onnx_binary(call, "add", scaled, bias, &call->out[0], err);
 }
 
-/* What is left without `border` (left, top, right, bottom); or, from its first two on, so many lines and columns as
+/* Removes a `border` (left, top, right, bottom); or, from its first two values on, keeps as many lines and columns as
  * `scale` says. */
 static berth_status convert_crop(berth__onnx_call *call, berth_error *err) {
   uint32_t n_border, n_scale;

@@ -1,4 +1,4 @@
-/* Sampling between elements: Resize, Upsample, GridSample, AffineGrid, RoiAlign and MaxRoiPool. */
+/* Interpolation: Resize, Upsample, GridSample, AffineGrid, RoiAlign and MaxRoiPool. */
 #include "import/onnx/attr_list.h"
 #include "import/onnx/chain.h"
 
@@ -8,14 +8,14 @@ static const char *const modes[] = {"nearest", "linear", "cubic", "bilinear", "b
 static const char *const mode_of[] = {"nearest", "linear", "cubic", "linear", "cubic", NULL};
 static const char *const coordinates[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
                                           "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
-/* By scales: an extent that is no whole number counts as it is where an axis shrinks, as in ONNX's own tests. */
+/* With scales: when an axis shrinks, a fractional extent is used unrounded, as in ONNX's own tests. */
 static const char *const scaled_coordinates[] = {
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners_scaled",
     "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
 static const char *const nearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
 static const char *const aspects[] = {"stretch", "not_larger", "not_smaller", NULL};
 
-/* An operand that is there and has elements. */
+/* An operand that is given and not empty. */
 static bool has_elements(const berth__onnx_call *call, size_t index) {
   const berth_value value = berth__onnx_in(call, index);
   return value != BERTH_VALUE_NONE &&
@@ -43,7 +43,7 @@ static berth_status convert_resize(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_emit(call, "resize", in, has_roi ? 3 : 2, attrs.at, attrs.count, call->out, 1, err);
 }
 
-/* Upsample, and Resize as it was in opset 10: scales alone, positions from the corners. */
+/* Upsample, and Resize as it was in opset 10: only scales, positions from the corners. */
 static berth_status emit_scaled(berth__onnx_call *call, berth_value scales, berth_error *err) {
   berth__onnx_attr_list attrs = {.count = 0};
   const berth_value in[2] = {call->in[0], scales};
@@ -82,8 +82,8 @@ static berth_status convert_grid_sample(berth__onnx_call *call, berth_error *err
   return berth__onnx_emit(call, "grid_sample", call->in, 2, attrs.at, attrs.count, call->out, 1, err);
 }
 
-/* The points of one axis from -1 to 1: the corners of its elements or their middles. An axis of one point has it at
- * the end, as ONNX Runtime does. */
+/* The points of one axis from -1 to 1: the corners of its elements or their centres. The only point of an axis is at
+ * the end, as in ONNX Runtime. */
 static berth_value grid_points(berth__onnx_chain *c, berth_value extent, bool align) {
   const berth_value n = berth__chain_cast(c, extent, BERTH_F64);
   const berth_value i = berth__chain_cast(c, berth__chain_count(c, extent), BERTH_F64);
@@ -97,7 +97,7 @@ static berth_value grid_points(berth__onnx_chain *c, berth_value extent, bool al
   return berth__chain_where(c, berth__chain_with(c, "gt", n, 1), corner, berth__chain_scalar(c, BERTH_F64, 1));
 }
 
-/* A list of several: constants, or slices of a value that is one. */
+/* A list of extents: constants, or slices of one value. */
 typedef struct grid_size {
   berth_value value;
   bool is_known;
@@ -135,7 +135,7 @@ static berth_value grid_shape(berth__onnx_chain *c, const grid_size *size, bool 
   return berth__chain_emit(c, "concat", parts, n + 1, &axis, 1);
 }
 
-/* [points, spatial + 1]: each point with the last axis first and a 1 after it. */
+/* [points, spatial + 1]: each point with the last axis first, followed by a 1. */
 static berth_value grid_plain(berth__onnx_chain *c, const grid_size *size) {
   const bool align = berth__onnx_int(c->call, "align_corners", 0) != 0;
   const uint32_t spatial = size->count - 2;
@@ -154,7 +154,7 @@ static berth_value grid_plain(berth__onnx_chain *c, const grid_size *size) {
   return berth__chain_reshape(c, all, (int64_t[]){-1, (int64_t)spatial + 1}, 2);
 }
 
-/* theta [N, d, d + 1] and the size [N, C, spatial...]: the points of a plain grid, moved by each matrix. */
+/* theta [N, d, d + 1] and the size [N, C, spatial...]: the points of a regular grid, transformed by each matrix. */
 static berth_status convert_affine_grid(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   BERTH__TRY(berth__onnx_want_in(call, 2, err));

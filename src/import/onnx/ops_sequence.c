@@ -1,13 +1,13 @@
-/* Sequences of tensors. How many a sequence has, and which of them a node takes, is known when the file is read: a
- * sequence is then a list of values that no graph sees. */
+/* Sequences of tensors. How many tensors a sequence has, and which of them a node takes, is known when the file is
+ * read: a sequence is then a list of values outside any graph. */
 #include "import/onnx/compose.h"
 #include "import/onnx/converter.h"
 
-#define MOST_IN_SEQUENCES (1u << 22) /* values in all sequences of a model: a small file could insert for ever */
+#define MOST_IN_SEQUENCES (1u << 22) /* values in all sequences of a model: a small file could insert without bound */
 
 typedef berth__onnx_sequence sequence;
 
-/* A new one of n values, which are to be set; it goes with the converter. */
+/* A new sequence of n values, which must be set; the converter owns it. */
 static berth_status sequence_make(berth__onnx_call *call, size_t n, sequence **made, berth_error *err) {
   berth__onnx_converter *c = call->converter;
   berth_context *ctx = c->graph->ctx;
@@ -16,7 +16,7 @@ static berth_status sequence_make(berth__onnx_call *call, size_t n, sequence **m
     return berth__fail(err, BERTH_UNSUPPORTED, "the sequences of the model have more than %u tensors",
                        MOST_IN_SEQUENCES);
   BERTH__TRY(BERTH__RESERVE(ctx, c->sequences, c->sequences_capacity, c->n_sequences + 1, err));
-  berth_value *values = berth__alloc_array(ctx, n + 1, sizeof *values); /* an empty one is no NULL */
+  berth_value *values = berth__alloc_array(ctx, n + 1, sizeof *values); /* never NULL, even if empty */
   if (values == NULL) return berth__fail_nomem(err, "a sequence");
   *made = &c->sequences[c->n_sequences];
   **made = (sequence){values, n};
@@ -25,7 +25,7 @@ static berth_status sequence_make(berth__onnx_call *call, size_t n, sequence **m
   return BERTH_OK;
 }
 
-/* A copy: making another one may move it. */
+/* A copy: making another sequence may move it. */
 static berth_status sequence_of(const berth__onnx_call *call, size_t k, sequence *out, berth_error *err) {
   const berth_value value = berth__onnx_in(call, k);
   *out = (sequence){0};
@@ -41,7 +41,7 @@ static berth_status sequence_want_tensor(const berth__onnx_call *call, size_t k,
   return berth__fail(err, BERTH_MALFORMED, "operand %zu must be a tensor", k);
 }
 
-/* Operand k as a place among n, counted from the end where it is below 0; `otherwise` where it is not given. */
+/* Operand k as an index among n, counted from the end if negative; `otherwise` if it is not given. */
 static berth_status sequence_place(const berth__onnx_call *call, size_t k, size_t n, size_t otherwise, size_t *out,
                                    berth_error *err) {
   int64_t place;
@@ -77,7 +77,7 @@ static berth_status convert_insert(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_want_in(call, 2, err));
   BERTH__TRY(sequence_of(call, 0, &old, err));
   BERTH__TRY(sequence_want_tensor(call, 1, err));
-  BERTH__TRY(sequence_place(call, 2, old.n + 1, old.n, &at, err)); /* after the last one, too */
+  BERTH__TRY(sequence_place(call, 2, old.n + 1, old.n, &at, err)); /* may be after the last one */
   BERTH__TRY(sequence_make(call, old.n + 1, &made, err));
   for (size_t i = 0; i <= old.n; i++) made->values[i] = i == at ? call->in[1] : old.values[i - (i > at)];
   return BERTH_OK;
@@ -111,7 +111,7 @@ static berth_status convert_length(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_scalar(call, BERTH_I64, (double)of.n, &call->out[0], err);
 }
 
-/* ---- Tensors to sequences, and back ---- */
+/* ---- Tensors to sequences and back ---- */
 
 static berth_status sequence_join(berth__onnx_call *call, const sequence *from, berth_value *parts, berth_error *err) {
   const bool is_new = berth__onnx_int(call, "new_axis", 0) != 0;
@@ -135,7 +135,7 @@ static berth_status convert_concat(berth__onnx_call *call, berth_error *err) {
   return status;
 }
 
-/* Elements [begin, end) along the axis; one of them without the axis, where that is asked for. */
+/* Elements [begin, end) along the axis; without the axis if a single one is wanted. */
 static berth_status sequence_cut(berth__onnx_call *call, int64_t axis, int64_t begin, int64_t end, bool is_flat,
                                  berth_value *out, berth_error *err) {
   const berth_attr attrs[] = {berth_attr_ints("axes", &axis, 1), berth_attr_ints("starts", &begin, 1),
@@ -144,10 +144,10 @@ static berth_status sequence_cut(berth__onnx_call *call, int64_t axis, int64_t b
   return is_flat ? berth__onnx_emit(call, "squeeze", out, 1, attrs, 1, out, 1, err) : BERTH_OK;
 }
 
-/* The size of each piece: `each`, the last one what is left; or those in a list of n. */
+/* The size of each piece: `each`, with a shorter last one; or the n sizes of a list. */
 typedef struct pieces {
   int64_t axis, extent, each;
-  const int64_t *sizes; /* NULL: each */
+  const int64_t *sizes; /* NULL: see each */
   size_t n;
   bool is_flat;
 } pieces;

@@ -1,4 +1,4 @@
-/* Windows, Fourier transforms, mel weights. Windows and weights follow from sizes alone, so they fold away. */
+/* Windows, Fourier transforms, mel weights. Windows and weights depend only on sizes, so they are folded. */
 #include <math.h>
 
 #include "import/onnx/chain.h"
@@ -39,7 +39,7 @@ static berth_status convert_blackman(berth__onnx_call *call, berth_error *err) {
 /* ---- Fourier transforms ---- */
 
 /* Where the axis is: an attribute before opset 20, an operand since. */
-/* An operand since opset 20; one that is a constant is as good as an attribute. */
+/* An operand since opset 20; a constant one is as good as an attribute. */
 static berth_status dft_axis(berth__onnx_call *call, int64_t *axis, bool *is_known, berth_error *err) {
   berth_value operand = berth__onnx_in(call, 2);
   uint32_t count = 1;
@@ -64,7 +64,7 @@ static berth_status convert_dft(berth__onnx_call *call, berth_error *err) {
   return berth__onnx_emit(call, "dft", in, n_in, attrs, is_known ? 3 : 2, call->out, 1, err);
 }
 
-/* The frames of a signal [B, L, C], each `length` long and `step` after the one before: [B, F, length, C]. */
+/* The frames of a signal [B, L, C], each of `length` and `step` after the previous one: [B, F, length, C]. */
 static berth_value frames(berth__onnx_chain *c, berth_value signal, berth_value step, berth_value length) {
   berth_value rest = berth__chain_binary(c, "sub", berth__chain_extent(c, signal, 1), length);
   berth_value count = berth__chain_with(c, "add", berth__chain_binary(c, "div", rest, step), 1);
@@ -107,7 +107,7 @@ static berth_value hertz_of_mel(berth__onnx_chain *c, berth_value mel) {
   return berth__chain_with(c, "mul", berth__chain_with(c, "add", power, -1), 700);
 }
 
-/* The spectrogram bins where the bands begin, peak and end: bins + 2 of them, evenly spread on the mel scale. */
+/* The spectrogram bins where the bands begin, peak and end: bins + 2 of them, evenly spaced on the mel scale. */
 static berth_value mel_edges(berth__onnx_chain *c, const berth_value *in) {
   berth_value low = mel_of_hertz(c, in[3]), high = mel_of_hertz(c, in[4]);
   berth_value points = berth__chain_with(c, "add", in[0], 2);
@@ -118,8 +118,8 @@ static berth_value mel_edges(berth__onnx_chain *c, const berth_value *in) {
   return berth__chain_unary(c, "floor", berth__chain_binary(c, "div", scaled, in[2]));
 }
 
-/* Triangles: from 0 at `lower` to 1 at `center` and back to 0 at `upper`; where the first side has no width, the peak
- * alone. */
+/* Triangles: from 0 at `lower` to 1 at `center` and back to 0 at `upper`; if the first side has no width, only the
+ * peak. */
 static berth_value triangles(berth__onnx_chain *c, berth_value row, berth_value lower, berth_value center,
                              berth_value upper) {
   berth_value width = berth__chain_binary(c, "sub", center, lower), fall = berth__chain_binary(c, "sub", upper, center);

@@ -1,6 +1,5 @@
 /* ai.onnx.preview.training: one step of an optimiser. Every op takes a rate, the number of the step, and then its
- * tensors group by group: all parameters, all gradients, all states of one kind, all of the next; the results likewise.
- */
+ * tensors in groups: all parameters, all gradients, all states of one kind, all of the next; the results likewise. */
 #include "import/onnx/chain.h"
 #include "import/onnx/compose.h"
 
@@ -16,7 +15,7 @@ typedef struct optimizer {
   berth_value is_later; /* whether this is not the first step */
 } optimizer;
 
-/* `groups` of operands, of which all but the gradients are also results. */
+/* `groups` groups of operands, all of which except the gradients are also results. */
 static berth_status onnx_training_begin(berth__onnx_call *call, size_t groups, optimizer *o, berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, FIRST + groups, err));
   *o = (optimizer){.c = {call, err, BERTH_OK}, .tensors = (call->n_in - FIRST) / groups};
@@ -45,7 +44,7 @@ static berth_value in_type_of(optimizer *o, berth_value value, berth_value like)
   return berth__chain_cast(&o->c, value, berth__onnx_value_type(o->c.call, like));
 }
 
-/* The gradient with that of the norm of the parameters. */
+/* The gradient, including that of the regularisation term. */
 static berth_value gradient(optimizer *o, size_t index) {
   const double norm = berth__onnx_float(o->c.call, "norm_coefficient", 0);
   return sum(o, onnx_training_scaled(o, tensor(o, 0, index), norm), tensor(o, 1, index));

@@ -3,7 +3,7 @@
 
 #include "import/onnx/attr_list.h"
 
-/* The first operand and its axes from the third on. */
+/* Requires the first operand to have spatial axes. */
 static berth_status want_image(const berth__onnx_call *call, size_t n_in, uint32_t *spatial, berth_error *err) {
   BERTH__TRY(berth__onnx_want_in(call, n_in, err));
   if (call->n_out == 0) return berth__fail(err, BERTH_MALFORMED, "it has no output");
@@ -72,7 +72,7 @@ static berth_status convert_conv_transpose(berth__onnx_call *call, berth_error *
   BERTH__TRY(berth__onnx_put_window(call, &attrs, err));
   if (count != 0) {
     if (count < spatial) return berth__fail(err, BERTH_MALFORMED, "output_shape has %u entries", count);
-    for (size_t i = 0; i < attrs.count; i++) /* pads are ignored beside a shape */
+    for (size_t i = 0; i < attrs.count; i++) /* pads are ignored if a shape is given */
       if (strcmp(attrs.at[i].name, "pads") == 0) attrs.at[i] = attrs.at[--attrs.count];
     berth__onnx_put(&attrs, berth_attr_ints("output_shape", shape + (count - spatial), spatial));
   }

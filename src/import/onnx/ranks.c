@@ -1,14 +1,14 @@
 #include "import/onnx/ranks.h"
 
-#define MOST_STEPS 8    /* from a value to a node that says its rank */
-#define MOST_INPUTS 256 /* of a graph: for each, all nodes are looked at */
+#define MOST_STEPS 8    /* from a value to a node that determines its rank */
+#define MOST_INPUTS 256 /* per graph: all nodes are searched for each */
 
 typedef struct ranks_rule {
   const char *op;
-  uint32_t rank;    /* where it is always the same; 0: it is not */
-  const char *list; /* an attribute with a number for each axis, and `more` axes that it has none for; NULL: none */
+  uint32_t rank;    /* if it is always the same; 0: it is not */
+  const char *list; /* an attribute with one number per axis, and `more` axes without one; NULL: none */
   uint32_t more;
-  uint32_t like; /* an operand of the same rank, where that is a weight; 0: none */
+  uint32_t like; /* an operand of the same rank, if that is a weight; 0: none */
 } ranks_rule;
 
 static const ranks_rule ranks_rules[] = {
@@ -32,7 +32,7 @@ static const ranks_rule ranks_rules[] = {
 static const char *const ranks_keep[] = {
     "BatchNormalization", "Cast",    "Clip", "DequantizeLinear", "Identity", "ImageScaler", "Pad", "Relu",
     "QuantizeLinear",     "Sigmoid", "Tanh", "Dropout",          NULL};
-/* So it is where operand 1 is a weight of one element. */
+/* The same, if operand 1 is a weight of one element. */
 static const char *const ranks_join[] = {"Add", "Div", "Mul", "Pow", "Sub", NULL};
 
 static bool ranks_is_among(berth__span op, const char *const *list) {
@@ -68,7 +68,8 @@ static bool ranks_keeps(const berth__onnx_graph *graph, const berth__onnx_node *
   return weight != NULL && count == 1 && weight->rank <= 1;
 }
 
-/* Of the nodes that read it, what one of them says; *next is the result of the first that keeps its rank. */
+/* The rank that a node which reads the value determines; *next is the result of the first reader that keeps its
+ * rank. */
 static uint32_t ranks_look(const berth__onnx_graph *graph, berth__span name, berth__span *next) {
   *next = (berth__span){0};
   for (size_t n = 0; n < graph->n_nodes; n++) {

@@ -1,4 +1,4 @@
-/* LSTM, GRU and RNN nodes, for the domains that have forms of them. */
+/* LSTM, GRU and RNN nodes, for the domains that have variants of them. */
 #ifndef BERTH_IMPORT_ONNX_RECURRENT_H
 #define BERTH_IMPORT_ONNX_RECURRENT_H
 

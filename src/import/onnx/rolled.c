@@ -1,8 +1,8 @@
 /* Loops that stay loops: a loop_begin, the body once, a loop_end.
  *
- * A value that a round makes longer is found by converting the body, which is done again when there is one: its extent
- * is then open inside (`grows`). Where a round does nothing with it but put a slice behind, the slices are stacked
- * instead of carried: nothing is copied from round to round. */
+ * A value that an iteration makes longer is found by converting the body, which is repeated if there is one: its extent
+ * is then open inside (`grows`). If an iteration does nothing but append a slice to it, the slices are stacked instead
+ * of carried, so nothing is copied from iteration to iteration. */
 #include "import/onnx/control.h"
 #include "import/onnx/growing.h"
 
@@ -13,10 +13,10 @@ typedef struct rolling {
   berth__onnx_growth grows[BERTH__ONNX_MOST_GROWING];
   uint32_t n_grows;
   int64_t numbers[3 * BERTH__ONNX_MOST_GROWING]; /* of `grows` */
-  bool *is_stacked;                              /* of what is carried: the slices that rounds append are stacked */
-  size_t n_kept;                                 /* the others */
-  size_t n_leading;                              /* results of the body before what is carried: a Loop's condition */
-  size_t n_scanned;                              /* results that are scanned and asked for */
+  bool *is_stacked;                              /* per carried value: its appended slices are stacked */
+  size_t n_kept;                                 /* the other carried values */
+  size_t n_leading;                              /* results of the body before the carried values: a Loop's condition */
+  size_t n_scanned;                              /* scanned results that are asked for */
   berth_value *begin;                            /* results of the loop_begin */
   berth_value *in, *out;                         /* of the body */
   berth_value *end_in;                           /* of the loop_end */
@@ -43,7 +43,7 @@ static berth_status onnx_rolled_allocate(rolling *r, berth_error *err) {
   return r->is_stacked != NULL ? BERTH_OK : berth__fail_nomem(err, "a loop");
 }
 
-/* Values that are not carried any more do not count. */
+/* Values that are no longer carried do not count. */
 static berth_attr grows_attr(rolling *r) {
   uint32_t n = 0;
   for (uint32_t g = 0; g < r->n_grows; g++) {
@@ -73,7 +73,7 @@ static berth_status onnx_rolled_begin(rolling *r, berth_error *err) {
   return berth__onnx_emit(r->call, "loop_begin", in, 2 + r->n_kept, &grows, 1, r->begin, 2 + r->n_kept, err);
 }
 
-/* The slices that rounds have appended to carried value i, behind what there was first. */
+/* Joins the slices that iterations have appended to carried value i, after its initial contents. */
 static berth_status join_slices(rolling *r, size_t i, berth_value rows, berth_error *err) {
   const berth_graph *graph = r->call->graph;
   const uint32_t rank = graph->values[rows].shape.rank;
@@ -130,7 +130,7 @@ static berth_status convert_body(rolling *r, berth_error *err) {
   return berth__onnx_inner(r->call, body, r->in, body->n_inputs, r->out, body->n_outputs, err);
 }
 
-/* The round's number may be declared as a list of one. */
+/* The iteration number may be declared as a list of one element. */
 static berth_status number_of_round(rolling *r, berth_value *out, berth_error *err) {
   const berth__onnx_value *declared = &r->loop->body->inputs[0];
   const int64_t axis = 0;
@@ -140,19 +140,19 @@ static berth_status number_of_round(rolling *r, berth_value *out, berth_error *e
   return berth__onnx_emit(r->call, "unsqueeze", out, 1, &axes, 1, out, 1, err);
 }
 
-/* A round runs only while the condition holds, so that it is true inside. */
+/* An iteration runs only while the condition holds, so it is true inside. */
 static berth_status open_and_convert(rolling *r, berth_error *err) {
   BERTH__TRY(onnx_rolled_begin(r, err));
   BERTH__TRY(number_of_round(r, &r->in[0], err));
   BERTH__TRY(berth__onnx_scalar(r->call, BERTH_BOOL, 1, &r->in[1], err));
-  for (size_t i = 0, kept = 0; i < r->loop->n_carried; i++) /* what is stacked stands apart: see take_slices */
+  for (size_t i = 0, kept = 0; i < r->loop->n_carried; i++) /* stacked values are separate: see take_slices */
     if (!r->is_stacked[i]) r->in[2 + i] = r->begin[BERTH__LOOP_CARRIED + kept++];
   return convert_body(r, err);
 }
 
-/* ---- What grows ---- */
+/* ---- Growing values ---- */
 
-/* The extents that a round has made longer; all of what is carried is still in its place. */
+/* The extents that an iteration has made longer; no carried value has been removed yet. */
 static berth_status find_growth(rolling *r, berth_error *err) {
   const berth_graph *graph = r->call->graph;
   r->n_grows = 0;
@@ -170,14 +170,14 @@ static berth_status find_growth(rolling *r, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Whether the body gives the value as another result too: of a round before, or among what is scanned. */
+/* Whether the body also returns the value as another result: from the iteration before, or as a scanned result. */
 static bool is_given_elsewhere(const rolling *r, berth_value value, size_t i) {
   for (size_t k = 0; k < r->loop->body->n_outputs; k++)
     if (k != r->n_leading + i && r->out[k] == value) return true;
   return false;
 }
 
-/* Which of the values that grow can be stacked; `since`: the first node of the body. */
+/* Which of the growing values can be stacked; `since`: the first node of the body. */
 static void find_appended(rolling *r, size_t since) {
   for (uint32_t g = 0; g < r->n_grows; g++) {
     const size_t i = (size_t)r->grows[g].value;
@@ -191,7 +191,7 @@ static void find_appended(rolling *r, size_t since) {
   }
 }
 
-/* A value of its own for each, so that its one reader can be told from those of the first value. */
+/* Gives each its own value, so that its only reader can be told from those of the initial value. */
 static berth_status set_apart(rolling *r, berth_error *err) {
   for (size_t i = 0; i < r->loop->n_carried; i++)
     if (r->is_stacked[i]) BERTH__TRY(berth__onnx_unary(r->call, "identity", r->loop->first[i], &r->in[2 + i], err));
@@ -211,7 +211,8 @@ static berth_status take_slices(rolling *r, size_t since, berth_error *err) {
   return BERTH_OK;
 }
 
-/* With the extents open that the first conversion has found: it must find the same ones, by the same numbers. */
+/* With the extents open that the first conversion has found: the second must find the same ones, with the same
+ * numbers. */
 static berth_status roll_growing(rolling *r, const berth__graph_mark *mark, berth_error *err) {
   berth__onnx_growth before[BERTH__ONNX_MOST_GROWING];
   const uint32_t n_before = r->n_grows;

@@ -1,23 +1,22 @@
-/* Nodes in an order in which each comes after those that it reads from. The standard asks for one, exporters do not
- * always write one. A list that is in order stays as it is; in any other, the nodes that a node reads from move before
- * it.
+/* Sorts nodes such that each comes after those that it reads from. The standard requires this, but not all exporters do
+ * it. A list that is in order is unchanged; in any other, the nodes that a node reads from are moved before it.
  *
- * One walk over the model looks up every name once. A name read inside the graph of an If, Loop or Scan may be made in
- * any list around it; it then is a dependency of the node there that the inner graph belongs to. */
+ * One walk over the model looks up every name once. A name that is read inside the graph of an If, Loop or Scan may be
+ * made in any enclosing list; it is then a dependency of the node in that list that contains the inner graph. */
 #include <stdio.h>
 
 #include "base/hash.h"
 #include "import/onnx/model.h"
 
-#define MAX_LEVELS 72    /* graphs inside each other; the reader refuses files that have more than 64 */
-#define GIVEN UINT32_MAX /* made by no node: an input or an initializer */
-#define MOST_NAMED 8     /* nodes of a cycle in a message */
+#define MAX_LEVELS 72    /* nesting of graphs; the reader refuses files with more than 64 */
+#define GIVEN UINT32_MAX /* not made by a node: an input or an initializer */
+#define MOST_NAMED 8     /* nodes of a cycle named in a message */
 
-/* Who makes a name, as seen from where the walk is. */
+/* Which node makes a name, as seen from the current position of the walk. */
 typedef struct sort_maker {
-  uint32_t level; /* of the list that makes it; 0: none that is seen from here */
+  uint32_t level; /* of the list that makes it; 0: none that is visible */
   uint32_t maker; /* the node, or GIVEN */
-  size_t hidden;  /* one more than the entry of `hidden` that this one hides; 0: none */
+  size_t hidden;  /* one more than the index in `hidden` of the entry that this one hides; 0: none */
 } sort_maker;
 
 typedef struct sort_hidden {
@@ -25,7 +24,7 @@ typedef struct sort_hidden {
   sort_maker maker;
 } sort_hidden;
 
-/* A name where it stands in the file. */
+/* A name and its position in the file. */
 typedef struct sort_name {
   berth__span text;
   uint32_t hash;
@@ -34,7 +33,7 @@ typedef struct sort_name {
 
 /* A list of nodes that is being walked. */
 typedef struct sort_level {
-  uint32_t node;   /* the one whose operands are looked up */
+  uint32_t node;   /* the one whose operands are being looked up */
   uint32_t *needs; /* the nodes that each reads from: those of node i from first[i] to first[i + 1] */
   size_t n_needs, needs_capacity;
   size_t *first;
@@ -46,12 +45,12 @@ typedef struct sorter {
   berth_context *ctx;
   sort_name *names;
   size_t n_names, names_capacity;
-  uint32_t *slots;     /* a hash table of one more than positions in `names`; 0: free */
+  uint32_t *slots;     /* a hash table of positions in `names` plus one; 0: free */
   size_t n_slots;      /* a power of two, or 0 */
-  sort_hidden *hidden; /* what the open lists have changed, to be restored at their ends */
+  sort_hidden *hidden; /* what the open lists have changed, to be restored when they end */
   size_t n_hidden, hidden_capacity;
   sort_level levels[MAX_LEVELS];
-  uint32_t level; /* the innermost open list; they count from 1 */
+  uint32_t level; /* depth of the innermost open list, from 1 */
 } sorter;
 
 /* ---- Names ---- */
@@ -81,7 +80,7 @@ static berth_status sort_more_slots(sorter *s, berth_error *err) {
   return BERTH_OK;
 }
 
-/* The position of a name that is new or known. */
+/* The position of a name, which is added if it is new. */
 static berth_status sort_position(sorter *s, berth__span name, uint32_t *out, berth_error *err) {
   const uint32_t hash = sort_hash(s, name);
   if (s->n_names >= UINT32_MAX / 4) return berth__fail(err, BERTH_UNSUPPORTED, "the model has too many names");
@@ -96,7 +95,7 @@ static berth_status sort_position(sorter *s, berth__span name, uint32_t *out, be
   return BERTH_OK;
 }
 
-/* Of several nodes that make a name the first counts; the conversion refuses the others. */
+/* If several nodes make a name, the first counts; the conversion refuses the others. */
 static berth_status sort_define(sorter *s, berth__span name, uint32_t maker, berth_error *err) {
   uint32_t id = 0;
   if (name.size == 0) return BERTH_OK;
@@ -112,7 +111,7 @@ static bool sort_comes_before(const sorter *s, const sort_maker *by) {
   return by->maker == GIVEN || by->maker < s->levels[by->level].node;
 }
 
-/* Whoever is meant: the innermost that makes the name before it is read. If none does, then the innermost. */
+/* The maker that a name refers to: the innermost one before the reader. If there is none, the innermost one. */
 static sort_maker sort_meant(const sorter *s, uint32_t id) {
   const sort_maker *innermost = &s->names[id].by;
   for (const sort_maker *by = innermost; by->level != 0; by = &s->hidden[by->hidden - 1].maker)
@@ -123,7 +122,7 @@ static sort_maker sort_meant(const sorter *s, uint32_t id) {
 static berth_status sort_read(sorter *s, berth__span name, berth_error *err) {
   if (name.size == 0 || s->n_slots == 0) return BERTH_OK;
   const uint32_t slot = *sort_slot(s, name, sort_hash(s, name));
-  if (slot == 0) return BERTH_OK; /* nobody makes it; the conversion says so */
+  if (slot == 0) return BERTH_OK; /* not made anywhere; the conversion reports it */
   const sort_maker meant = sort_meant(s, slot - 1);
   if (meant.level == 0 || meant.maker == GIVEN) return BERTH_OK;
   sort_level *level = &s->levels[meant.level];
@@ -135,19 +134,19 @@ static berth_status sort_read(sorter *s, berth__span name, berth_error *err) {
 
 /* ---- Order ---- */
 
-/* A walk along dependencies, the deepest node first. */
+/* A walk along dependencies, depth first. */
 typedef struct sort_walk {
   const sort_level *level;
   const berth__onnx_node *nodes;
   uint32_t *path; /* nodes that wait for the last one of them */
   size_t n_path;
-  size_t *next; /* the dependency of each node that is looked at next; past its last: the node is placed */
+  size_t *next; /* the dependency of each node to visit next; past its last: the node has been placed */
   bool *is_open;
   berth__onnx_node *sorted;
   size_t n_sorted;
 } sort_walk;
 
-/* "'a' (Add) reads from 'b' (Mul), which reads from 'a'": the nodes of the path from `node` on wait for each other. */
+/* "'a' (Add) reads from 'b' (Mul), which reads from 'a'": the nodes of the path from `node` on depend on each other. */
 static berth_status sort_refuse_cycle(const sort_walk *w, uint32_t node, berth_error *err) {
   char text[400] = "";
   size_t used = 0, first = w->n_path, n_named = 0;
@@ -176,7 +175,7 @@ static void sort_open(sort_walk *w, uint32_t node) {
 
 static bool sort_is_placed(const sort_walk *w, uint32_t node) { return w->next[node] > w->level->first[node + 1]; }
 
-/* Places a node behind all those that it needs. */
+/* Places a node after all those that it needs. */
 static berth_status sort_place(sort_walk *w, uint32_t root, berth_error *err) {
   if (sort_is_placed(w, root)) return BERTH_OK;
   sort_open(w, root);
@@ -239,7 +238,7 @@ static berth_status sort_walk_nodes(sorter *s, berth__onnx_node *nodes, size_t n
   return BERTH_OK;
 }
 
-/* The names that are given to the list must be defined already. */
+/* The names that the list reads from outside must already be defined. */
 static berth_status sort_list(sorter *s, berth__onnx_node **nodes, size_t n, size_t *capacity, berth_error *err) {
   if (n >= GIVEN) return berth__fail(err, BERTH_UNSUPPORTED, "%zu nodes are too many", n);
   for (size_t i = 0; i < n; i++)
@@ -266,7 +265,7 @@ static void sort_leave(sorter *s, size_t n_hidden) {
   s->level--;
 }
 
-/* Results may be names of a graph around this one; those of its own are there at its end. */
+/* Results may be names of a graph around this one; its own names are all defined at its end. */
 static berth_status sort_open_graph(sorter *s, berth__onnx_graph *graph, berth_error *err) {
   for (size_t i = 0; i < graph->n_inputs; i++) BERTH__TRY(sort_define(s, graph->inputs[i].name, GIVEN, err));
   for (size_t i = 0; i < graph->n_initializers; i++)

@@ -1,7 +1,7 @@
 /* ONNX tensors as elements of berth's types.
  *
- * A TensorProto holds its elements in raw_data (little endian, as they lie in memory), in a typed field (float_data,
- * int32_data, int64_data, double_data, uint64_data; small types, halves and bools go into int32_data), or in another
+ * A TensorProto holds its elements in raw_data (little endian, in memory order), in a typed field (float_data,
+ * int32_data, int64_data, double_data, uint64_data; small types, halves and bools are in int32_data), or in another
  * file. */
 #include "import/onnx/tensor.h"
 
@@ -61,7 +61,7 @@ berth_status berth__onnx_files_check(const berth__onnx_files *files, berth_error
   return BERTH_OK;
 }
 
-/* Data outside the model's folder is refused: a model must not be able to read the user's files. */
+/* Data outside the model's folder is refused: a model must not be able to read other files of the user. */
 static bool is_inside_folder(berth__span location) {
   if (location.size == 0 || location.data[0] == '/' || memchr(location.data, '\0', location.size) != NULL) return false;
   for (size_t i = 0; i < location.size;) {
@@ -226,7 +226,7 @@ static berth_status onnx_tensor_find_elements(const berth__onnx_tensor *tensor, 
     *data = raw.data;
     return BERTH_OK;
   }
-  /* Typed fields take at least a byte an element, so a count beyond the message is wrong before anything is taken. */
+  /* Typed fields take at least one byte per element, so a larger count is an error that can be found before reading. */
   if (count > tensor->message.size)
     return berth__fail(err, BERTH_MALFORMED, "the shape has %zu elements but fewer are stored", count);
   *owned = berth__alloc(files->ctx, *size);
@@ -265,7 +265,7 @@ static berth_status read_sparse(berth__span message, berth__onnx_tensor *values,
       BERTH__TRY(berth__onnx_parse_tensor(inner, field.number == 1 ? values : indices, err));
     }
   }
-  /* Field 3, the dense dims, has the form of a tensor's field 1. */
+  /* Field 3, the dense dims, has the same form as a tensor's field 1. */
   for (;;) {
     berth__field field;
     bool more;
@@ -284,7 +284,7 @@ static berth_status read_sparse(berth__span message, berth__onnx_tensor *values,
   }
 }
 
-/* indices: [n], positions in the dense tensor, or [n, rank], coordinates. */
+/* indices: [n], flat indices, or [n, rank], coordinates. */
 static berth_status onnx_tensor_scatter(const berth__onnx_tensor *indices, const int64_t *at,
                                         const berth__onnx_tensor *shape, size_t count, const uint8_t *from, uint8_t *to,
                                         size_t element, size_t n, berth_error *err) {

@@ -1,4 +1,4 @@
-/* Protocol Buffers on the wire. */
+/* Protocol Buffers' wire format. */
 #include "import/onnx/wire.h"
 
 berth_status berth__wire_varint(berth__span *span, uint64_t *out, berth_error *err) {

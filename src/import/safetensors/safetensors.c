@@ -68,7 +68,7 @@ static berth_status read_dtype(berth__json *json, berth__weight *t, berth_error 
                      token.size < 32 ? (int)token.size : 32, token.text);
 }
 
-/* A JSON array of natural numbers, at most `most` of them. */
+/* A JSON array of non-negative integers, at most `most` of them. */
 static berth_status read_naturals(berth__json *json, const char *what, uint32_t most, int64_t *out, uint32_t *count,
                                   berth_error *err) {
   berth__json_token token;
@@ -164,7 +164,7 @@ static berth_status decode_name(berth_context *ctx, const berth__json_token *tok
   return status;
 }
 
-/* Adds a name that must be new. */
+/* Adds a name, which must be new. */
 static berth_status index_name(berth_context *ctx, berth__map *map, const char *name, uint32_t value,
                                berth_error *err) {
   uint32_t other;

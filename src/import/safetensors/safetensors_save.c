@@ -1,4 +1,4 @@
-/* Writing safetensors files; safetensors.c describes the format. Tensors of wide elements come first, so that every
+/* Writing safetensors files; safetensors.c describes the format. Tensors with wide elements come first, so that every
  * one is aligned in the file. */
 #include <stdio.h>
 
@@ -38,7 +38,7 @@ static berth_status safetensors_check(const berth_weight_info *w, berth_error *e
   return BERTH_OK;
 }
 
-/* The caller's structs, which may be those of another version, in the order of the file. */
+/* The caller's structs, possibly from another version, in file order. */
 static berth_status safetensors_collect(const berth_weight_info *given, uint32_t n, berth_weight_info *out,
                                         berth_error *err) {
   uint32_t count = 0;
@@ -84,7 +84,8 @@ static void safetensors_header(berth__text *text, const berth_weight_info *weigh
     at = end;
   }
   berth__text_add(text, "}", 1);
-  while (text->status == BERTH_OK && text->size % 64 != 56) berth__text_add(text, " ", 1); /* with its length: 64 */
+  while (text->status == BERTH_OK && text->size % 64 != 56)
+    berth__text_add(text, " ", 1); /* with the length before it: a multiple of 64 */
 }
 
 static berth_status safetensors_write(berth_context *ctx, const char *path, const berth_weight_info *weights,

@@ -1,8 +1,8 @@
-/* Graphs as text: docs/formats.md describes them, src/graph reads them. */
+/* Graphs as text: docs/formats.md describes the format, src/graph reads it. */
 #include "graph/graph.h"
 #include "import/format.h"
 
-/* The word that a graph begins with, after white space and comments. */
+/* Looks for the keyword that a graph begins with, after white space and comments. */
 bool berth__text_probe(const uint8_t *data, size_t size) {
   static const char word[] = "graph";
   size_t i = 0;
@@ -17,7 +17,7 @@ bool berth__text_probe(const uint8_t *data, size_t size) {
   return size - i > sizeof word - 1 && memcmp(data + i, word, sizeof word - 1) == 0;
 }
 
-/* The weights file that a text graph names lies beside it, unless the name is absolute. */
+/* The weights file that a text graph names is relative to it, unless the name is absolute. */
 static berth_status text_beside(berth_context *ctx, const char *path, const char *name, char **out, berth_error *err) {
   const char *slash = strrchr(path, '/');
   size_t folder = name[0] == '/' || slash == NULL ? 0 : (size_t)(slash - path) + 1;
@@ -62,7 +62,7 @@ berth_status berth__text_load(const berth__load *in, berth_graph **out, berth_er
   return status;
 }
 
-/* ---- Looking into one ---- */
+/* ---- Inspecting ---- */
 
 static berth_status text_describe_value(berth__summary *s, const char *name, const berth_graph *graph,
                                         berth_value value, berth_model_value *out, berth_error *err) {
@@ -102,7 +102,7 @@ static berth_status text_summarise(berth__summary *s, const berth_graph *graph, 
   for (size_t i = 0; i < graph->n_params; i++) {
     const berth__value *param = &graph->values[graph->params[i]];
     uint64_t bytes = 0, elements = 0;
-    if (berth__value_size(param, &bytes)) { /* all is known, and fits */
+    if (berth__value_size(param, &bytes)) { /* all extents are known, and the size fits */
       elements = 1;
       for (uint32_t k = 0; k < param->shape.rank; k++) elements *= (uint64_t)param->shape.dim[k];
     }
@@ -112,7 +112,7 @@ static berth_status text_summarise(berth__summary *s, const berth_graph *graph, 
     berth_model_op *op;
     bool is_new;
     BERTH__TRY(berth__summary_op(s, "", graph->nodes[i].op->name, &op, &is_new, err));
-    op->supported = 1; /* or it would not have been read */
+    op->supported = 1; /* otherwise the graph could not have been read */
   }
   if (graph->weights_path == NULL) return BERTH_OK;
   return berth__summary_file(s, graph->weights_path, strlen(graph->weights_path), err);
