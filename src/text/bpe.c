@@ -1,11 +1,11 @@
-/* Byte pair encoding: the text is split into words (pretoken.h), and inside each the pieces merge in the order of the
- * model's merges. Most vocabularies write every byte as a letter of its own, so that a space is U+0120. */
+/* Byte pair encoding: the text is split into words (pretoken.h), and inside each word the pieces merge in the order of
+ * the model's merges. Most vocabularies write every byte as a letter; a space, for example, is U+0120. */
 #include <string.h>
 
 #include "text/unicode.h"
 #include "text/vocab.h"
 
-/* Bytes that are printable in Latin-1 stand for themselves; the others follow from U+0100 on, in order. */
+/* Bytes that are printable in Latin-1 stand for themselves; the others are numbered from U+0100 on, in order. */
 static bool bpe_is_plain(uint32_t byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
 }
@@ -22,7 +22,7 @@ int berth__bpe_byte(uint32_t letter) {
   return letter == 0x143 ? 0xAD : -1;
 }
 
-/* One word as the vocabulary writes it, into the encoder's text. */
+/* Appends one word, as the vocabulary writes it, to the encoder's text. */
 static berth_status bpe_write(berth__encoder *e, const uint32_t *word, size_t count, berth_error *err) {
   const bool raw = (e->t->pre_flags & BERTH__PRE_RAW) != 0;
   e->n_text = 0;

@@ -5,7 +5,7 @@
 
 typedef struct piece_writer {
   char *out;
-  size_t capacity, size; /* size grows past the capacity, to say what is needed */
+  size_t capacity, size; /* size grows beyond the capacity, to report what is needed */
 } piece_writer;
 
 static void piece_add(piece_writer *w, const char *bytes, size_t size) {
@@ -13,7 +13,7 @@ static void piece_add(piece_writer *w, const char *bytes, size_t size) {
   w->size += size;
 }
 
-/* U+2581 is a space. */
+/* U+2581 stands for a space. */
 static void piece_spaced(piece_writer *w, berth__span text) {
   for (size_t at = 0; at < text.size;) {
     const bool is_space = text.size - at >= 3 && memcmp(text.data + at, "\xE2\x96\x81", 3) == 0;
@@ -22,7 +22,7 @@ static void piece_spaced(piece_writer *w, berth__span text) {
   }
 }
 
-/* Every letter is a byte. One that is none, which vocabularies have in tokens that were added by hand, is itself. */
+/* Every letter stands for a byte. Letters that do not, in tokens that were added by hand, stand for themselves. */
 static void piece_bytes(piece_writer *w, berth__span text) {
   for (size_t at = 0; at < text.size;) {
     uint32_t c;
@@ -66,11 +66,12 @@ berth__stream berth__stream_begin(const berth__tokenizer *tokenizer, bool specia
   return (berth__stream){.tokenizer = tokenizer, .special = special, .at_start = at_start};
 }
 
-size_t berth__stream_capacity(const berth__tokenizer *t) { /* what waited and a token, and as much as U+FFFD each */
+size_t berth__stream_capacity(
+    const berth__tokenizer *t) { /* pending bytes and a token, each of which may become U+FFFD */
   return 4 * (t->longest + sizeof((berth__stream *)NULL)->held);
 }
 
-/* Writes text with U+FFFD for every byte that is part of no character. */
+/* Writes text with U+FFFD for every byte that is not part of a character. */
 static size_t stream_clean(const char *text, size_t size, char *out) {
   size_t n = 0;
   for (size_t at = 0; at < size;) {
@@ -84,7 +85,7 @@ static size_t stream_clean(const char *text, size_t size, char *out) {
 
 size_t berth__stream_next(berth__stream *stream, uint32_t id, char *out) {
   const berth__tokenizer *t = stream->tokenizer;
-  /* The raw bytes stand in the last quarter while the clean ones are written from the front: three for one at most. */
+  /* The raw bytes are in the last quarter while the clean ones are written from the front: at most three for one. */
   const size_t quarter = berth__stream_capacity(t) / 4;
   char *raw = out + 3 * quarter;
   memcpy(raw, stream->held, stream->n_held);

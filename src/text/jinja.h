@@ -1,5 +1,5 @@
-/* The inside of templates: values, the tree, and what the files of it share. All memory is one arena, which goes when
- * rendering ends; nothing is freed before. */
+/* The internals of templates: values, the syntax tree, and what their files share. All memory is one arena, which is
+ * freed when rendering ends. */
 #ifndef BERTH_TEXT_JINJA_H
 #define BERTH_TEXT_JINJA_H
 
@@ -19,9 +19,9 @@ typedef enum berth__jinja_kind {
   BERTH__JINJA_STRING,
   BERTH__JINJA_LIST,
   BERTH__JINJA_DICT,
-  BERTH__JINJA_NAMESPACE, /* a dict whose members templates may set */
+  BERTH__JINJA_NAMESPACE, /* a dict whose members templates can set */
   BERTH__JINJA_MACRO,
-  BERTH__JINJA_FUNCTION, /* one of the names that are always there */
+  BERTH__JINJA_FUNCTION, /* one of the predefined names */
   BERTH__JINJA_LOOP
 } berth__jinja_kind;
 
@@ -48,7 +48,7 @@ typedef struct berth__jinja_member {
   berth__jinja_value key, value;
 } berth__jinja_member;
 
-typedef struct berth__jinja_dict { /* in the order in which they were added */
+typedef struct berth__jinja_dict { /* in insertion order */
   berth__jinja_member *members;
   size_t count, capacity;
 } berth__jinja_dict;
@@ -80,7 +80,7 @@ typedef enum berth__jinja_type {
   BERTH__JINJA_COMPARE, /* a, list: op a */
   BERTH__JINJA_IF_ELSE, /* b if a else c */
   BERTH__JINJA_PAIR,
-  BERTH__JINJA_ARGUMENT, /* name=a, in a call; name is empty where there is none */
+  BERTH__JINJA_ARGUMENT, /* name=a, in a call; name is empty for positional arguments */
   /* statements */
   BERTH__JINJA_TEXT,
   BERTH__JINJA_OUTPUT,
@@ -122,8 +122,8 @@ typedef struct berth__jinja_node {
   berth__jinja_string name;
   berth__jinja_value value;
   struct berth__jinja_node *a, *b, *c, *d;
-  struct berth__jinja_node *list; /* the first of its children */
-  struct berth__jinja_node *next; /* in the list that it is in */
+  struct berth__jinja_node *list; /* its first child */
+  struct berth__jinja_node *next; /* next sibling */
 } berth__jinja_node;
 
 /* ---- Tokens ---- */
@@ -188,19 +188,19 @@ typedef struct berth__jinja {
 #define BERTH__JINJA_MAX_ARGUMENTS 16
 typedef struct berth__jinja_arguments {
   berth__jinja_value values[BERTH__JINJA_MAX_ARGUMENTS];
-  berth__jinja_string names[BERTH__JINJA_MAX_ARGUMENTS]; /* size 0: by position */
+  berth__jinja_string names[BERTH__JINJA_MAX_ARGUMENTS]; /* size 0: positional */
   size_t count;
 } berth__jinja_arguments;
 
-void *berth__jinja_alloc(berth__jinja *j, size_t size); /* NULL: out of memory, and the error says so */
+void *berth__jinja_alloc(berth__jinja *j, size_t size); /* NULL: out of memory, reported in the error */
 void berth__jinja_free(berth__jinja *j);
 berth_status berth__jinja_fail(berth__jinja *j, const char *fmt, ...)
     BERTH__PRINTF(2, 3);                                /* MALFORMED, with the line */
-berth_status berth__jinja_nomem(const berth__jinja *j); /* what berth__jinja_alloc has failed with */
-/* Counts work that is to be done next, and fails when there was too much of it. */
+berth_status berth__jinja_nomem(const berth__jinja *j); /* the status of a failed berth__jinja_alloc */
+/* Counts work that is about to be done, and fails if there was too much. */
 berth_status berth__jinja_step(berth__jinja *j, size_t bytes);
 
-#ifdef __clang_analyzer__ /* as in base/status.h: what fails is never OK */
+#ifdef __clang_analyzer__ /* as in base/status.h: a failure is never OK */
 #define berth__jinja_fail(j, ...) (berth__jinja_fail(j, __VA_ARGS__), BERTH_MALFORMED)
 #define berth__jinja_nomem(j) (berth__jinja_nomem(j), BERTH_NOMEM)
 #define berth__jinja_step(j, bytes) (berth__jinja_step(j, bytes) == BERTH_OK ? BERTH_OK : BERTH_MALFORMED)
@@ -271,7 +271,7 @@ static inline berth__jinja_value berth__jinja_make_undefined(berth__jinja_string
 
 bool berth__jinja_string_is(berth__jinja_string a, const char *text);
 bool berth__jinja_same(berth__jinja_string a, berth__jinja_string b);
-/* The same, for texts of any size: they are counted. */
+/* The same for texts of any length, counted as work. */
 berth_status berth__jinja_match(berth__jinja *j, berth__jinja_string a, berth__jinja_string b, bool *out);
 const char *berth__jinja_kind_name(berth__jinja_kind kind);
 bool berth__jinja_truth(berth__jinja_value value);
@@ -279,10 +279,10 @@ berth_status berth__jinja_equal(berth__jinja *j, berth__jinja_value a, berth__ji
 berth_status berth__jinja_compare(berth__jinja *j, berth__jinja_value a, berth__jinja_value b,
                                   int *out); /* numbers, strings, lists */
 berth_status berth__jinja_contains(berth__jinja *j, berth__jinja_value in, berth__jinja_value what, bool *out);
-/* Linear in the size of `in`; whoever calls it counts that. */
+/* Linear in the size of `in`; the caller counts the work. */
 bool berth__jinja_find(berth__jinja_string in, berth__jinja_string what, size_t from, size_t *at);
 size_t berth__jinja_characters(berth__jinja_string text);
-/* The bytes of characters from first to last of a text. */
+/* The bytes of characters [first, last) of a text. */
 berth__jinja_string berth__jinja_substring(berth__jinja_string text, size_t first, size_t last);
 
 berth_status berth__jinja_new_list(berth__jinja *j, berth__jinja_value *out);
@@ -291,13 +291,13 @@ berth_status berth__jinja_new_dict(berth__jinja *j, berth__jinja_value *out);
 berth_status berth__jinja_put(berth__jinja *j, berth__jinja_dict *dict, berth__jinja_value key,
                               berth__jinja_value value);
 berth_status berth__jinja_get(berth__jinja *j, const berth__jinja_dict *dict, berth__jinja_string key,
-                              berth__jinja_value *out); /* *out stays where there is none */
-/* What a for loop goes through, as a list: lists, the keys of dicts, the characters of strings. */
+                              berth__jinja_value *out); /* *out is unchanged if there is none */
+/* What a for loop iterates over, as a list: lists, the keys of dicts, the characters of strings. */
 berth_status berth__jinja_items(berth__jinja *j, berth__jinja_value value, berth__jinja_value *out);
 
 berth_status berth__jinja_add(berth__jinja *j, berth__jinja_buffer *buffer, const char *bytes, size_t size);
 berth_status berth__jinja_add_value(berth__jinja *j, berth__jinja_buffer *buffer,
-                                    berth__jinja_value value); /* as Python's str() */
+                                    berth__jinja_value value); /* like Python's str() */
 berth_status berth__jinja_text_of(berth__jinja *j, berth__jinja_value value, berth__jinja_string *out);
 berth_status berth__jinja_join(berth__jinja *j, const berth__jinja_string *parts, size_t count,
                                berth__jinja_value *out);
@@ -307,7 +307,7 @@ berth_status berth__jinja_to_json(berth__jinja *j, berth__jinja_value value, int
 berth_status berth__jinja_from_json(berth__jinja *j, berth__jinja_string text, berth__jinja_value *out);
 berth_status berth__jinja_time(berth__jinja *j, berth__jinja_string format, berth__jinja_value *out);
 
-/* An argument by position or name; UNDEFINED where there is none. */
+/* An argument by position or name; UNDEFINED if it is not given. */
 berth__jinja_value berth__jinja_argument(const berth__jinja_arguments *args, size_t at, const char *name);
 
 #endif

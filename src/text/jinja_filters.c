@@ -53,7 +53,7 @@ static berth_status filter_string(berth__jinja *j, const filter_call *f, berth__
   return BERTH_OK;
 }
 
-/* Those that are methods of strings, on anything that has a text. */
+/* Filters that are string methods, for any value with a text. */
 static berth_status filter_method(berth__jinja *j, const filter_call *f, berth__jinja_value *out) {
   berth__jinja_string text;
   BERTH__TRY(berth__jinja_text_of(j, f->on, &text));
@@ -139,7 +139,7 @@ static berth_status filter_join(berth__jinja *j, const filter_call *f, berth__ji
   return BERTH_OK;
 }
 
-/* Spaces before every line but the first. */
+/* Indents every line but the first. */
 static berth_status filter_indent(berth__jinja *j, const filter_call *f, berth__jinja_value *out) {
   const berth__jinja_value width = berth__jinja_argument(f->args, 0, "width");
   const bool first = berth__jinja_truth(berth__jinja_argument(f->args, 1, "first"));
@@ -192,7 +192,7 @@ static berth_status format_part(berth__jinja *j, char kind, berth__jinja_value v
   return berth__jinja_add_value(j, b, value);
 }
 
-/* "%s of %d" | format(a, b): the plain ones of Python's. */
+/* "%s of %d" | format(a, b): the basic conversions of Python. */
 static berth_status filter_format(berth__jinja *j, const filter_call *f, berth__jinja_value *out) {
   berth__jinja_string text;
   berth__jinja_buffer b = {NULL, 0, 0};
@@ -303,7 +303,7 @@ berth_status berth__jinja_test(berth__jinja *j, berth__jinja_value on, berth__ji
                                const berth__jinja_arguments *args, bool *out) {
   static const struct {
     const char *names;
-    int least, most; /* the order of both sides */
+    int least, most; /* the order of both operands */
   } orders[] = {{"lt lessthan <", -1, -1}, {"le <=", -1, 0}, {"gt greaterthan >", 1, 1}, {"ge >=", 0, 1}};
   const berth__jinja_value other = berth__jinja_argument(args, 0, "other");
   if (test_is_kind(on, name, out)) return BERTH_OK;

@@ -1,16 +1,16 @@
-/* Searching a text in a text, in time that is linear in both whatever they are: templates come from anywhere. The
- * search is the two-way one of Crochemore and Perrin (1991), which needs no memory. */
+/* Searching for a text in a text, in linear time for all inputs, since templates are untrusted: the two-way algorithm
+ * of Crochemore and Perrin (1991), which needs no memory. */
 #include <string.h>
 
 #include "text/jinja.h"
 
 typedef struct find_cut {
-  size_t at;        /* the part from here on is compared first, forward; then the part before it, backward */
-  size_t shift;     /* after all of the first part was the same */
-  bool is_periodic; /* shift is the period of the whole: what was the same stays so after it */
+  size_t at;        /* the part from here on is compared first, forwards; then the part before it, backwards */
+  size_t shift;     /* when the whole first part has matched */
+  bool is_periodic; /* shift is the period of the whole text: what has matched still matches after shifting */
 } find_cut;
 
-/* Where the largest suffix begins, in the order of bytes or the reverse of it, and the period of that suffix. */
+/* Where the largest suffix begins, in byte order or its reverse, and the period of that suffix. */
 static size_t find_suffix(const unsigned char *text, size_t size, bool reverse, size_t *period) {
   size_t best = 0, other = 1, same = 0;
   *period = 1;
@@ -46,7 +46,7 @@ static find_cut find_cut_of(const unsigned char *what, size_t size) {
 static bool find_two_way(const unsigned char *in, size_t in_size, const unsigned char *what, size_t size, size_t from,
                          size_t *at) {
   const find_cut cut = find_cut_of(what, size);
-  for (size_t known = 0; from <= in_size && in_size - from >= size;) { /* the first `known` bytes are the same */
+  for (size_t known = 0; from <= in_size && in_size - from >= size;) { /* the first `known` bytes match */
     const unsigned char *text = in + from;
     size_t i = cut.at > known ? cut.at : known;
     while (i < size && what[i] == text[i]) i++;
@@ -72,7 +72,7 @@ bool berth__jinja_find(berth__jinja_string in, berth__jinja_string what, size_t 
     *at = from;
     return from <= in.size;
   }
-  /* The C library is faster where few places begin alike, so it goes first, as long as that is so. */
+  /* The C library is faster where few positions have a common beginning, so it is used as long as that is so. */
   const size_t begin = from;
   for (size_t spent = 0; from < in.size && in.size - from >= what.size; from++) {
     const char *first = memchr(in.data + from, what.data[0], in.size - from - what.size + 1);

@@ -1,4 +1,4 @@
-/* Templates to tokens. What stands outside of tags is one token each, with its white space already trimmed. */
+/* Templates to tokens. Text outside of tags is one token, with its white space already trimmed. */
 #include <string.h>
 
 #include "base/number.h"
@@ -11,8 +11,8 @@ typedef struct jinja_lexer {
   size_t size, at;
   uint32_t line;
   size_t capacity;
-  bool trim_next;    /* -%} : all white space that follows goes */
-  bool newline_next; /* %} : a line feed that follows goes */
+  bool trim_next;    /* -%} : strip all following white space */
+  bool newline_next; /* %} : strip a following line feed */
 } jinja_lexer;
 
 static berth_status lex_add(jinja_lexer *l, berth__jinja_token_kind kind, const char *text, size_t size) {
@@ -44,7 +44,8 @@ static void lex_advance(jinja_lexer *l, size_t to) {
   for (; l->at < to; l->at++) l->line += l->text[l->at] == '\n';
 }
 
-/* The plain text before the tag at `end` (or before the end of all), without what the tags around it take away. */
+/* The plain text before the tag at `end` (or before the end of the template), without the white space that the tags
+ * around it strip. */
 static berth_status lex_text(jinja_lexer *l, size_t end) {
   size_t from = l->at, to = end;
   const bool is_last = end == l->size;
@@ -54,10 +55,10 @@ static berth_status lex_text(jinja_lexer *l, size_t end) {
   } else if (l->newline_next && from < to && l->text[from] == '\n') {
     from++;
   }
-  if (is_last && to > from && l->text[to - 1] == '\n') to--; /* of the template's last line */
+  if (is_last && to > from && l->text[to - 1] == '\n') to--; /* at the end of the template */
   if (mark == '-') {
     while (to > from && lex_is_space(l->text[to - 1])) to--;
-  } else if (!is_last && mark != '+' && l->text[end + 1] != '{') { /* spaces before a tag that begins its line */
+  } else if (!is_last && mark != '+' && l->text[end + 1] != '{') { /* indentation before a tag that begins its line */
     size_t begin = to;
     while (begin > from && (l->text[begin - 1] == ' ' || l->text[begin - 1] == '\t')) begin--;
     if (begin == 0 || l->text[begin - 1] == '\n') to = begin;
@@ -73,7 +74,7 @@ static berth_status lex_fail(jinja_lexer *l, const char *what) {
   return berth__jinja_fail(l->j, "%s", what);
 }
 
-/* The bytes of a string, its escapes resolved. */
+/* The bytes of a string, with escapes resolved. */
 static berth_status lex_unescape(jinja_lexer *l, const char *text, size_t size, berth__jinja_string *out) {
   char *to = berth__jinja_alloc(l->j, size);
   size_t n = 0;
@@ -93,7 +94,7 @@ static berth_status lex_unescape(jinja_lexer *l, const char *text, size_t size, 
         if (digit > 15) return lex_fail(l, "a string has an escape with digits that are not hexadecimal");
         value = value * 16 + digit;
       }
-      n += berth__utf8_write(value, to + n); /* at most as long as the escape */
+      n += berth__utf8_write(value, to + n); /* never longer than the escape */
       i += digits;
       continue;
     }
@@ -167,7 +168,7 @@ static berth_status lex_sign(jinja_lexer *l) {
   return BERTH_OK;
 }
 
-/* One token inside of a tag; *done where it was the tag's end. Brackets decide whether "}}" ends it. */
+/* One token inside a tag; *done if it was the tag's end. Inside brackets, "}}" does not end the tag. */
 static berth_status lex_inside(jinja_lexer *l, bool is_output, size_t *brackets, bool *done) {
   const char *end = is_output ? "}}" : "%}";
   const char c = l->text[l->at];
@@ -222,7 +223,7 @@ static berth_status lex_comment(jinja_lexer *l) {
   return BERTH_OK;
 }
 
-/* {% raw %}: where the text behind it begins; 0: it is another tag. */
+/* {% raw %}: where the text after it begins; 0: it is another tag. */
 static size_t lex_named_tag(const jinja_lexer *l, size_t at, const char *name, bool *trims) {
   if (!lex_at(l, at, "{%")) return 0;
   at += 2;
@@ -238,7 +239,7 @@ static size_t lex_named_tag(const jinja_lexer *l, size_t at, const char *name, b
 
 static berth_status lex_raw(jinja_lexer *l, size_t begin, bool trims) {
   lex_advance(l, begin);
-  l->trim_next = trims; /* and without that, what is raw begins with all its line feeds */
+  l->trim_next = trims; /* without it, raw text keeps its leading line feeds */
   for (size_t at = begin; at < l->size; at++) {
     const size_t behind = lex_named_tag(l, at, "endraw", &trims);
     if (behind == 0) continue;
@@ -251,7 +252,7 @@ static berth_status lex_raw(jinja_lexer *l, size_t begin, bool trims) {
   return lex_fail(l, "{% raw %} has no {% endraw %}");
 }
 
-/* Lines end with a line feed alone, whatever the file has. */
+/* Normalises line endings to a line feed. */
 static berth_status lex_lines(berth__jinja *j, const char **text, size_t *size) {
   size_t n = 0;
   if (*size == 0 || memchr(*text, '\r', *size) == NULL) return BERTH_OK;

@@ -1,4 +1,4 @@
-/* Filters of lists. */
+/* Filters for lists. */
 #include <string.h>
 
 #include "text/jinja.h"
@@ -47,7 +47,7 @@ static berth_status list_reverse(berth__jinja *j, const list_call *l, berth__jin
   return berth__jinja_slice(j, (berth__jinja_value){BERTH__JINJA_LIST, {.list = l->items}}, bounds, out);
 }
 
-/* select, reject (by the item) and selectattr, rejectattr (by a member of it): those for which a test holds. */
+/* select, reject (by the item) and selectattr, rejectattr (by a member of it): the items for which a test holds. */
 static berth_status list_select(berth__jinja *j, const list_call *l, berth__jinja_value *out) {
   const bool by_member = l->name.size > 6, wanted = l->name.data[0] == 's';
   const berth__jinja_value test = berth__jinja_argument(l->args, by_member, "test");
@@ -96,7 +96,7 @@ static berth_status list_map(berth__jinja *j, const list_call *l, berth__jinja_v
   return BERTH_OK;
 }
 
-/* What items are ordered by: a member, in lower case where it is a string, unless case matters. */
+/* The sort key of an item: a member, in lower case if it is a string and case does not matter. */
 static berth_status list_sort_key(berth__jinja *j, berth__jinja_value item, berth__jinja_value member,
                                   bool case_matters, berth__jinja_value *out) {
   const berth__jinja_arguments none = {.count = 0};
@@ -109,7 +109,7 @@ typedef struct list_keyed {
   berth__jinja_value key, item;
 } list_keyed;
 
-/* Merges, so that equal ones stay in order; n log n comparisons. */
+/* Merge sort, which is stable; n log n comparisons. */
 static berth_status list_sort_keyed(berth__jinja *j, list_keyed *items, list_keyed *other, size_t n, bool reverse) {
   for (size_t width = 1; width < n; width *= 2) {
     for (size_t begin = 0; begin < n; begin += 2 * width) {
@@ -215,7 +215,8 @@ berth_status berth__jinja_list_filter(berth__jinja *j, berth__jinja_value on, be
   for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
     if (!berth__jinja_string_is(name, filters[i].name)) continue;
     berth__jinja_value items;
-    const bool may_be_none = filters[i].apply == list_select || filters[i].apply == list_map; /* nothing, of nothing */
+    const bool may_be_none =
+        filters[i].apply == list_select || filters[i].apply == list_map; /* empty input, empty result */
     if (may_be_none && on.kind == BERTH__JINJA_NONE) return berth__jinja_new_list(j, out);
     BERTH__TRY(berth__jinja_items(j, on, &items));
     const list_call l = {items.as.list, on, name, args};

@@ -24,7 +24,7 @@ static bool methods_number(berth__jinja_value value, double *out) {
   return value.kind == BERTH__JINJA_BOOL || value.kind == BERTH__JINJA_INT || value.kind == BERTH__JINJA_FLOAT;
 }
 
-/* False: the result does not fit, or there is none. */
+/* False: the result does not fit, or is undefined. */
 static bool methods_integer(berth__jinja_op op, int64_t a, int64_t b, int64_t *out) {
   switch (op) {
     case BERTH__JINJA_ADD: return berth__add_i64(a, b, out);

@@ -1,4 +1,4 @@
-/* Expressions, by recursive descent, in Jinja's order of precedence. */
+/* Expressions, by recursive descent, with Jinja's precedence. */
 #include <string.h>
 
 #include "text/jinja.h"
@@ -68,7 +68,7 @@ static berth_status parse_literal(berth__jinja *j, berth__jinja_value value, ber
   return BERTH_OK;
 }
 
-/* Expressions up to a closing sign. */
+/* Expressions up to a closing bracket. */
 static berth_status parse_list(berth__jinja *j, const char *end, berth__jinja_node **first, bool *had_comma) {
   berth__jinja_node **next = first;
   while (!PARSE_SIGN(end)) {
@@ -97,7 +97,7 @@ static berth_status parse_dict(berth__jinja *j, berth__jinja_node **out) {
   return BERTH_OK;
 }
 
-/* (a) is a; (a, b) and () are lists. */
+/* (a) is a; (a, b) and () are tuples. */
 static berth_status parse_parens(berth__jinja *j, berth__jinja_node **out) {
   berth__jinja_node *first = NULL;
   bool had_comma = false;
@@ -113,7 +113,7 @@ static berth_status parse_parens(berth__jinja *j, berth__jinja_node **out) {
 
 static berth_status parse_strings(berth__jinja *j, berth__jinja_node **out) {
   BERTH__TRY(parse_literal(j, berth__jinja_make_string(j->tokens[j->at++].text), out));
-  while (berth__jinja_is(j, BERTH__JINJA_T_STRING, NULL)) { /* strings in a row are one */
+  while (berth__jinja_is(j, BERTH__JINJA_T_STRING, NULL)) { /* adjacent strings are concatenated */
     berth__jinja_string parts[2] = {(*out)->value.as.string, j->tokens[j->at++].text};
     BERTH__TRY(berth__jinja_join(j, parts, 2, &(*out)->value));
   }
@@ -152,7 +152,7 @@ static berth_status parse_primary(berth__jinja *j, berth__jinja_node **out) {
   return parse_list(j, "]", &(*out)->list, &had_comma);
 }
 
-/* ---- What follows them ---- */
+/* ---- Postfix ---- */
 
 berth_status berth__jinja_parse_arguments(berth__jinja *j, berth__jinja_node **out) {
   berth__jinja_node **next = out;
@@ -258,7 +258,7 @@ static berth_status parse_filtered(berth__jinja *j, berth__jinja_node *on, berth
       BERTH__TRY(berth__jinja_parse_filters(j, on, out));
     } else if (PARSE_WORD("is")) {
       BERTH__TRY(parse_test(j, on, out));
-    } else if (PARSE_SIGN("(")) { /* the result of a filter, called */
+    } else if (PARSE_SIGN("(")) { /* calling the result of a filter */
       BERTH__TRY(parse_make(j, BERTH__JINJA_CALL, 0, on, NULL, out));
       BERTH__TRY(berth__jinja_parse_arguments(j, &(*out)->list));
     } else {
@@ -300,7 +300,7 @@ typedef struct parse_operator {
 
 typedef berth_status (*parse_level)(berth__jinja *j, berth__jinja_node **out);
 
-/* Operators of one precedence, from left to right, over operands of the next. */
+/* Left-associative operators of one precedence, over operands of the next. */
 static berth_status parse_binary(berth__jinja *j, const parse_operator *operators, size_t count, parse_level operand,
                                  berth__jinja_node **out) {
   BERTH__TRY(operand(j, out));

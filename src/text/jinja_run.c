@@ -1,4 +1,4 @@
-/* Running a template: expressions to values, statements to text. */
+/* Running a template: expressions become values, statements become text. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 /* ---- Variables ---- */
 
-/* NULL: there is none. */
+/* NULL: not defined. */
 static berth_status run_find(berth__jinja *j, berth__jinja_scope *scope, berth__jinja_string name, bool outward,
                              berth__jinja_variable **out) {
   size_t n = 0;
@@ -51,7 +51,7 @@ static berth_status run_name(berth__jinja *j, berth__jinja_string name, berth__j
   return BERTH_OK;
 }
 
-/* ---- Parts of values ---- */
+/* ---- Members ---- */
 
 static berth_status run_undefined(berth__jinja *j, berth__jinja_value value) {
   const int n = (int)(value.as.string.size < 60 ? value.as.string.size : 60);
@@ -173,10 +173,10 @@ berth_status berth__jinja_evaluate_arguments(berth__jinja *j, const berth__jinja
 }
 
 static berth_status run_call(berth__jinja *j, const berth__jinja_node *node, berth__jinja_value *out) {
-  berth__jinja_arguments *args = berth__jinja_alloc(j, sizeof *args); /* too large for the stack of deep recursions */
+  berth__jinja_arguments *args = berth__jinja_alloc(j, sizeof *args); /* too large for the stack in deep recursions */
   berth__jinja_value on;
   if (args == NULL) return berth__jinja_nomem(j);
-  if (node->a->type == BERTH__JINJA_ATTRIBUTE) { /* a method, unless the member can be called itself */
+  if (node->a->type == BERTH__JINJA_ATTRIBUTE) { /* a method, unless the member itself can be called */
     berth__jinja_value member = berth__jinja_make_undefined(node->a->name);
     BERTH__TRY(berth__jinja_evaluate(j, node->a->a, &on));
     if (on.kind == BERTH__JINJA_DICT || on.kind == BERTH__JINJA_NAMESPACE)
@@ -346,7 +346,7 @@ static berth_status run_assign(berth__jinja *j, const berth__jinja_node *targets
   return BERTH_OK;
 }
 
-/* A scope inside of the current one. */
+/* Opens a scope inside the current one. */
 static berth_status run_push_scope(berth__jinja *j, berth__jinja_scope *outer) {
   berth__jinja_scope *scope = berth__jinja_alloc(j, sizeof *scope);
   if (scope == NULL) return berth__jinja_nomem(j);
@@ -377,7 +377,7 @@ static berth_status run_for(berth__jinja *j, const berth__jinja_node *node) {
   BERTH__TRY(berth__jinja_evaluate(j, node->a, &items));
   BERTH__TRY(run_for_items(j, node, items, &items));
   if (items.as.list->count == 0) return node->d != NULL ? berth__jinja_run(j, node->d) : BERTH_OK;
-  berth__jinja_list *list = berth__jinja_alloc(j, sizeof *list); /* as it is now: the body may change it */
+  berth__jinja_list *list = berth__jinja_alloc(j, sizeof *list); /* a copy: the body may change the list */
   berth__jinja_loop *loop = berth__jinja_alloc(j, sizeof *loop);
   if (list == NULL || loop == NULL) return berth__jinja_nomem(j);
   *list = *items.as.list;
@@ -396,7 +396,7 @@ static berth_status run_for(berth__jinja *j, const berth__jinja_node *node) {
   return BERTH_OK;
 }
 
-/* Runs a body, its text into a string. */
+/* Runs a body and captures its text as a string. */
 static berth_status run_capture(berth__jinja *j, const berth__jinja_node *body, berth__jinja_value *out) {
   berth__jinja_buffer buffer = {NULL, 0, 0}, *before = j->out;
   j->out = &buffer;
@@ -406,7 +406,7 @@ static berth_status run_capture(berth__jinja *j, const berth__jinja_node *body, 
   return status;
 }
 
-/* Filters over a captured body; the innermost has nothing below it. */
+/* Applies filters to a captured body; the innermost has no operand. */
 static berth_status run_filters(berth__jinja *j, const berth__jinja_node *filters, berth__jinja_value on,
                                 berth__jinja_value *out) {
   *out = on;

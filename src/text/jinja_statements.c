@@ -5,7 +5,7 @@
 
 static berth_status statement_body(berth__jinja *j, const char *const *ends, berth__jinja_node **out);
 
-/* Is the next tag one of these? Its name is the token after the {%. */
+/* Whether the next tag is one of these. Its name is the token after the {%. */
 static bool statement_is_end(const berth__jinja *j, const char *const *ends) {
   if (!berth__jinja_is(j, BERTH__JINJA_T_TAG_BEGIN, NULL)) return false;
   const berth__jinja_token *name = &j->tokens[j->at + 1];
@@ -15,7 +15,7 @@ static bool statement_is_end(const berth__jinja *j, const char *const *ends) {
   return false;
 }
 
-/* {% NAME %}, where NAME is one of the tags that the body before it ended at. */
+/* {% NAME %}, where NAME is one of the tags that ended the body before it. */
 static berth_status statement_close(berth__jinja *j, const char *name) {
   BERTH__TRY(berth__jinja_expect(j, BERTH__JINJA_T_TAG_BEGIN, NULL));
   BERTH__TRY(berth__jinja_expect(j, BERTH__JINJA_T_NAME, name));
@@ -23,7 +23,7 @@ static berth_status statement_close(berth__jinja *j, const char *name) {
   return berth__jinja_expect(j, BERTH__JINJA_T_TAG_END, NULL);
 }
 
-/* The tag's end, and the body up to one of the tags. */
+/* The end of the tag, and the body up to one of the tags. */
 static berth_status statement_open(berth__jinja *j, const char *const *ends, berth__jinja_node **body) {
   BERTH__TRY(berth__jinja_expect(j, BERTH__JINJA_T_TAG_END, NULL));
   return statement_body(j, ends, body);
@@ -51,11 +51,11 @@ static berth_status statement_targets(berth__jinja *j, berth__jinja_node **out) 
   return in_parens ? berth__jinja_expect(j, BERTH__JINJA_T_SIGN, ")") : BERTH_OK;
 }
 
-/* An expression in which "if" is not part of it: what a loop goes through, before its condition. */
+/* An expression that does not contain "if": the iterable of a loop, before its condition. */
 static berth_status statement_iterable(berth__jinja *j, berth__jinja_node **iterable, berth__jinja_node **condition) {
   BERTH__TRY(berth__jinja_parse_expression(j, iterable));
   if ((*iterable)->type == BERTH__JINJA_IF_ELSE &&
-      (*iterable)->c == NULL) { /* `x if y` without an else is a loop over x */
+      (*iterable)->c == NULL) { /* `x if y` without an else iterates over x */
     *condition = (*iterable)->a;
     *iterable = (*iterable)->b;
   }
@@ -147,7 +147,7 @@ static berth_status statement_filter(berth__jinja *j, berth__jinja_node *node) {
   return statement_close(j, "endfilter");
 }
 
-/* What transformers marks for training; its body is as if it stood there alone. */
+/* Marked by transformers for training; its body runs as if there were no tag. */
 static berth_status statement_generation(berth__jinja *j, berth__jinja_node *node) {
   static const char *const ends[] = {"endgeneration", NULL};
   node->type = BERTH__JINJA_BLOCK;
@@ -207,7 +207,7 @@ static berth_status statement_one(berth__jinja *j, berth__jinja_node **out) {
   return statement_tag(j, out);
 }
 
-/* *out is a block, also where it is empty. */
+/* *out is a block, even if it is empty. */
 static berth_status statement_body(berth__jinja *j, const char *const *ends, berth__jinja_node **out) {
   if (++j->depth > BERTH__TEMPLATE_NESTING) {
     j->line = berth__jinja_peek(j)->line;

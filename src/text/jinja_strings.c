@@ -1,4 +1,4 @@
-/* Methods of strings. Case and white space go by Unicode; positions count characters. */
+/* String methods. Case and white space follow Unicode; positions count characters. */
 #include <string.h>
 
 #include "text/jinja.h"
@@ -24,7 +24,7 @@ static strings_set strings_set_of(berth__jinja_value characters) {
   return set;
 }
 
-/* Is the character at text one of those to strip? */
+/* Whether the character at text is one of those to strip. */
 static berth_status strings_strips(berth__jinja *j, const strings_set *set, const char *text, size_t size,
                                    size_t *length, bool *out) {
   uint32_t c;
@@ -61,7 +61,7 @@ static berth_status strings_strip_right(berth__jinja *j, const strings_set *set,
   return BERTH_OK;
 }
 
-/* Splits at white space (separator: none), or at a text; at most `most` times where that is not negative. */
+/* Splits at white space (no separator), or at a text; at most `most` times if that is not negative. */
 static berth_status strings_split(berth__jinja *j, berth__jinja_string text, berth__jinja_value separator, int64_t most,
                                   berth__jinja_value *out) {
   BERTH__TRY(berth__jinja_new_list(j, out));
@@ -100,7 +100,7 @@ static berth_status strings_rsplit(berth__jinja *j, berth__jinja_string text, be
   const size_t count = all.as.list->count;
   *out = all;
   if (most <= 0 || by_space || most >= (int64_t)count - 1) return BERTH_OK;
-  const size_t first = count - (size_t)most; /* the first that stays alone */
+  const size_t first = count - (size_t)most; /* the first of the pieces that stay separate */
   const char *end = all.as.list->items[first].as.string.data - separator.as.string.size;
   BERTH__TRY(berth__jinja_new_list(j, out));
   BERTH__TRY(berth__jinja_append(

@@ -1,4 +1,4 @@
-/* Values as text: the way Python shows them, and JSON, both ways; dates. */
+/* Values as text, in Python's form; JSON in both directions; dates. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static berth_status text_add_int(berth__jinja *j, berth__jinja_buffer *b, int64_
   return text_add(j, b, text);
 }
 
-/* A string as Python's repr() has it. */
+/* A string in the form of Python's repr(). */
 static berth_status text_add_quoted(berth__jinja *j, berth__jinja_buffer *b, berth__jinja_string s) {
   const bool has_single = s.size != 0 && memchr(s.data, '\'', s.size) != NULL;
   const char quote = has_single && memchr(s.data, '"', s.size) == NULL ? '"' : '\'';
@@ -103,7 +103,7 @@ berth_status berth__jinja_text_of(berth__jinja *j, berth__jinja_value value, ber
   return BERTH_OK;
 }
 
-/* ---- JSON out ---- */
+/* ---- Writing JSON ---- */
 
 static berth_status json_add_string(berth__jinja *j, berth__jinja_buffer *b, berth__jinja_string s) {
   BERTH__TRY(text_add(j, b, "\""));
@@ -138,7 +138,7 @@ static berth_status json_add(berth__jinja *j, berth__jinja_value value, int64_t 
 static berth_status json_key(berth__jinja *j, berth__jinja_value key, berth__jinja_buffer *b) {
   if (key.kind == BERTH__JINJA_STRING) {
     BERTH__TRY(json_add_string(j, b, key.as.string));
-  } else { /* numbers and their kin are text here */
+  } else { /* numbers and similar values have the same text */
     BERTH__TRY(text_add(j, b, "\""));
     BERTH__TRY(json_add(j, key, -1, 0, b));
     BERTH__TRY(text_add(j, b, "\""));
@@ -186,7 +186,7 @@ berth_status berth__jinja_to_json(berth__jinja *j, berth__jinja_value value, int
   return json_add(j, value, indent > 64 ? 64 : indent, 0, out);
 }
 
-/* ---- JSON in ---- */
+/* ---- Reading JSON ---- */
 
 typedef struct json_reader {
   berth__jinja *j;
@@ -335,7 +335,7 @@ static text_date text_date_of(int64_t seconds) {
     days--;
   }
   static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
-  const int64_t shifted = days + 719468; /* from 1 March of the year 0 */
+  const int64_t shifted = days + 719468; /* days since 1 March of the year 0 */
   const int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097, day_of_era = shifted - era * 146097;
   const int64_t year = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
   const int64_t day_of_year = day_of_era - (365 * year + year / 4 - year / 100), month = (5 * day_of_year + 2) / 153;

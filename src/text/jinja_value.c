@@ -147,7 +147,7 @@ berth_status berth__jinja_new_list(berth__jinja *j, berth__jinja_value *out) {
   return BERTH_OK;
 }
 
-/* Room for one more. */
+/* Makes room for one more. */
 static berth_status value_grow(berth__jinja *j, void **items, size_t *capacity, size_t count, size_t size) {
   BERTH__TRY(berth__jinja_step(j, 0));
   if (count < *capacity) return BERTH_OK;
@@ -316,7 +316,7 @@ static int value_order(size_t a, size_t b) { return a < b ? -1 : a > b; }
 
 berth_status berth__jinja_compare(berth__jinja *j, berth__jinja_value a, berth__jinja_value b, int *out) {
   double left = 0, right = 0;
-  BERTH__TRY(berth__jinja_step(j, 0)); /* one for each of a sort's comparisons */
+  BERTH__TRY(berth__jinja_step(j, 0)); /* once per comparison of a sort */
   if (a.kind == BERTH__JINJA_INT && b.kind == BERTH__JINJA_INT) {
     *out = a.as.integer < b.as.integer ? -1 : a.as.integer > b.as.integer;
     return BERTH_OK;

@@ -1,4 +1,4 @@
-/* Merging the characters of a text, as SPM and BPE do: of all adjacent pieces that may merge, those that merge first
+/* Merging the characters of a text, as in SPM and BPE: among all adjacent pieces that may merge, those that merge first
  * are found with a heap, so that a long word takes n log n steps. */
 #include <string.h>
 
@@ -72,7 +72,7 @@ berth_status berth__encoder_merge(berth__encoder *e, berth__merge_rank rank, ber
     const berth__pair pair = merge_pop(e);
     const int32_t left = (int32_t)(uint32_t)pair.order;
     berth__symbol *a = &e->symbols[left], *b = &e->symbols[pair.right];
-    /* One of the two has become part of another since, or has grown. */
+    /* One of the two has since become part of another, or has grown. */
     if (a->size == 0 || b->size == 0 || a->size + b->size != pair.size) continue;
     a->size = pair.size;
     b->size = 0;

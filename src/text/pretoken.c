@@ -1,11 +1,11 @@
-/* Patterns are regular expressions of a small kind: alternatives of items, an item being a class of code points and how
- * often it may occur. The first alternative that matches wins, and an item takes as much as it can, as in Perl. There
- * are no groups, so that going back is bounded by the few items of an alternative. Beyond the usual:
+/* Patterns are regular expressions of a small kind: alternatives of items, where an item is a class of code points and
+ * how often it may occur. The first alternative that matches wins, and an item takes as many as it can, as in Perl.
+ * There are no groups, so that backtracking is limited to the few items of an alternative. Extensions:
  *
  *   [A--B]   what is in A and not in B
  *   \p{Han}  ideographs
  *   \u{4e00} a code point
- *   \c, \C   an English contraction ('s, 't, 're, ...), in either case or in lower case alone
+ *   \c, \C   an English contraction ('s, 't, 're, ...), in either case or in lower case only
  *   \e       letters with their marks, single spaces between them allowed
  *   \l       white space up to the last line break in it: \s*[\r\n]+
  *   \>       not before anything but white space
@@ -13,14 +13,14 @@
  *   \3       alone in a pass: ends a word after each group of three digits, counted from the end of their run
  *   \4       the same for 0 to 9, and begins a word before the first group too
  *
- * White space that is not ASCII is no member of a range, as in llama.cpp, which is what the models are run with. */
+ * White space that is not ASCII is not a member of ranges, as in llama.cpp, with which the models are used. */
 #include "text/pretoken.h"
 
 #include <string.h>
 
 #include "text/unicode.h"
 
-enum { /* what a code point is: one bit each */
+enum { /* properties of a code point, one bit each */
   PRE_LETTER = 1,
   PRE_NUMBER = 2,
   PRE_PUNCTUATION = 4,
@@ -69,7 +69,7 @@ typedef enum pre_mode {
 typedef struct pre_pass {
   pre_mode mode;
   uint32_t n_alternatives, n_items, n_ranges;
-  uint32_t first[PRE_ALTERNATIVES + 1]; /* the items of each */
+  uint32_t first[PRE_ALTERNATIVES + 1]; /* the first item of each */
   pre_item items[PRE_ITEMS];
   uint32_t ranges[PRE_RANGES][2];
 } pre_pass;
@@ -79,7 +79,7 @@ struct berth__pre {
   pre_pass passes[]; /* n_passes of them */
 };
 
-/* ---- Reading patterns. They are ours, so that one that is wrong is an error of this library. ---- */
+/* ---- Parsing patterns. They are built in, so a wrong one is an internal error. ---- */
 
 typedef struct pre_reader {
   const char *at, *end;
@@ -104,7 +104,7 @@ static bool pre_take(pre_reader *r, const char *text) {
   return true;
 }
 
-/* \p{...}: its bits; 0 where there is none. */
+/* \p{...}: its bits; 0 if there is no such property. */
 static uint32_t pre_take_property(pre_reader *r) {
   static const struct {
     const char *name;
@@ -252,15 +252,15 @@ void berth__pre_destroy(berth_context *ctx, berth__pre *pre) { berth__free(ctx, 
 
 /* ---- Matching ---- */
 
-typedef struct pre_run {    /* of white space, remembered because several words may lie in one */
+typedef struct pre_run {    /* of white space, cached because several words may lie in one */
   size_t begin, end, lines; /* lines: after the last line break */
 } pre_run;
 
 typedef struct pre_text {
   const pre_pass *pass;
   pre_run *run;
-  const uint32_t *c;   /* white space that is not ASCII is 0x0B here */
-  const uint8_t *bits; /* of each */
+  const uint32_t *c;   /* white space that is not ASCII is represented by 0x0B */
+  const uint8_t *bits; /* per code point */
   size_t end;          /* of the word that is being split */
 } pre_text;
 
@@ -279,7 +279,7 @@ static bool pre_in_class(const pre_text *t, const pre_class *set, size_t at) {
   return (pre_in_set(t, &set->in, at) && !pre_in_set(t, &set->out, at)) != set->negated;
 }
 
-/* Length of the contraction at a position; 0: there is none. */
+/* Length of the contraction at a position; 0: none. */
 static size_t pre_contraction(const pre_text *t, size_t at, bool any_case) {
   uint32_t c[2] = {0, 0};
   if (at >= t->end || t->c[at] != '\'') return 0;
@@ -314,7 +314,7 @@ static size_t pre_lines(const pre_text *t, size_t at) {
   return run->lines > at ? run->lines - at : 0;
 }
 
-/* How many times the item fits at a position, as often as it may. *unit is how long one time is. */
+/* How many times the item matches at a position, at most. *unit is the length of one match. */
 static size_t pre_count(const pre_text *t, const pre_item *item, size_t at, size_t *unit) {
   *unit = 1;
   if (item->kind == PRE_CLASS) {
@@ -333,7 +333,8 @@ static size_t pre_count(const pre_text *t, const pre_item *item, size_t at, size
   return *unit != 0;
 }
 
-/* Where the items end that begin here; PRE_NONE: they do not match. Depth: the items of one alternative. */
+/* Where a match of the items ends that begins here; PRE_NONE: no match. Recursion is limited by the items of one
+ * alternative. */
 static size_t pre_match(const pre_text *t, const pre_item *item, const pre_item *end, size_t at) {
   if (item == end) return at;
   size_t unit;
@@ -369,8 +370,8 @@ static berth_status pre_add_end(berth_context *ctx, pre_ends *ends, size_t end, 
   return BERTH_OK;
 }
 
-/* A single alternative that begins with a class taken once or more, and that failed here, fails in the rest of that run
- * too: it would have been tried with the same ends. Without this, `\s+$` takes quadratic time. */
+/* If an alternative that begins with a repeated class is the only one and fails here, it also fails in the rest of that
+ * run: the same ends would be tried. Without this, `\s+$` takes quadratic time. */
 static size_t pre_skip(const pre_text *t, size_t at) {
   const pre_item *item = t->pass->items;
   if (t->pass->n_alternatives > 1 || item->kind != PRE_CLASS || item->min != 1 || item->max != UINT32_MAX)

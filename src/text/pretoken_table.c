@@ -1,4 +1,4 @@
-/* One row for each way to split. The patterns are those of the models' own tokenizers, as llama.cpp runs them. */
+/* One row for each way to split. The patterns are those of the models' own tokenizers, as implemented in llama.cpp. */
 #include <string.h>
 
 #include "text/pretoken.h"
@@ -19,7 +19,7 @@
   "|\\s{512}\\>|\\s{256}\\>|\\s{128}\\>|\\s{64}\\>|\\s{32}\\>|\\s{16}\\>|\\s{8}\\>|\\s{4}\\>|\\s{1,2}\\>|\\s"
 
 /* Words that change case inside are split there: capitals and then small letters. Letters that are not ASCII count as
- * both. L is what else belongs to a word, besides letters. */
+ * both. L is what else belongs to a word. */
 #define CASED_WORD(L, END)                                                                              \
   "[^\\r\\n\\p{L}\\p{N}]?[\\p{L}" L "--a-z]*[\\p{L}" L "--A-Z]+" END "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}" L \
   "--a-z]+[\\p{L}" L "--A-Z]*" END

@@ -56,7 +56,7 @@ berth_status berth__sorted_make(const berth__tokenizer *t, uint32_t attributes, 
   return BERTH_OK;
 }
 
-/* The first token from low on whose byte at this depth is not below `byte`. Those that end before it come first. */
+/* The first token from low on whose byte at this depth is at least `byte`. Tokens that end before it come first. */
 static uint32_t sorted_bound(const berth__tokenizer *t, const berth__sorted *sorted, uint32_t low, uint32_t high,
                              size_t depth, uint32_t byte) {
   while (low < high) {

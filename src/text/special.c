@@ -1,5 +1,5 @@
-/* Special tokens: which ids they have, and where they stand in a text. Files seldom say all of it, so that well-known
- * texts are looked for; the lists follow llama.cpp, which the files are made for. */
+/* Special tokens: their ids, and where they occur in a text. Files rarely declare all of them, so well-known texts are
+ * looked up; the lists follow llama.cpp, for which the files are made. */
 #include <string.h>
 
 #include "text/vocab.h"
@@ -7,11 +7,12 @@
 /* ---- Loading ---- */
 
 typedef struct special_rule {
-  const char *key;     /* of the file */
-  const char *old_key; /* another name for it, or NULL */
-  size_t field;        /* in berth__token_ids; SIZE_MAX: nobody asks for it */
-  bool ends;           /* generating */
-  const char *texts; /* what such a token looks like, the likeliest first, separated by spaces; NULL: not looked for */
+  const char *key;     /* in the file */
+  const char *old_key; /* its older name, or NULL */
+  size_t field;        /* in berth__token_ids; SIZE_MAX: not stored */
+  bool ends;           /* it ends generation */
+  const char
+      *texts; /* texts that such a token may have, the likeliest first, separated by spaces; NULL: not looked up */
 } special_rule;
 
 #define SPECIAL_KEY(name) "tokenizer.ggml." name
@@ -21,7 +22,7 @@ static const special_rule special_rules[] = {
     {SPECIAL_KEY("bos_token_id"), NULL, SPECIAL_FIELD(bos), false, NULL},
     {SPECIAL_KEY("eos_token_id"), NULL, SPECIAL_FIELD(eos), true, NULL},
     {SPECIAL_KEY("unknown_token_id"), NULL, SPECIAL_FIELD(unk), false, NULL},
-    {SPECIAL_KEY("seperator_token_id"), NULL, SPECIAL_FIELD(sep), false, NULL}, /* the format's own spelling */
+    {SPECIAL_KEY("seperator_token_id"), NULL, SPECIAL_FIELD(sep), false, NULL}, /* spelled like this in the format */
     {SPECIAL_KEY("padding_token_id"), NULL, SPECIAL_FIELD(pad), false, NULL},
     {SPECIAL_KEY("mask_token_id"), NULL, SPECIAL_FIELD(mask), false, NULL},
     {SPECIAL_KEY("eot_token_id"), NULL, SPECIAL_FIELD(eot), true,
@@ -54,7 +55,7 @@ static const char special_ends[] =
     "<\xEF\xBD\x9C"
     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>";
 
-/* The next of the texts that is a token; *at is behind it. */
+/* The next of the texts that is a token; *at moves past it. */
 static int32_t special_next(const berth__tokenizer *t, const char **at) {
   while (**at != '\0') {
     const size_t size = strcspn(*at, " ");
@@ -69,7 +70,7 @@ static int32_t special_find(const berth__tokenizer *t, const char *text) {
   return berth__tokenizer_find(t, text, strlen(text));
 }
 
-/* An id that is no token is left out, as if the key were missing. */
+/* An id that is not a token is ignored, as if the key were missing. */
 static berth_status special_read_id(const berth__tokenizer *t, const char *key, int32_t *id, berth_error *err) {
   uint64_t value;
   if (key == NULL) return BERTH_OK;
@@ -88,27 +89,28 @@ static berth_status special_apply(berth__tokenizer *t, const special_rule *rule,
     *id = special_next(t, &texts);
     if (*id >= 0) t->attributes[*id] |= BERTH__TOKEN_CONTROL;
   }
-  if (*id >= 0 && (uint32_t)*id >= t->count) *id = BERTH__NO_TOKEN; /* the kind's usual id, and there are fewer */
+  if (*id >= 0 && (uint32_t)*id >= t->count)
+    *id = BERTH__NO_TOKEN; /* the kind's default id, but there are fewer tokens */
   if (*id >= 0 && rule->ends) t->attributes[*id] |= BERTH__TOKEN_END;
   return BERTH_OK;
 }
 
-/* What some families of models have to have differently. */
+/* What some model families need done differently. */
 static void special_exceptions(berth__tokenizer *t) {
-  static const char shown[] = "<|channel|> <|message|> <|start|> <|constrain|>"; /* gpt-oss: part of what it says */
+  static const char shown[] = "<|channel|> <|message|> <|start|> <|constrain|>"; /* gpt-oss: part of its output */
   const char *at = shown;
   for (int32_t id; (id = special_next(t, &at)) >= 0;)
     t->attributes[id] = (uint16_t)((t->attributes[id] & BERTH__TOKEN_END) | BERTH__TOKEN_USER);
-  /* gpt-oss and Solar end a message with <|end|> and go on with the next one. */
+  /* gpt-oss and Solar end a message with <|end|> and continue with the next one. */
   const int32_t end = special_find(t, "<|end|>");
   const bool has_call = special_find(t, "<|call|>") >= 0 || special_find(t, "<|calls|>") >= 0;
   if (end >= 0 && has_call && (special_find(t, "<|return|>") >= 0 || special_find(t, "<|flush|>") >= 0))
     t->attributes[end] = BERTH__TOKEN_USER;
-  const int32_t slash_s = special_find(t, "</s>"); /* Gemma 4: strikes text through */
+  const int32_t slash_s = special_find(t, "</s>"); /* Gemma 4: strikethrough */
   if (slash_s >= 0 && special_find(t, "<|tool_response>") >= 0) t->attributes[slash_s] = BERTH__TOKEN_NORMAL;
 }
 
-static bool special_contains(berth__gguf_string text, const char *part) { /* part in lower case; ASCII */
+static bool special_contains(berth__gguf_string text, const char *part) { /* part must be lower case; ASCII */
   const size_t n = strlen(part);
   for (uint64_t i = 0; i + n <= text.size; i++) {
     size_t k = 0;
@@ -128,7 +130,7 @@ static void special_set_strip(berth__tokenizer *t, const char *text, uint16_t at
   if (id >= 0) t->attributes[id] = (uint16_t)(on ? t->attributes[id] | attribute : t->attributes[id] & ~attribute);
 }
 
-/* Tokens that take white space with them; files do not say so, the names of the models do. */
+/* Tokens that swallow white space next to them: files do not tell, but the names of models do. */
 static void special_strips(berth__tokenizer *t) {
   const berth__gguf_string name = special_string(t, "general.name"), pre = special_string(t, SPECIAL_KEY("pre"));
   const berth__gguf_string architecture = t->model->architecture;

@@ -1,5 +1,5 @@
-/* Where special tokens stand in a text. Longer ones are looked for first, in the whole text, and a shorter one only in
- * what they leave. One pass says which lengths occur at all, and each of these takes another, so that the time does not
+/* Finds special tokens in a text. Longer ones are found first, in the whole text, and shorter ones only in what
+ * remains. One pass tells which lengths occur at all, and each of those takes another pass, so that the time does not
  * depend on how many special tokens a model has. */
 #include <string.h>
 
@@ -10,12 +10,12 @@ typedef struct special_scan {
   const char *text;
   size_t size;
   bool parse;
-  uint8_t *taken; /* for each byte: it belongs to a token, or was stripped */
+  uint8_t *taken; /* per byte: it belongs to a token, or was stripped */
   berth__fragment *found;
   size_t n_found, capacity;
 } special_scan;
 
-/* Calls for every special token at a position, from the shortest on, until the walk ends or the length is reached. */
+/* Visits every special token at a position, from the shortest on, until the walk ends or the length is reached. */
 static int32_t special_at(const special_scan *s, size_t at, size_t length) {
   berth__walk walk = BERTH__WALK_BEGIN;
   while (walk.depth < length) {
@@ -78,7 +78,7 @@ static berth_status special_add(special_scan *s, berth__fragment fragment, berth
   return BERTH_OK;
 }
 
-/* Puts the tokens, which were found length by length, into the order of the text, and what is between them. */
+/* Puts the tokens, which were found length by length, into text order, with the text between them. */
 static berth_status special_arrange(special_scan *s, berth_error *err) {
   berth__fragment *tokens = s->found;
   const size_t n = s->n_found;

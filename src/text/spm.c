@@ -1,12 +1,12 @@
-/* SentencePiece's BPE: of the adjacent pieces that make a token together, those with the best score merge first. */
+/* SentencePiece's BPE: among the adjacent pieces that form a token together, those with the best score merge first. */
 #include <string.h>
 
 #include "text/vocab.h"
 
-/* Scores as numbers that are smaller the better they are. */
+/* Scores as integers, where smaller is better. */
 static uint32_t spm_order(float score) {
   uint32_t bits;
-  score += 0.0f; /* -0 is 0 */
+  score += 0.0f; /* turns -0 into 0 */
   memcpy(&bits, &score, sizeof bits);
   return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7FFFFFFFu;
 }
@@ -38,7 +38,7 @@ berth_status berth__encode_spm(berth__encoder *e, const char *text, size_t size,
       BERTH__TRY(berth__encoder_put(e, (uint32_t)id, err));
       continue;
     }
-    for (uint32_t k = 0; k < symbol->size; k++) { /* no token: byte by byte */
+    for (uint32_t k = 0; k < symbol->size; k++) { /* not a token: byte by byte */
       const int32_t byte = e->t->byte_ids[(uint8_t)e->text[symbol->begin + k]];
       const int32_t put = byte >= 0 ? byte : e->t->ids.unk;
       if (put >= 0) BERTH__TRY(berth__encoder_put(e, (uint32_t)put, err));

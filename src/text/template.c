@@ -27,7 +27,7 @@ static berth_status template_run(berth__jinja *j, berth__jinja_string text, cons
   return berth__jinja_run(j, body);
 }
 
-/* The variables of the second object come over those of the first. */
+/* Variables of the second object override those of the first. */
 static berth_status template_render(berth_context *ctx, berth__jinja_string text, const berth__jinja_string json[2],
                                     int64_t now, char **out, size_t *out_size, berth_error *err) {
   berth_error local = {BERTH_OK, ""};
@@ -55,7 +55,7 @@ berth_status berth__template_render(berth_context *ctx, const char *text, size_t
 
 /* ---- Conversations ---- */
 
-/* The inside of a JSON string. */
+/* The contents of a JSON string. */
 static void chat_escape(berth__text *json, const char *text) {
   for (size_t plain; *text != '\0'; text += plain + 1) {
     plain = 0;
@@ -76,7 +76,7 @@ static void chat_string(berth__text *json, const char *name, const char *before,
   berth__text_printf(json, "\"");
 }
 
-/* The variables of a template. `merged`: what the system says is at the beginning of the user's first message. */
+/* The variables of a template. `merged`: the system message is put at the beginning of the user's first message. */
 static void chat_variables(berth__text *json, const berth__chat *chat, bool merged) {
   const char *system = merged ? chat->messages[0].content : NULL;
   berth__text_printf(json, "{\"messages\": [");
@@ -114,7 +114,7 @@ static berth_status chat_render(berth_context *ctx, berth__jinja_string text, co
   return status;
 }
 
-/* Whether the text has what the system says, but for the white space around it. */
+/* Whether the text contains the system message, ignoring the white space around it. */
 static bool chat_has(const char *text, size_t size, const char *system) {
   size_t at;
   berth__jinja_string part = {system, strlen(system)};
@@ -143,7 +143,7 @@ berth_status berth__chat_apply(berth_context *ctx, const char *text, size_t size
     return BERTH_OK;
   }
   berth__free(ctx, merged);
-  if (again != BERTH_OK && again != BERTH_MALFORMED) { /* no word about the template: out of memory */
+  if (again != BERTH_OK && again != BERTH_MALFORMED) { /* not about the template: out of memory */
     berth__free(ctx, *out);
     *out = NULL;
     *out_size = 0;

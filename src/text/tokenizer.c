@@ -4,12 +4,12 @@
 
 #include "text/vocab.h"
 
-/* ---- Making one ---- */
+/* ---- Creating ---- */
 
 typedef struct tokenizer_model {
   const char *name; /* tokenizer.ggml.model */
   berth__vocab_kind kind;
-  berth__token_ids ids; /* what holds where the file says nothing */
+  berth__token_ids ids; /* defaults if the file does not say */
   bool add_space_prefix;
 } tokenizer_model;
 
@@ -123,7 +123,7 @@ void berth__tokenizer_destroy(berth__tokenizer *t) {
   berth__free(ctx, t);
 }
 
-/* ---- Asking it ---- */
+/* ---- Queries ---- */
 
 const berth__token_ids *berth__tokenizer_ids(const berth__tokenizer *t) { return &t->ids; }
 

@@ -5,7 +5,7 @@
 #define UNICODE_COUNT(table) (sizeof(table) / sizeof(table)[0])
 #define UNICODE_LAST 0x10FFFFu
 
-/* Index of the last entry that is not above the key; the first entry is never above it. */
+/* Index of the last entry that is at most the key; the first entry always is. */
 static size_t unicode_search(const uint32_t *table, size_t count, uint32_t key) {
   size_t low = 0, high = count;
   while (high - low > 1) {
@@ -78,7 +78,7 @@ size_t berth__utf8_expected(char first) {
   return high < 12 ? 1 : high < 14 ? 2 : high == 14 ? 3 : 4;
 }
 
-/* The sequence at text, by its bit patterns alone: its bytes and its value; 0: there is none. */
+/* The length and value of the sequence at text, by its bit patterns only; 0: there is none. */
 static size_t utf8_decode(const char *text, size_t size, uint32_t *c) {
   const uint8_t first = (uint8_t)text[0];
   if (first < 0x80) {
@@ -128,13 +128,13 @@ size_t berth__utf8_valid(const char *text, size_t size) {
   return n;
 }
 
-/* Can these bytes, which are no character, begin one? The second byte rules out overlong forms, surrogates and values
- * that are too large. */
+/* Whether these bytes, which are not a character, can begin one. The second byte rules out overlong forms, surrogates
+ * and values that are too large. */
 static bool utf8_begins(const char *text, size_t size) {
   static const char fill[2][3] = {{(char)0x80, (char)0x80, (char)0x80}, {(char)0xBF, (char)0xBF, (char)0xBF}};
   const size_t n = berth__utf8_expected(text[0]);
   if (n <= size) return false;
-  for (int i = 0; i < 2; i++) { /* the least and the greatest character with these bytes */
+  for (int i = 0; i < 2; i++) { /* the smallest and the largest character with these bytes */
     char whole[BERTH__UTF8_MAX] = {0};
     for (size_t k = 0; k < n; k++) whole[k] = k < size ? text[k] : fill[i][k - 1];
     if (berth__utf8_valid(whole, n) != 0) return true;

@@ -1,11 +1,11 @@
-/* SentencePiece's Unigram, the tokenizer of T5 and XLM-RoBERTa: of all ways to make a text up of tokens, the one with
- * the best sum of scores, found from left to right (Viterbi).
+/* SentencePiece's Unigram, the tokenizer of T5 and XLM-RoBERTa: among all ways to split a text into tokens, the one
+ * with the best sum of scores, found from left to right (Viterbi).
  *
- * The text is normalised first. Models may bring a map for that: a double array (a trie in two interleaved arrays, here
- * packed into one of u32) that leads from what a text begins with to what is written instead.
- *   u32 size of the array in bytes; the array; texts, each ended by a zero
- * A node has its character in bits 0 to 7, bit 8 where a text is reached, and the offset to its children from bit 10
- * on, times 256 where bit 9 is set; a node with bit 31 set is the place of such a text. */
+ * The text is normalised first. Models may contain a map for that: a double array (a trie in two interleaved arrays,
+ * packed into one of u32) from prefixes of the text to their replacements.
+ *   u32 size of the array in bytes; the array; texts, each terminated by a zero
+ * A node has its character in bits 0 to 7, bit 8 set if a text ends there, and the offset to its children from bit 10
+ * on, times 256 if bit 9 is set; a node with bit 31 set is the position of such a text. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -52,14 +52,14 @@ berth_status berth__unigram_load(berth__tokenizer *t, berth_error *err) {
 
 /* ---- Normalising ---- */
 
-/* A node of the map; one that is not there is like one that leads nowhere. */
+/* A node of the map; a missing one is like one without children. */
 static uint32_t unigram_node(const berth__charsmap *map, uint32_t i) {
   return i < map->n_nodes ? unigram_load32(map->nodes + 4 * (size_t)i) : UINT32_MAX;
 }
 
 static uint32_t unigram_children(uint32_t node) { return (node >> 10) << ((node & (1u << 9)) >> 6); }
 
-/* What the map has for the beginning of a text: how many bytes it takes, 0 where it has nothing. */
+/* The map's entry for the beginning of a text: how many bytes it covers; 0: none. */
 static size_t unigram_mapped(const berth__charsmap *map, const char *text, size_t size, berth__span *out) {
   size_t taken = 0;
   if (map->n_nodes == 0) return 0;
@@ -79,7 +79,7 @@ static size_t unigram_mapped(const berth__charsmap *map, const char *text, size_
   return taken;
 }
 
-/* What stands for the beginning of a text; returns how many bytes of it that takes. */
+/* The replacement for the beginning of a text; returns how many bytes of it that covers. */
 static size_t unigram_prefix(const berth__tokenizer *t, const char *text, size_t size, berth__span *out) {
   berth__walk walk = BERTH__WALK_BEGIN;
   size_t taken = 0;
@@ -118,7 +118,7 @@ static berth_status unigram_normalise(berth__encoder *e, const char *text, size_
   return BERTH_OK;
 }
 
-/* ---- The best way through ---- */
+/* ---- The best path ---- */
 
 typedef struct unigram_step {
   double score; /* of all tokens up to here */
@@ -150,7 +150,7 @@ static void unigram_forward(const berth__encoder *e, unigram_step *steps) {
   }
 }
 
-/* Unknown tokens in a row are one. */
+/* Consecutive unknown tokens become one. */
 static berth_status unigram_back(berth__encoder *e, const unigram_step *steps, berth_error *err) {
   const size_t begin = e->out->count;
   bool was_unknown = false;

@@ -1,4 +1,4 @@
-/* Tokens and merges as the file has them, and hash tables over them. */
+/* Tokens and merges as stored in the file, and hash tables over them. */
 #include "text/vocab.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ float berth__vocab_score(const berth__tokenizer *t, uint32_t id) {
 
 /* ---- Slots ---- */
 
-/* Slots for `count` entries: at most four fifths are full, which keeps runs of them short. */
+/* Slots for `count` entries: at most four fifths are full, which keeps probe sequences short. */
 static berth_status slots_make(berth_context *ctx, uint64_t count, berth__slots *out, berth_error *err) {
   out->count = (uint32_t)(count + count / 4 + 8);
   out->values = berth__alloc_array(ctx, out->count, sizeof *out->values);
@@ -31,11 +31,11 @@ static uint32_t slots_next(const berth__slots *slots, uint32_t at) { return at +
 
 static uint8_t slots_tag(uint32_t hash) {
   return (uint8_t)((hash & 0xFFFF) % 255 + 1);
-} /* the place has its high bits */
+} /* the slot index already uses the low bits */
 
 /* ---- Tokens ---- */
 
-/* The slot of a token with this text, or the empty one where it would be. */
+/* The slot of a token with this text, or the empty one where it would go. */
 static uint32_t vocab_slot(const berth__tokenizer *t, const char *text, size_t size, uint8_t *tag) {
   const uint32_t hash = berth__hash(t->ctx->hash_key, text, size);
   uint32_t at = slots_first(&t->slots, hash);
@@ -59,10 +59,10 @@ static void vocab_add_token(berth__tokenizer *t, uint32_t id, berth__span text) 
   uint8_t tag;
   const uint32_t at = vocab_slot(t, text.data, text.size, &tag);
   t->slots.tags[at] = tag;
-  t->slots.values[at] = id; /* of equal texts, the last one counts */
+  t->slots.values[at] = id; /* among equal texts, the last one counts */
 }
 
-static uint16_t vocab_attribute(int64_t type) { /* the numbers of the format */
+static uint16_t vocab_attribute(int64_t type) { /* the values of the format */
   static const uint16_t attributes[] = {0,
                                         BERTH__TOKEN_NORMAL,
                                         BERTH__TOKEN_UNKNOWN,
@@ -73,7 +73,7 @@ static uint16_t vocab_attribute(int64_t type) { /* the numbers of the format */
   return type >= 0 && type < (int64_t)(sizeof attributes / sizeof attributes[0]) ? attributes[type] : 0;
 }
 
-/* An array beside the tokens, one number for each; it may be missing. */
+/* An array parallel to the tokens, one number for each; it may be missing. */
 static berth_status vocab_numbers(const berth__tokenizer *t, const char *key, bool whole, berth__gguf_array *out,
                                   berth_error *err) {
   if (berth__gguf_find(t->model, key) == NULL) return BERTH_OK;
@@ -124,7 +124,7 @@ berth_status berth__vocab_load(berth__tokenizer *t, berth_error *err) {
 
 /* ---- Merges ---- */
 
-/* "left right", as the file has it, at an offset. The space is the first that is not the first byte. */
+/* "left right", as stored in the file, at an offset. The separating space is the first that is not the first byte. */
 static berth__span vocab_merge_text(const berth__tokenizer *t, uint32_t offset, size_t *left) {
   const uint64_t size = berth__vocab_load64(t->merges + offset), most = t->merges_size - offset - 8;
   const berth__span text = {(const char *)t->merges + offset + 8, (size_t)(size < most ? size : most)};
@@ -140,7 +140,7 @@ static bool vocab_is_merge(const berth__tokenizer *t, uint32_t offset, const cha
          memcmp(merge.data + left + 1, text + left, right) == 0;
 }
 
-/* text is what both pieces make together. */
+/* text is the concatenation of both pieces. */
 static uint32_t vocab_merge_slot(const berth__tokenizer *t, const char *text, size_t left, size_t right, uint8_t *tag) {
   const uint32_t hash = berth__hash(t->ctx->hash_key, text, left + right) + (uint32_t)left * 0x9E3779B1u;
   uint32_t at = slots_first(&t->merge_slots, hash);
@@ -170,7 +170,7 @@ static berth_status vocab_add_merge(berth__tokenizer *t, uint32_t offset, char *
   memcpy(*joined + left, text.data + left + 1, right);
   uint8_t tag;
   const uint32_t at = vocab_merge_slot(t, *joined, left, right, &tag);
-  if (t->merge_slots.tags[at] != 0) return BERTH_OK; /* of equal merges, the first one counts */
+  if (t->merge_slots.tags[at] != 0) return BERTH_OK; /* among equal merges, the first one counts */
   t->merge_slots.tags[at] = tag;
   t->merge_slots.values[at] = offset;
   return BERTH_OK;

@@ -1,14 +1,13 @@
-/* WordPiece, the tokenizer of BERT: lower case, accents off, words split at white space and punctuation, and the
- * longest token that each word begins with, again and again. A word that cannot be made up of tokens is one unknown
- * token. */
+/* WordPiece, the tokenizer of BERT: lower case, accents removed, words split at white space and punctuation, and each
+ * word split greedily into the longest tokens. A word that cannot be split into tokens is one unknown token. */
 #include "text/unicode.h"
 #include "text/vocab.h"
 
-static bool wordpiece_is_ideograph(uint32_t c) { /* each is a word; the gap before U+2B920 is the models' own */
+static bool wordpiece_is_ideograph(uint32_t c) { /* each is a word; the gap before U+2B920 is that of the models */
   return berth__unicode_is_han(c) && !(c >= 0x2B820 && c < 0x2B920) && !(c >= 0x2CEB0 && c <= 0x2EBEF);
 }
 
-/* Ends the word that is in the encoder's text. */
+/* Ends the word in the encoder's text. */
 static berth_status wordpiece_end_word(berth__encoder *e, berth_error *err) {
   const size_t before = e->out->count;
   if (e->n_text == 3) return BERTH_OK; /* nothing but the mark of a word's beginning */
