@@ -1,4 +1,4 @@
-/* The loops of blocks_split.h in vectors of 32 bytes: what compilers make of nibbles is several times slower. */
+/* The loops of blocks_split.h on vectors of 32 bytes: compilers' code for nibbles is several times slower. */
 #ifndef BERTH_BASE_BLOCKS_AVX2_H
 #define BERTH_BASE_BLOCKS_AVX2_H
 
@@ -9,7 +9,7 @@
 static inline __m256i blocks_load(const void *at) { return _mm256_loadu_si256((const __m256i *)at); }
 static inline void blocks_store(void *at, __m256i x) { _mm256_storeu_si256((__m256i *)at, x); }
 
-/* Low halves of 16 bytes, then their high halves. */
+/* The low nibbles of 16 bytes, then their high nibbles. */
 static inline __m256i blocks_nibbles(const uint8_t *at) {
   const __m128i both = _mm_loadu_si128((const __m128i *)at);
   const __m256i apart = _mm256_inserti128_si256(_mm256_castsi128_si256(both), _mm_srli_epi16(both, 4), 1);
@@ -35,7 +35,7 @@ static inline void blocks_look_up(int8_t *q, int n, const int8_t *table) {
   for (int i = 0; i < n; i += 32) blocks_store(q + i, _mm256_shuffle_epi8(twice, blocks_load(q + i)));
 }
 
-/* Ones in all bits of those of 32 bytes whose bit is set. */
+/* Sets all bits of each of 32 bytes whose bit in `bits` is set. */
 static inline __m256i blocks_spread(uint32_t bits) {
   const __m256i byte =
       _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
@@ -57,7 +57,7 @@ static inline void blocks_fifth_bits(const uint8_t *bytes, int8_t *q) {
 #define BERTH__BLOCK_POINT(code)                                                                                \
   GRID_DIGIT(code, 0) | GRID_DIGIT(code, 1) | GRID_DIGIT(code, 2) | GRID_DIGIT(code, 3) | GRID_DIGIT(code, 4) | \
       GRID_DIGIT(code, 5) | GRID_DIGIT(code, 6) | GRID_DIGIT(code, 7),
-/* The points with a byte for each coordinate, and one more number, so that 16 bytes can be read everywhere. */
+/* The points with one byte per coordinate; one extra entry, so that 16 bytes can be read at any of them. */
 static const uint64_t iq2_xxs_points[257] = {
 #include "base/blocks_grid.def"
 };

@@ -1,4 +1,4 @@
-/* Blocks from f32: the formats whose definition is one rounding. */
+/* Encodes f32 as blocks, in the formats that are defined by a single rounding. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void encode_f16(float value, uint8_t *at) {
   at[1] = (uint8_t)(bits >> 8);
 }
 
-/* The largest magnitude of 32, with its sign; NaN counts for nothing. */
+/* The largest magnitude of 32, with its sign; NaN is ignored. */
 static float encode_largest(const float *x) {
   float most = 0;
   for (int i = 0; i < 32; i++)
@@ -22,7 +22,7 @@ static float encode_largest(const float *x) {
   return most;
 }
 
-/* The least and the greatest of 32; NaN counts for nothing. */
+/* The minimum and maximum of 32; NaN is ignored. */
 static void encode_range(const float *x, float *low, float *high) {
   *low = INFINITY;
   *high = -INFINITY;
@@ -33,7 +33,7 @@ static void encode_range(const float *x, float *low, float *high) {
   if (*low > *high) *low = *high = 0;
 }
 
-/* What quants are computed with: the scale before it was rounded, as the formats' definitions have it. */
+/* Quants are computed with the scale before it is rounded, as the formats define it. */
 static float encode_inverse(float scale) { return scale != 0 ? 1.0f / scale : 0.0f; }
 
 /* By truncation; NaN becomes `none`. */
@@ -42,8 +42,8 @@ static int encode_clamped(float x, int low, int high, int none) {
   return x <= (float)low ? low : x >= (float)high ? high : (int)x;
 }
 
-/* The nearest integer, halves away from 0, as roundf has it; what is past 127 is cut there, and NaN becomes 0. No call
- * of a function: rows of caches are encoded in every run. */
+/* The nearest integer, halves away from 0, like roundf; values beyond 127 are clamped, and NaN becomes 0. No function
+ * call: rows of caches are encoded in every run. */
 static int encode_nearest(float x) {
   if (!(fabsf(x) <= 127)) return x > 127 ? 127 : x < -127 ? -127 : 0;
   const int whole = (int)x;
@@ -57,14 +57,14 @@ static void q8_0_encode(const float *src, uint8_t *block) {
   for (int i = 0; i < 32; i++) block[2 + i] = (uint8_t)(int8_t)encode_nearest(src[i] * by);
 }
 
-/* Numbers of four bits, two a byte; what five bits have above them goes into `fifth`. */
+/* Numbers of four bits, two per byte; a fifth bit, if there is one, goes into `fifth`. */
 static void encode_halves(const int *q, uint8_t *halves, uint8_t *fifth) {
   for (int i = 0; i < 16; i++) halves[i] = (uint8_t)((q[i] & 15) | (q[16 + i] & 15) << 4);
   for (int i = 0; i < 32 && fifth != NULL; i++)
     fifth[i / 8] = (uint8_t)((i % 8 == 0 ? 0 : fifth[i / 8]) | (q[i] >> 4 & 1) << i % 8);
 }
 
-/* Around 0: the largest magnitude is the most negative number. The sum that is truncated is positive. */
+/* Symmetric: the largest magnitude becomes the most negative number. The sum that is truncated is positive. */
 static void encode_signed(const float *src, int half, uint8_t *block, uint8_t *halves, uint8_t *fifth) {
   const float scale = encode_largest(src) / -(float)half, by = encode_inverse(scale);
   int q[32];
@@ -73,7 +73,7 @@ static void encode_signed(const float *src, int half, uint8_t *block, uint8_t *h
   encode_halves(q, halves, fifth);
 }
 
-/* From the least to the greatest. */
+/* From the minimum to the maximum. */
 static void encode_ranged(const float *src, int last, uint8_t *block, uint8_t *halves, uint8_t *fifth) {
   float low, high;
   int q[32];

@@ -1,9 +1,9 @@
-/* How blocks are taken apart. What each format's bytes are is said above its function; integers of several bytes have
- * the lowest first. Formats of 256 elements have two levels of scales: those of groups are small integers, and an f16
- * for the whole block multiplies them.
+/* Decodes blocks. Each format's bytes are described above its function; integers of several bytes are little endian.
+ * Formats of 256 elements have two levels of scales: those of groups are small integers, which an f16 for the whole
+ * block multiplies.
  *
- * This is a header because it is compiled twice: for everybody in blocks.c, and for each instruction set of the CPU's
- * kernels, whose compilers turn the loops into vectors. */
+ * This is a header because it is compiled several times: once in blocks.c, and once per instruction set of the CPU
+ * kernels, where compilers vectorise the loops. */
 #ifndef BERTH_BASE_BLOCKS_SPLIT_H
 #define BERTH_BASE_BLOCKS_SPLIT_H
 
@@ -33,7 +33,7 @@ static inline uint32_t blocks_u32(const uint8_t *at) {
 #ifdef __AVX2__
 #include "base/blocks_avx2.h"
 #else
-/* The low halves of n bytes, then their high halves. */
+/* The low nibbles of n bytes, then their high nibbles. */
 static inline void blocks_halves(const uint8_t *restrict bytes, int n, int8_t *restrict q) {
   for (int i = 0; i < n; i++) {
     q[i] = (int8_t)(bytes[i] & 15);
@@ -49,7 +49,7 @@ static inline void blocks_look_up(int8_t *q, int n, const int8_t *table) {
   for (int i = 0; i < n; i++) q[i] = table[q[i]];
 }
 
-/* Bit i of 32 is the fifth of element i. */
+/* Bit i of 32 is the fifth bit of element i. */
 static inline void blocks_fifth_bits(const uint8_t *restrict bytes, int8_t *restrict q) {
   const uint32_t bits = blocks_u32(bytes);
   for (int i = 0; i < 32; i++) q[i] = (int8_t)(q[i] | (int)(bits >> i & 1) << 4);
@@ -72,21 +72,21 @@ static inline void q8_0_split(const uint8_t *restrict block, berth__block_parts 
   memcpy(p->q, block + 2, 32);
 }
 
-/* q4_0: the scale, 16 bytes of two elements; 8 stands for 0 */
+/* q4_0: the scale, 16 bytes of two elements each; 8 stands for 0 */
 static inline void q4_0_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   blocks_halves(block + 2, 16, p->q);
   blocks_shift(p->q, 32, -8);
 }
 
-/* q4_1: the scale, the offset, 16 bytes of two elements */
+/* q4_1: the scale, the offset, 16 bytes of two elements each */
 static inline void q4_1_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   p->offset[0] = blocks_f16(block + 2);
   blocks_halves(block + 4, 16, p->q);
 }
 
-/* q5_0: the scale, 32 fifth bits, 16 bytes of two elements; 16 stands for 0 */
+/* q5_0: the scale, 32 fifth bits, 16 bytes of two elements each; 16 stands for 0 */
 static inline void q5_0_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   blocks_halves(block + 6, 16, p->q);
@@ -94,7 +94,7 @@ static inline void q5_0_split(const uint8_t *restrict block, berth__block_parts 
   blocks_shift(p->q, 32, -16);
 }
 
-/* q5_1: the scale, the offset, 32 fifth bits, 16 bytes of two elements */
+/* q5_1: the scale, the offset, 32 fifth bits, 16 bytes of two elements each */
 static inline void q5_1_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   p->offset[0] = blocks_f16(block + 2);
@@ -102,7 +102,7 @@ static inline void q5_1_split(const uint8_t *restrict block, berth__block_parts 
   blocks_fifth_bits(block + 4, p->q);
 }
 
-/* Two bits of each of 256 elements in 64 bytes: 32 bytes have 128 elements, the lowest bits the first 32 of them. */
+/* Two bits of each of 256 elements in 64 bytes: 32 bytes hold 128 elements, the first 32 in the lowest bits. */
 static inline void blocks_pairs_of_bits(const uint8_t *restrict bytes, int8_t *restrict q) {
   for (int g = 0; g < 8; g++)
     for (int i = 0; i < 32; i++) q[g * 32 + i] = (int8_t)(bytes[g / 4 * 32 + i] >> g % 4 * 2 & 3);
@@ -118,14 +118,14 @@ static inline void q2_k_split(const uint8_t *restrict block, berth__block_parts 
   blocks_pairs_of_bits(block + 16, p->q);
 }
 
-/* Six bits: four of them two a byte in the first eight bytes, the others four a byte in the last four; 32 is 0. */
+/* Six bits: four of them two per byte in the first eight bytes, the others four per byte in the last four; 32 is 0. */
 static inline int q3_k_scale(const uint8_t *scales, int g) {
   const int low = g < 8 ? scales[g] & 15 : scales[g - 8] >> 4;
   return (low | (scales[8 + g % 4] >> (g / 4 * 2) & 3) << 4) - 32;
 }
 
-/* q3_k: 32 bytes of third bits (bit j of byte l is of element 32 j + l; where it is clear, 4 is taken off), 64 bytes of
- * the lower two, 12 bytes with the groups' scales, their scale */
+/* q3_k: 32 bytes of third bits (bit j of byte l belongs to element 32 j + l; if it is clear, 4 is subtracted), 64 bytes
+ * of the lower two bits, 12 bytes with the groups' scales, their scale */
 static inline void q3_k_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block + 108);
   for (int g = 0; g < 16; g++) p->factor[g] = scale * (float)q3_k_scale(block + 96, g);
@@ -134,8 +134,9 @@ static inline void q3_k_split(const uint8_t *restrict block, berth__block_parts 
     for (int i = 0; i < 32; i++) p->q[g * 32 + i] = (int8_t)(p->q[g * 32 + i] + (block[i] >> g & 1) * 4 - 4);
 }
 
-/* The scales and minima of eight groups, six bits each, in 12 bytes: of the first four groups in the low bits of the
- * first eight bytes; of the others their low four bits in the last four bytes, and two more above those of the first.
+/* The scales and minima of eight groups, six bits each, in 12 bytes: those of the first four groups are the low bits of
+ * the first eight bytes. Those of the others have their low four bits in the last four bytes, and the upper two above
+ * those of the first four.
  */
 static inline void q4_k_scales(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block), least = blocks_f16(block + 2);
@@ -149,14 +150,14 @@ static inline void q4_k_scales(const uint8_t *restrict block, berth__block_parts
   }
 }
 
-/* q4_k: the scale, the minima's scale, 12 bytes with those of the groups, 128 bytes of two elements: 32 bytes are two
- * groups, the low halves first */
+/* q4_k: the scale, the minima's scale, 12 bytes with those of the groups, 128 bytes of two elements each: 32 bytes hold
+ * two groups, the first in the low nibbles */
 static inline void q4_k_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   q4_k_scales(block, p);
   for (int i = 0; i < 4; i++) blocks_halves(block + 16 + (ptrdiff_t)i * 32, 32, p->q + (ptrdiff_t)i * 64);
 }
 
-/* q5_k: as q4_k, with 32 bytes of fifth bits before the elements: bit g of byte l is of element l of group g */
+/* q5_k: like q4_k, with 32 bytes of fifth bits before the elements: bit g of byte l belongs to element l of group g */
 static inline void q5_k_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   q4_k_scales(block, p);
   for (int i = 0; i < 4; i++) blocks_halves(block + 48 + (ptrdiff_t)i * 32, 32, p->q + (ptrdiff_t)i * 64);
@@ -164,7 +165,7 @@ static inline void q5_k_split(const uint8_t *restrict block, berth__block_parts 
     for (int i = 0; i < 32; i++) p->q[g * 32 + i] = (int8_t)(p->q[g * 32 + i] | (block[16 + i] >> g & 1) << 4);
 }
 
-/* q6_k: 128 bytes of low four bits (64 bytes are 128 elements, the low halves first), 64 bytes of the upper two, 16
+/* q6_k: 128 bytes of low four bits (64 bytes hold 128 elements, low nibbles first), 64 bytes of the upper two, 16
  * signed scales of groups, their scale; 32 stands for 0 */
 static inline void q6_k_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block + 208);
@@ -175,8 +176,8 @@ static inline void q6_k_split(const uint8_t *restrict block, berth__block_parts 
   for (int i = 0; i < 256; i++) p->q[i] = (int8_t)((p->q[i] | upper[i] << 4) - 32);
 }
 
-/* iq2_xxs: the scale, then eight groups of eight bytes: four numbers of points, and a word with the signs of each,
- * seven bits, and the group's scale in the last four */
+/* iq2_xxs: the scale, then eight groups of eight bytes: four indices of points, and a word with their signs, seven bits
+ * each, and the group's scale in the last four bits */
 static inline void iq2_xxs_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block);
   for (int g = 0; g < 8; g++) {
@@ -187,15 +188,15 @@ static inline void iq2_xxs_split(const uint8_t *restrict block, berth__block_par
   }
 }
 
-/* iq4_nl: the scale, 16 bytes of two places in the table */
+/* iq4_nl: the scale, 16 bytes of two table indices each */
 static inline void iq4_nl_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
   blocks_halves(block + 2, 16, p->q);
   blocks_look_up(p->q, 32, berth__block_curve);
 }
 
-/* iq4_xs: the scale, upper two bits of the groups' scales in two bytes, the low four in four, 128 bytes of places in
- * the table, 16 a group; a group's scale of 32 stands for 0 */
+/* iq4_xs: the scale, the upper two bits of the groups' scales in two bytes, the low four in four, 128 bytes of table
+ * indices, 16 per group; a group's scale of 32 stands for 0 */
 static inline void iq4_xs_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block);
   const int upper = block[2] | block[3] << 8;
@@ -207,8 +208,8 @@ static inline void iq4_xs_split(const uint8_t *restrict block, berth__block_part
   blocks_look_up(p->q, 256, berth__block_curve);
 }
 
-/* mxfp4: an exponent, 16 bytes of two floats. The table has them times two, so that the power of two is one less than
- * the exponent says: 2 to the (e - 128), which for 0 and 1 is not a normal number. */
+/* mxfp4: an exponent, 16 bytes of two floats each. The table holds them times two, so the power of two is one less than
+ * the exponent says: 2^(e - 128), which is subnormal for e = 0 and 1. */
 static inline void mxfp4_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const uint32_t bits = block[0] < 2 ? 0x00200000u << block[0] : (uint32_t)(block[0] - 1) << 23;
   memcpy(&p->factor[0], &bits, sizeof bits);

@@ -1,4 +1,4 @@
-/* Tokens that stop what takes long. */
+/* Tokens that cancel long operations. */
 #ifndef BERTH_BASE_CANCEL_H
 #define BERTH_BASE_CANCEL_H
 
@@ -17,7 +17,7 @@ static inline bool berth__is_cancelled(const berth_cancel *cancel) {
   return cancel != NULL &&
          atomic_load_explicit(&((berth_cancel *)(uintptr_t)cancel)->is_requested, memory_order_relaxed);
 }
-/* CANCELLED, and a message that says what was; OK where nobody asked for it. */
+/* CANCELLED, with a message that says what was cancelled; OK if it was not. */
 berth_status berth__check_cancel(const berth_cancel *cancel, const char *what, berth_error *err);
 
 #endif

@@ -14,16 +14,16 @@
 #include "base/sigbus.h"
 #include "base/thread.h"
 
-/* Before every block: its size, header included. Sixteen bytes, so that the block is aligned like the header. */
+/* Precedes every block: its size, header included. Sixteen bytes, so that the block is aligned like the header. */
 typedef union block_header {
   size_t size;
   unsigned char room[16];
 } block_header;
 
-/* The lock stands here and not in context.h, which everything includes: the WebAssembly build has a pthread.h of its
- * own, which does not go together with every header of its C library. */
+/* The lock is here and not in context.h, which everything includes: the WebAssembly build has its own pthread.h, which
+ * conflicts with some headers of its C library. */
 typedef struct locked_context {
-  berth_context base; /* first: a context is one of these */
+  berth_context base; /* first: every context is one of these */
   pthread_mutex_t lock;
 } locked_context;
 
@@ -39,8 +39,8 @@ static void *libc_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
   return realloc(ptr, new_size);
 }
 
-/* The key of maps: random, so that nobody can write a file whose names all meet. Where the system has no random numbers
- * to give, the time and an address are at least not the same twice. */
+/* The hash key of maps: random, so that nobody can write a file whose names all collide. If the system has no random
+ * numbers, the time and an address at least differ between processes. */
 static void base_context_draw_key(berth_context *ctx) {
   if (ctx->options.hash_seed != 0) {
     ctx->hash_key[0] = ctx->options.hash_seed;
@@ -159,7 +159,7 @@ berth_status berth__reserve(berth_context *ctx, void **items, size_t *capacity, 
   if (grown < need) grown = need;
   if (grown < 8) grown = 8;
   if (grown > SIZE_MAX / element_size) return berth__fail_nomem(err, "a list that is larger than the address space");
-  void *moved; /* *items is a pointer to some other type in truth, so it is copied as bytes */
+  void *moved; /* *items really is a pointer to some other type, so it is copied as bytes */
   memcpy(&moved, items, sizeof moved);
   moved = berth__realloc(ctx, moved, grown * element_size);
   if (moved == NULL) {

@@ -1,4 +1,4 @@
-/* The context: allocator, log, and the ops that a user registered. All memory of the library comes from here. */
+/* The context: allocator, log, and the ops that a user registered. All memory of the library is allocated from it. */
 #ifndef BERTH_BASE_CONTEXT_H
 #define BERTH_BASE_CONTEXT_H
 
@@ -18,23 +18,23 @@ struct berth_context {
   berth__options options;                      /* never changed after the context is made */
   _Atomic(struct berth__op_list *) custom_ops; /* see ops/registry.c; freed by free_custom_ops */
   void (*free_custom_ops)(berth_context *ctx);
-  uint64_t hash_key[2]; /* of maps */
+  uint64_t hash_key[2]; /* for maps */
 };
 
-/* For the parts that change after the context is made: registering ops. */
+/* Protects the parts that change after the context is made: registered ops. */
 void berth__context_lock(berth_context *ctx);
 void berth__context_unlock(berth_context *ctx);
 
-/* Every block remembers its size, so that freeing needs no bookkeeping at the caller. NULL when memory is out or the
- * size overflows. Blocks are aligned to 16. Size 0 gives a valid block. */
+/* Every block stores its size, so the caller needs no bookkeeping to free it. NULL if memory runs out or the size
+ * overflows. Blocks are aligned to 16. Size 0 gives a valid block. */
 void *berth__alloc(berth_context *ctx, size_t size);
 void *berth__alloc_zero(berth_context *ctx, size_t size);
-void *berth__alloc_u64(berth_context *ctx, uint64_t size); /* which may be more than there are addresses: NULL then */
+void *berth__alloc_u64(berth_context *ctx, uint64_t size); /* may exceed the address space: then NULL */
 void *berth__alloc_array(berth_context *ctx, size_t count, size_t element_size); /* not cleared */
 void *berth__alloc_array_zero(berth_context *ctx, size_t count, size_t element_size);
 void *berth__realloc(berth_context *ctx, void *ptr, size_t new_size); /* ptr may be NULL; on failure ptr stays valid */
 void berth__free(berth_context *ctx, void *ptr);                      /* NULL is fine */
-char *berth__strdup(berth_context *ctx, const char *text);            /* NULL text gives NULL */
+char *berth__strdup(berth_context *ctx, const char *text);            /* NULL for a NULL text */
 char *berth__strndup(berth_context *ctx, const char *text, size_t length);
 
 /* Makes room for `need` elements in a growing array: *items of *capacity elements (both updated). */

@@ -25,7 +25,7 @@ INTEGER_FROM_F32(u16_from_f32, uint16_t, 0.0f, 0x1p16f, 0, UINT16_MAX)
 INTEGER_FROM_F32(u32_from_f32, uint32_t, 0.0f, 0x1p32f, 0, UINT32_MAX)
 INTEGER_FROM_F32(u64_from_f32, uint64_t, 0.0f, 0x1p64f, 0, UINT64_MAX)
 
-/* One element after the other, by an expression of x. */
+/* Converts element by element, with an expression of x. */
 #define FROM_F32(name, type, expression)                          \
   static void name(void *dst, const float *src, uint64_t count) { \
     type *to = dst;                                               \

@@ -1,8 +1,8 @@
 #include "base/desc.h"
 
-/* The size and at least one field. All descriptors are made of fields of four and eight bytes. */
+/* The size and at least one field. All fields of descriptors have four or eight bytes. */
 #define SMALLEST 8u
-/* No descriptor comes near this: a larger value was never set. */
+/* No descriptor is that large: a larger value is uninitialised. */
 #define LARGEST 4096u
 
 static berth_status base_desc_check_size(uint32_t given, const char *name, berth_error *err) {

@@ -17,13 +17,14 @@ static berth_status fail_io(berth_error *err, const char *what, const char *path
   return berth__fail(err, BERTH_IO, "cannot %s \"%s\": %s", what, path, strerror(code));
 }
 
-/* The end of a path, from the last slash on, cut where it must be. */
+/* The last component of a path, truncated to fit. */
 static void base_file_name(const char *path, char *name, size_t size) {
   const char *slash = strrchr(path, '/');
   snprintf(name, size, "%s", slash != NULL && slash[1] != '\0' ? slash + 1 : path);
 }
 
-/* The descriptor where the process has many more to give, for a model may come in a thousand files; else -1. */
+/* Keeps the descriptor open only if the process has plenty, since a model may consist of a thousand files; otherwise
+ * -1. */
 static int base_file_kept(int fd) {
 #ifdef __wasi__
   return fd;
@@ -33,7 +34,7 @@ static int base_file_kept(int fd) {
 #endif
 }
 
-/* Maps an open file, and keeps it open where that can be afforded. */
+/* Maps an open file, and keeps it open if descriptors suffice. */
 static berth_status map_descriptor(int fd, const char *path, berth__mapping *out, berth_error *err) {
   static const uint8_t nothing[1] = {0};
   struct stat info;
@@ -63,7 +64,7 @@ static berth_status base_file_take(int fd, const char *path, berth__mapping *out
   return status;
 }
 
-#define HOW_TO_OPEN (O_RDONLY | O_CLOEXEC | O_NONBLOCK) /* a pipe must not block here, only to be refused */
+#define HOW_TO_OPEN (O_RDONLY | O_CLOEXEC | O_NONBLOCK) /* do not block on a pipe that will be refused anyway */
 
 berth_status berth__file_map(const char *path, berth__mapping *out, berth_error *err) {
   *out = (berth__mapping){0};
@@ -74,14 +75,14 @@ berth_status berth__file_map(const char *path, berth__mapping *out, berth_error 
 
 /* ---- Files that files name ---- */
 
-#ifdef __wasi__ /* has no links */
+#ifdef __wasi__ /* no links */
 static berth_status base_file_map_inside(const char *owner, const char *path, berth__mapping *out, berth_error *err) {
   (void)owner;
   return berth__file_map(path, out, err);
 }
 #else
 
-/* Both without links. */
+/* Both paths without links. */
 static bool base_file_is_below(const char *path, const char *folder) {
   const size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
   return strncmp(path, folder, length) == 0 && path[length] == '/';
@@ -94,7 +95,7 @@ static bool base_file_cut_name(char *path) {
   return true;
 }
 
-/* Whether a path without links lies in the folder of a file, or in the one where that file is when it is a link. */
+/* Whether a path without links is in the folder of a file or, if that file is a link, in the folder of its target. */
 static bool base_file_is_beside(const char *real, const char *owner) {
   char given[PATH_MAX], folder[PATH_MAX];
   if (snprintf(given, sizeof given, "%s", owner) >= (int)sizeof given) return false;
@@ -103,7 +104,7 @@ static bool base_file_is_beside(const char *real, const char *owner) {
   return realpath(owner, folder) != NULL && base_file_cut_name(folder) && base_file_is_below(real, folder);
 }
 
-/* The file is opened first and then looked for by its resolved path: a link that changes in between is seen. */
+/* Opens the file first and then resolves its path, so a link that changes in between is noticed. */
 static berth_status base_file_map_inside(const char *owner, const char *path, berth__mapping *out, berth_error *err) {
   struct stat opened, found;
   char real[PATH_MAX];
@@ -132,7 +133,7 @@ berth_status berth__file_map_beside(berth_context *ctx, const char *owner, const
   return status;
 }
 
-/* ---- What is mapped ---- */
+/* ---- Mapped bytes ---- */
 
 berth_status berth__file_check(const berth__mapping *mapping, berth_error *err) {
   struct stat info;
@@ -164,7 +165,7 @@ void berth__file_release(const berth__mapping *mapping, size_t offset, size_t si
   if (mapping->base == NULL || offset >= mapping->size) return;
   if (size > mapping->size - offset) size = mapping->size - offset;
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  size_t begin = (offset + page - 1) / page * page; /* whole pages inside the range alone */
+  size_t begin = (offset + page - 1) / page * page; /* only whole pages inside the range */
   size_t end = (offset + size) / page * page;
   if (begin < end) madvise((uint8_t *)mapping->base + begin, end - begin, MADV_DONTNEED);
 }

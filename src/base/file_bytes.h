@@ -1,4 +1,4 @@
-/* Some bytes of an open file. */
+/* Reads bytes of an open file. */
 #ifndef BERTH_BASE_FILE_BYTES_H
 #define BERTH_BASE_FILE_BYTES_H
 

@@ -18,7 +18,7 @@ static uint64_t shift_right_even(uint64_t x, unsigned shift) {
   return (x + half_less_one + ((x >> shift) & 1)) >> shift;
 }
 
-/* A binary format with its sign on top, as IEEE 754 lays them out. */
+/* A binary format with the sign in the top bit, as in IEEE 754. */
 typedef struct float_format {
   unsigned exponent_bits, fraction_bits;
 } float_format;
@@ -27,8 +27,8 @@ static const float_format F64 = {11, 52}, F32 = {8, 23}, F16 = {5, 10}, BF16 = {
 
 static uint64_t infinity_bits(float_format f) { return ((UINT64_C(1) << f.exponent_bits) - 1) << f.fraction_bits; }
 
-/* Rounds a number of a wide format to a narrow one, once. A carry out of the fraction moves into the exponent, which is
- * just what rounding up to the next power of two, or to infinity, means. */
+/* Rounds a number of a wide format to a narrow one, once. A carry out of the fraction increments the exponent, which is
+ * correct: it means rounding up to the next power of two, or to infinity. */
 static uint16_t base_half_narrow(uint64_t bits, float_format wide, float_format to) {
   unsigned sign_shift = wide.exponent_bits + wide.fraction_bits;
   uint16_t sign = (uint16_t)((bits >> sign_shift) << 15);

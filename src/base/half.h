@@ -1,4 +1,4 @@
-/* f16 and bf16 to and from f32: round to nearest even; NaN, infinities and subnormals right. */
+/* f16 and bf16 to and from f32: round to nearest even; correct for NaN, infinities and subnormals. */
 #ifndef BERTH_BASE_HALF_H
 #define BERTH_BASE_HALF_H
 
@@ -10,7 +10,7 @@ float berth__f16_to_f32(uint16_t h);
 uint16_t berth__f32_to_f16(float f);
 float berth__bf16_to_f32(uint16_t h);
 uint16_t berth__f32_to_bf16(float f);
-/* Straight from f64, so that nothing rounds twice. */
+/* Directly from f64, so that nothing is rounded twice. */
 uint16_t berth__f64_to_f16(double f);
 uint16_t berth__f64_to_bf16(double f);
 

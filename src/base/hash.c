@@ -17,7 +17,7 @@ static void hash_round(uint64_t v[4]) {
   v[2] = hash_rotate(v[2], 32);
 }
 
-/* SipHash-1-3 (Aumasson and Bernstein), written after their paper, with words in the machine's own order. */
+/* SipHash-1-3 (Aumasson and Bernstein), written from their paper, with words in host byte order. */
 uint32_t berth__hash(const uint64_t key[2], const void *bytes, size_t size) {
   const uint8_t *text = bytes;
   uint64_t v[4] = {key[0] ^ UINT64_C(0x736f6d6570736575), key[1] ^ UINT64_C(0x646f72616e646f6d),

@@ -9,14 +9,14 @@ typedef struct berth__map_entry {
   uint32_t value;
 } berth__map_entry;
 
-/* Names come from files, which may be written by somebody who wants them all to meet in one place: a hash with a key
- * that nobody knows keeps a map as fast as it should be. Nothing ever sees the order of the entries. */
+/* Names come from files, whose author may want them all to collide: a hash with a secret key prevents that. The order
+ * of the entries is never visible. */
 struct berth__map_table {
   uint64_t key[2]; /* the context's */
   berth__map_entry entries[];
 };
 
-/* The entry of the key, or the empty one where it would go. The map has an empty entry. */
+/* The entry of the key, or the empty one where it would go. The map must have an empty entry. */
 static uint32_t probe(const berth__map *map, const char *key, uint32_t hash) {
   uint32_t mask = map->capacity - 1;
   uint32_t at = hash & mask;

@@ -1,4 +1,4 @@
-/* A hash map from strings to numbers. Keys are copied. Maps of a context hash with its key. */
+/* A hash map from strings to numbers. Keys are copied, and hashed with the context's key. */
 #ifndef BERTH_BASE_MAP_H
 #define BERTH_BASE_MAP_H
 

@@ -1,4 +1,4 @@
-/* Checked arithmetic: each function returns 0 and leaves *out alone when the result does not fit. */
+/* Checked arithmetic: each function returns 0 and leaves *out unchanged if the result does not fit. */
 #ifndef BERTH_BASE_MATH_H
 #define BERTH_BASE_MATH_H
 

@@ -17,7 +17,7 @@ static uint64_t memory_of_machine(void) {
 }
 
 #ifdef __linux__
-/* The beginning of a small file as text, without stdio, which allocates; false: it cannot be read. */
+/* Reads the beginning of a small file as text, without stdio, which allocates; false: it cannot be read. */
 static bool memory_read_text(const char *path, char *text, size_t size) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -27,7 +27,7 @@ static bool memory_read_text(const char *path, char *text, size_t size) {
   return n > 0;
 }
 
-/* The number in a file of a control group; "max", and what cannot be read, is no limit. */
+/* The number in a file of a control group; "max", or a file that cannot be read, means no limit. */
 static uint64_t memory_read_limit(const char *path) {
   char text[64], *end;
   if (!memory_read_text(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return UINT64_MAX;
@@ -35,7 +35,7 @@ static uint64_t memory_read_limit(const char *path) {
   return limit != 0 ? (uint64_t)limit : UINT64_MAX;
 }
 
-/* A group has its own limit and those of all groups around it. */
+/* A group is limited by its own limit and by those of all enclosing groups. */
 static uint64_t memory_of_group(const char *root, const char *mount, const char *group, const char *file) {
   char path[MAX_PATH], inner[MAX_PATH];
   uint64_t least = UINT64_MAX;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST 512 /* digits that strtod gets to see at most; a longer number is none that anybody wrote */
+#define LONGEST 512 /* the most digits passed to strtod; nobody writes a longer number */
 
 /* strtod and printf use the locale's decimal point, which may be longer than one character. */
 static const char *local_point(void) { return localeconv()->decimal_point; }

@@ -1,4 +1,4 @@
-/* Decimal numbers with a point, whatever locale the program around the library has set. */
+/* Decimal numbers with a point, independent of the program's locale. */
 #ifndef BERTH_BASE_NUMBER_H
 #define BERTH_BASE_NUMBER_H
 

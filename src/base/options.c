@@ -6,7 +6,7 @@
 #include "base/context.h"
 #include "base/desc.h"
 
-/* A setting under its two names, and what it takes; NULL: any text. */
+/* A setting under its two names, and its accepted values; NULL: any text. */
 typedef struct setting {
   const char *variable, *field, *takes;
 } setting;
@@ -17,7 +17,7 @@ static bool base_options_is_one_of(const char *text, const char *const *choices)
   return false;
 }
 
-/* The variable where it is set and not empty. */
+/* The environment variable, if it is set and not empty. */
 static const char *variable(const char *name) {
   const char *value = getenv(name);
   return value != NULL && value[0] != '\0' ? value : NULL;
@@ -29,7 +29,7 @@ static berth_status base_options_refuse(const setting *s, const char *value, boo
   return berth__fail(err, BERTH_INVALID, "%s of berth_options is '%s'; it takes %s", s->field, value, s->takes);
 }
 
-/* choices NULL: any text will do; otherwise a list that ends with NULL. */
+/* choices NULL: any text; otherwise a list that ends with NULL. */
 static berth_status read_text(berth_context *ctx, const setting *s, const char *field, const char *const *choices,
                               char **out, berth_error *err) {
   const char *over = variable(s->variable), *value = over != NULL ? over : field;
@@ -71,7 +71,7 @@ static berth_status base_options_join(berth_context *ctx, const char *folder, co
   return BERTH_OK;
 }
 
-/* An empty name stands for no cache, in both places. */
+/* An empty name means no cache, in both places. */
 static berth_status read_cache(berth_context *ctx, const char *field, char **out, berth_error *err) {
   const char *own = getenv("BERTH_CACHE_DIR"), *shared = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   if (own == NULL) own = field;

@@ -1,5 +1,5 @@
-/* What plans and kernels of a GPU depend on. A plan holds the profile that it was made with: scratch was sized by it,
- * and the program is made with the same one. */
+/* What plans and kernels of a GPU depend on. A plan stores the profile that it was made with: its scratch was sized by
+ * it, and the program must be made with the same one. */
 #ifndef BERTH_BASE_PROFILE_H
 #define BERTH_BASE_PROFILE_H
 
@@ -8,28 +8,27 @@
 
 #include "berth/berth.h"
 
-/* What schedules of kernels are chosen from. */
+/* Limits by which the schedules of kernels are chosen. */
 typedef struct berth__kernel_limits {
-  uint32_t group_size;   /* threads of a workgroup, at most */
-  uint32_t lanes;        /* threads that step together */
-  bool exchanges;        /* those can give each other what they have; their number is fixed then */
-  bool begins_early;     /* kernels begin while those before them end, and wait where they say so (`await`) */
-  uint32_t shared_bytes; /* of a workgroup's shared arrays, at most */
-  bool shares_well;      /* tiles in shared memory pay; not so where a CPU plays the GPU */
-  uint32_t multiplies;   /* bit c: berth_compute c has matrix units, for which kernels are rendered; of f32: tiles */
-  uint32_t tile_bytes;   /* of shared arrays for those, so that two workgroups share a core */
-  uint32_t large_bytes;  /* of one that has a core for itself; 0: there are none such */
-  bool has_warpgroups;   /* four warps multiply at once, from tiles of 16 bits in shared memory (wgmma) */
-  berth_compute compute; /* how the plan's products may be computed */
+  uint32_t group_size;   /* most threads per workgroup */
+  uint32_t lanes;        /* threads per subgroup */
+  bool exchanges;        /* subgroup exchange; their number is fixed then */
+  bool begins_early;     /* kernels may begin before those before them end, and wait at their `await` */
+  uint32_t shared_bytes; /* most bytes of a workgroup's shared arrays */
+  bool shares_well;      /* tiles in shared memory pay off; false where a CPU plays the GPU */
+  uint32_t multiplies;   /* bit c: matrix units for berth_compute c, for which kernels are rendered; of f32: tiles */
+  uint32_t tile_bytes;   /* shared bytes per workgroup of these kernels, so that two workgroups fit on a core */
+  uint32_t large_bytes;  /* shared bytes of a workgroup that has a core to itself; 0: not supported */
+  bool has_warpgroups;   /* four warps multiply together, from 16-bit tiles in shared memory (wgmma) */
+  berth_compute compute; /* compute type allowed for the plan's products */
 } berth__kernel_limits;
 
 #define BERTH__MATRIX_UNITS                                                                                     \
   (1u << BERTH_COMPUTE_F32 | 1u << BERTH_COMPUTE_TF32X3 | 1u << BERTH_COMPUTE_TF32 | 1u << BERTH_COMPUTE_BF16 | \
-   1u << BERTH_COMPUTE_F16) /* of                                                                               \
-`multiplies`: those of NVIDIA since compute capability 8.0 */
+   1u << BERTH_COMPUTE_F16) /* `multiplies` of NVIDIA GPUs since compute capability 8.0 */
 
 typedef struct berth__profile {
-  char name[64]; /* of a device, or one of those that can be named without it; "": the device is no GPU */
+  char name[64]; /* name of a device that can be described without hardware; "": not a GPU */
   berth__kernel_limits loops;
 } berth__profile;
 

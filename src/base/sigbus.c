@@ -1,6 +1,6 @@
 #include "base/sigbus.h"
 
-#ifdef __wasi__ /* there are no signals, and no files to map */
+#ifdef __wasi__ /* no signals, and no mapped files */
 berth_status berth__sigbus_catch(berth_error *err) {
   return berth__fail(err, BERTH_UNSUPPORTED, "WebAssembly has no signals to catch");
 }
@@ -27,9 +27,9 @@ int berth__sigbus_is_lost(const berth__watch *watch) {
 #include <unistd.h>
 
 /* A fixed table, because the handler can neither lock nor follow pointers that others free. An entry is free (0), being
- * filled in (1), or in use. The handler looks for a mapping that is being read, which therefore stays in its entry; a
- * base and a size that do not belong together are those of mappings that are changing, and never contain the address
- * of one that is not. */
+ * filled in (1), or in use. The handler looks for a mapping that is being read, which therefore stays in its entry. A
+ * base and a size that do not belong together come from mappings that are changing; such a pair never contains an
+ * address of another mapping. */
 #define MAX_WATCHES 1024
 
 struct berth__watch {
@@ -44,11 +44,12 @@ static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction previous;
 static uintptr_t page_size;
 
-/* Zeros from the page on: the file ends before it. They can be written, as an arena whose pages are a file's can. */
+/* Maps zeros from this page on, since the file ends before it. They are writable, because an arena may consist of a
+ * file's pages. */
 static bool sigbus_replace(struct berth__watch *watch, uintptr_t base, size_t size, uintptr_t address) {
   const uintptr_t page = address & ~(page_size - 1);
   const size_t rest = size - (size_t)(page - base);
-  void *there = (unsigned char *)base + (page - base); /* NOLINT(performance-no-int-to-ptr): of a table of atomics */
+  void *there = (unsigned char *)base + (page - base); /* NOLINT(performance-no-int-to-ptr): from a table of atomics */
   if (mmap(there, rest, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
     return false;
   atomic_store(&watch->is_lost, true);
@@ -57,7 +58,7 @@ static bool sigbus_replace(struct berth__watch *watch, uintptr_t base, size_t si
 
 static bool sigbus_mend(const siginfo_t *info) {
   const uintptr_t address = (uintptr_t)info->si_addr;
-  if (info->si_code <= 0) return false; /* somebody sent it */
+  if (info->si_code <= 0) return false; /* sent by a process */
   for (size_t i = 0; i < MAX_WATCHES; i++) {
     struct berth__watch *watch = &watches[i];
     const uintptr_t base = atomic_load(&watch->base);
@@ -68,14 +69,14 @@ static bool sigbus_mend(const siginfo_t *info) {
   return false;
 }
 
-/* As if this handler were not there. */
+/* Restores the previous handler. */
 static void sigbus_pass_on(int number, siginfo_t *info, void *context) {
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(number, info, context);
   } else if (previous.sa_handler == SIG_DFL || (previous.sa_handler == SIG_IGN && info->si_code > 0)) {
     const struct sigaction plain = {.sa_handler = SIG_DFL};
     (void)sigaction(number, &plain, NULL);
-    (void)raise(number); /* arrives when this handler returns */
+    (void)raise(number); /* delivered when this handler returns */
   } else if (previous.sa_handler != SIG_IGN) {
     previous.sa_handler(number);
   }
@@ -117,7 +118,7 @@ berth__watch *berth__sigbus_watch(const void *base, size_t size) {
     atomic_store(&watch->base, (uintptr_t)base);
     return watch;
   }
-  return NULL; /* more files than anybody opens: those beyond are as without a handler */
+  return NULL; /* table full: further files are not watched */
 }
 
 void berth__sigbus_unwatch(berth__watch *watch) {

@@ -33,20 +33,20 @@ const char *berth_status_text(berth_status status) {
 
 const char *berth_version(void) { return BERTH_VERSION; }
 
-/* text was cut to fit: takes away what is left of a UTF-8 character at the end, and marks the cut. */
+/* For text that was cut to fit: removes a partial UTF-8 character at the end, and marks the cut. */
 static void mark_cut(char *text, size_t size) {
   size_t end = size - sizeof "...";
   while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80) end--;
   memcpy(text + end, "...", sizeof "...");
 }
 
-/* Messages repeat names out of untrusted files, and end up on terminals. */
+/* Messages repeat names from untrusted files, and end up on terminals. */
 static void hide_control(char *text) {
   for (; *text != '\0'; text++)
     if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
 }
 
-/* Formats into text of `size` bytes. */
+/* Formats into a text of `size` bytes. */
 static void format(char *text, size_t size, const char *fmt, va_list args) {
   int length = vsnprintf(text, size, fmt, args);
   if (length < 0) text[0] = '\0';

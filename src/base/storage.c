@@ -26,7 +26,7 @@ uint64_t berth__storage_count(berth_storage storage, uint64_t bytes) {
   return storage.bytes != 0 ? bytes / storage.bytes * storage.elements : 0;
 }
 
-/* A zero extent makes the tensor empty however large the others are. */
+/* An extent of zero makes the tensor empty, however large the others are. */
 bool berth__dense_bytes(uint32_t rank, const int64_t *dim, berth_type type, uint64_t *out) {
   uint64_t count = 1;
   for (uint32_t i = 0; i < rank; i++)

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define PIECE 4096 /* bytes that are collected before they go to the write function */
+#define PIECE 4096 /* bytes that are buffered before they go to the write function */
 
 void berth__text_init(berth__text *text, berth_context *ctx, berth_write_fn write, void *user) {
   *text = (berth__text){.ctx = ctx, .write = write, .user = user, .status = BERTH_OK};
@@ -66,10 +66,10 @@ static void escape_byte(berth__text *text, unsigned char c) {
 
 void berth__text_escape(berth__text *text, const char *string) {
   berth__text_add(text, "\"", 1);
-  const char *plain = string; /* what has not been added yet begins here */
+  const char *plain = string; /* start of the bytes that have not been added yet */
   for (const char *c = string; *c != '\0'; c++) {
     unsigned char byte = (unsigned char)*c;
-    if (byte >= 0x20 && byte != 0x7f && byte != '"' && byte != '\\') continue; /* UTF-8 stays as it is */
+    if (byte >= 0x20 && byte != 0x7f && byte != '"' && byte != '\\') continue; /* UTF-8 is kept */
     berth__text_add(text, plain, (size_t)(c - plain));
     escape_byte(text, byte);
     plain = c + 1;
@@ -82,7 +82,7 @@ berth_status berth__text_finish(berth__text *text, berth_error *err) {
   if (text->write != NULL) {
     flush(text);
   } else {
-    berth__text_add(text, "", 0); /* data is a string even when nothing was added */
+    berth__text_add(text, "", 0); /* makes data a string even if nothing was added */
   }
   berth_status status = text->status;
   if (text->write != NULL || status != BERTH_OK) berth__text_free(text);

@@ -9,41 +9,41 @@
 #include <unistd.h>
 
 #define STACK_SIZE ((size_t)1 << 20)
-#define QUEUE_PER_THREAD 4  /* pieces: more than threads, so that a late thread does not hold up the rest */
-#define PARTS_PER_THREAD 16 /* pieces at most: the last that are taken are small, so that threads end together */
-#define APART 128           /* bytes between what threads write: lines of a cache are fetched in pairs */
+#define QUEUE_PER_THREAD 4  /* pieces: more than threads, so that a late thread does not delay the others */
+#define PARTS_PER_THREAD 16 /* most pieces: the last ones taken are small, so that threads end together */
+#define APART 128           /* bytes between what different threads write: cache lines are fetched in pairs */
 
 typedef struct pool_job {
   berth__range_fn fn;
   void *user;
   int64_t n, pieces;
-  uint32_t n_shares; /* the workers below this one have pieces of their own; 1: the caller has all, a queue */
-  bool wakes;        /* it is worth waking a thread for */
+  uint32_t n_shares; /* workers below this one own pieces (static partition); 1: the caller owns all, as a queue */
+  bool wakes;        /* worth waking a thread for */
 } pool_job;
 
-/* Number 0 is the caller, whose thread was not made here. */
+/* Number 0 is the caller's thread, which was not made here. */
 typedef struct pool_worker {
   pthread_t thread;
   berth__pool *pool;
   uint32_t number;
-  _Atomic uint64_t share; /* pieces of its own that nobody has taken yet: first in the low half, end in the high one */
+  _Atomic uint64_t share; /* pieces it owns that nobody has taken yet: begin in the low half, end in the high half */
   char apart[APART];
 } pool_worker;
 
-/* A run opens a job; workers that see it in time join it. Its pieces are a queue, from which everyone takes the next
- * one; or everyone has a share of neighbouring pieces, takes half of what is left of it at a time, from the front, and
- * then of what others have left, from the back. With shares a worker has the same part of every job whose items are
- * alike, and what it wrote in one is in its cache for the next; whoever comes late or is slow is helped out. The caller
- * closes the job when nothing is left, and waits for those that joined. A worker that comes late finds the job closed:
- * nobody waits for a sleeper.
+/* A run opens a job, and workers that notice it in time join it. Its pieces are a queue from which everyone takes the
+ * next one, or a static partition with work stealing: every worker owns a range of neighbouring pieces, takes half of
+ * the rest of it at a time from the front, and then steals from the back of the others' ranges. With a static partition
+ * a worker has the same part of every job of the same size, so what it wrote in one is in its cache for the next, and
+ * the others take over the work of a late or slow worker. The caller closes the job when nothing is left, and waits for
+ * those that joined. A worker that comes late finds the job closed: nobody waits for a sleeper.
  *
- * `state` has the number of the job, whether it is open, and how many workers joined it; a job is written before it is
- * opened, and stays until the last of them left. Workers look for the next job for a moment before they sleep.
+ * `state` holds the number of the job, whether it is open, and how many workers have joined it. A job is written before
+ * it is opened, and stays until the last worker has left. Workers look for the next job for a moment before they sleep.
  *
- * A burst that others will help with calls them when it begins: they wake up and look for jobs.
+ * A burst that is worth sharing calls workers when it begins: they wake up and look for jobs.
  *
- * Who goes to sleep first says so and then looks at the state once more; who changes the state then looks for sleepers.
- * All of these are sequentially consistent, so one of the two always sees the other. */
+ * A worker that goes to sleep announces it and then looks at the state once more; whoever changes the state then looks
+ * for sleepers. All of these accesses are sequentially consistent, so one of the two always sees the other. */
 struct berth__pool {
   berth_context *ctx;
   berth_thread_pool outside; /* the caller's threads; without parallel_for: those of the pool itself */
@@ -53,39 +53,39 @@ struct berth__pool {
   pool_job job;
   _Atomic uint64_t state;
   _Atomic uint32_t n_asleep; /* workers */
-  _Atomic uint32_t calls;    /* bursts that called */
+  _Atomic uint32_t calls;    /* bursts that called workers */
   _Atomic bool is_caller_asleep;
   _Atomic bool in_burst, quit;
   bool is_steady;     /* the last burst ended just before this one */
   bool shares_small;  /* jobs of less than two grains are shared too, by threads that are awake */
-  double patience_ms; /* so long this one wakes nobody: it is likely over before help pays */
-  bool has_help;      /* some thread was awake, or was woken, in this one */
+  double patience_ms; /* it wakes nobody before this time: it is likely over before help pays off */
+  bool has_help;      /* some thread was awake, or was woken, in this burst */
   double began_ms, ended_ms;
   uint32_t n_threads;
   uint32_t n_started;
   char apart[APART];
-  pool_worker workers[]; /* n_threads */
+  pool_worker workers[]; /* length: n_threads */
 };
 
-#define JOINED ((uint64_t)0xffff)  /* of the state: how many workers are in the job */
-#define OPEN ((uint64_t)1 << 16)   /* it takes more */
-#define NUMBER ((uint64_t)1 << 17) /* what the number of the job counts up by */
-#define WAKE_PIECES 4              /* in a burst, a job of fewer small ones is for those that are awake */
-#define STEADY_PIECES 2            /* likewise, where runs follow each other: who is woken once stays awake */
-#define STEADY_MS 0.05             /* from the end of a run to the next */
-#define SHORT_MS 0.06              /* what this thread does alone while another one wakes up, and some more */
-#define LONG_MS 2.0                /* from here on help always pays */
-#define CALL_MS 0.03               /* of a burst are worth calling a thread for */
-#define PATIENCE 2    /* a burst that does better alone wakes somebody when it takes so many times as long */
-#define GAIN 0.95     /* of its time is worth the work of others */
-#define FIRST_TRIES 4 /* bursts after pauses that take turns: alone, with help */
-#define TRY_AGAIN 32  /* such bursts until the other way is tried */
-#define STEADY_ROW (STEADY_SETTLING + BERTH__STEADY_TAKEN) /* bursts that follow each other and go the same way */
-#define STEADY_SETTLING 2                                  /* of a row do not count: threads are waking up */
-#define STEADY_FIRST 4                                     /* rows that take turns: alone, shared */
-#define STEADY_AGAIN 32                                    /* rows, of which the last tries the other way */
-#define AWAKE_SHARE 4                                      /* of a grain is enough for a thread that is awake */
-#define LOOKS 4000 /* for the next job, before a worker sleeps: some tens of microseconds */
+#define JOINED ((uint64_t)0xffff)  /* part of the state: how many workers are in the job */
+#define OPEN ((uint64_t)1 << 16)   /* the job takes more workers */
+#define NUMBER ((uint64_t)1 << 17) /* increment of the job's number */
+#define WAKE_PIECES 4              /* in a burst, jobs of fewer small pieces are left to threads that are awake */
+#define STEADY_PIECES 2            /* the same when runs follow each other: a thread that was woken stays awake */
+#define STEADY_MS 0.05             /* longest pause between runs that follow each other */
+#define SHORT_MS 0.06              /* what this thread does alone while another one wakes up, and a little more */
+#define LONG_MS 2.0                /* from this duration on, help always pays off */
+#define CALL_MS 0.03               /* burst time that is worth calling a thread for */
+#define PATIENCE 2    /* a burst that is faster alone wakes somebody when it takes this many times as long */
+#define GAIN 0.95     /* the time with help must be below this fraction of the time without */
+#define FIRST_TRIES 4 /* bursts after pauses that alternate: alone, with help */
+#define TRY_AGAIN 32  /* such bursts until the other way is tried again */
+#define STEADY_ROW (STEADY_SETTLING + BERTH__STEADY_TAKEN) /* bursts that follow each other and run the same way */
+#define STEADY_SETTLING 2                                  /* of them do not count: threads are still waking up */
+#define STEADY_FIRST 4                                     /* rows that alternate: alone, shared */
+#define STEADY_AGAIN 32                                    /* rows, the last of which tries the other way */
+#define AWAKE_SHARE 4 /* fraction of a grain that is worth sharing with threads that are awake */
+#define LOOKS 4000    /* looks for the next job before a worker sleeps: some tens of microseconds */
 
 static inline void pause_a_moment(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -97,7 +97,7 @@ static inline void pause_a_moment(void) {
 
 static uint64_t share_of(uint64_t first, uint64_t end) { return end << 32 | first; }
 
-/* Pieces of what is left of a share: one, or half of them. False: nothing is left. */
+/* Takes pieces from what is left of a share: one, or half of them. False: nothing is left. */
 static bool take_from(pool_worker *owner, bool from_front, bool one, int64_t *first, int64_t *end) {
   uint64_t share = atomic_load_explicit(&owner->share, memory_order_relaxed);
   for (;;) {
@@ -111,7 +111,7 @@ static bool take_from(pool_worker *owner, bool from_front, bool one, int64_t *fi
   }
 }
 
-/* The item that a piece begins with; the first `n % pieces` pieces have one more than the others. */
+/* The first item of a piece; the first `n % pieces` pieces have one item more than the others. */
 static int64_t begin_of(const pool_job *job, int64_t piece) {
   const int64_t size = job->n / job->pieces, rest = job->n % job->pieces;
   return piece * size + (piece < rest ? piece : rest);
@@ -119,7 +119,7 @@ static int64_t begin_of(const pool_job *job, int64_t piece) {
 
 static void take_pieces(berth__pool *pool, const pool_job *job, uint32_t number) {
   int64_t first, end;
-  for (uint32_t i = 0; i < job->n_shares; i++) { /* its own, then those of the workers after it */
+  for (uint32_t i = 0; i < job->n_shares; i++) { /* first its own, then those of the workers after it */
     const uint32_t owner = (number + i) % job->n_shares;
     const bool from_front = owner == number || job->n_shares == 1;
     while (take_from(&pool->workers[owner], from_front, job->n_shares == 1, &first, &end))
@@ -152,7 +152,7 @@ static bool await_job(berth__pool *pool, uint64_t seen) {
   return false;
 }
 
-/* False: it was closed meanwhile. */
+/* False: it has been closed meanwhile. */
 static bool join_job(berth__pool *pool, uint64_t *seen) {
   uint64_t state = atomic_load(&pool->state);
   while (is_new(state, *seen)) {
@@ -184,8 +184,8 @@ static void *work(void *user) {
   return NULL;
 }
 
-/* Workers take no signals: those are for the threads of the program. Faults are a thread's own, and blocking one ends
- * the process whatever handler there is. */
+/* Workers block signals, which are for the program's threads, but not faults: a fault is delivered to its own thread,
+ * and blocking one ends the process whatever handler there is. */
 static int start_worker(berth__pool *pool, const pthread_attr_t *attr, pool_worker *worker) {
   sigset_t all, before;
   sigfillset(&all);
@@ -205,7 +205,7 @@ static int start_workers(berth__pool *pool, size_t stack) {
   pthread_attr_t attr;
   int code = pthread_attr_init(&attr);
   if (code != 0) return code;
-  pthread_attr_setstacksize(&attr, stack); /* where this is refused, the default will do */
+  pthread_attr_setstacksize(&attr, stack); /* if this is refused, the default will do */
   for (uint32_t i = 1; code == 0 && i < pool->n_threads; i++) {
     pool->workers[i].number = i;
     code = start_worker(pool, &attr, &pool->workers[i]);
@@ -297,7 +297,7 @@ void berth__pool_destroy(berth__pool *pool) {
 
 static bool is_better_alone(double alone_ms, double helped_ms) { return helped_ms > 0 && helped_ms >= GAIN * alone_ms; }
 
-/* Whether to wake others for a burst after a pause, which finds everybody asleep. */
+/* Whether a burst after a pause, when all workers are asleep, should wake others. */
 static bool wants_help(const berth__burst *burst) {
   if (burst->alone_ms < SHORT_MS) return false;
   if (burst->alone_ms >= LONG_MS) return true;
@@ -306,13 +306,13 @@ static bool wants_help(const berth__burst *burst) {
   return is_better_alone(burst->alone_ms, burst->helped_ms) == tries;
 }
 
-/* Whether a burst that follows another one tries a way to see what it takes. */
+/* Whether a burst that follows another one tries the other way, to measure it. */
 static bool steady_is_try(const berth__burst *burst) {
   const uint32_t row = burst->steady_count / STEADY_ROW;
   return row < STEADY_FIRST || row % STEADY_AGAIN == STEADY_AGAIN - 1;
 }
 
-/* Whether small jobs are shared where bursts follow each other: both ways by turns, then whichever takes less. */
+/* Whether small jobs are shared when bursts follow each other: alternates both ways, then picks the faster one. */
 static bool wants_shares(const berth__burst *burst) {
   const uint32_t row = burst->steady_count / STEADY_ROW;
   if (row < STEADY_FIRST) return row % 2 == 1;
@@ -325,7 +325,7 @@ static double patience_for(const berth__burst *burst) {
   return alone > SHORT_MS ? alone : SHORT_MS;
 }
 
-/* As many as may be of use; long ones have jobs that wake them. */
+/* Calls as many as may be of use; long bursts have jobs that wake them. */
 static void call_workers(berth__pool *pool, const berth__burst *burst) {
   if (pool->n_threads == 1 || pool->outside.parallel_for != NULL || burst->alone_ms >= LONG_MS) return;
   pool->has_help = true;
@@ -347,16 +347,16 @@ void berth__pool_begin(berth__pool *pool, const berth__burst *burst) {
   if (!pool->is_steady && wants_help(burst)) call_workers(pool, burst);
 }
 
-/* What it takes of late. However long one was held up by something else, it counts a little. */
+/* A moving average. A burst that something else delayed counts only a little, however long it took. */
 static double blend(double known, double took) {
   if (known <= 0) return took;
   const double least = known / 2, most = known * 2;
   return known + ((took < least ? least : took > most ? most : took) - known) / 8;
 }
 
-/* What a row took, by its median: one burst that another program held up says nothing. The clock of a processor comes
- * and goes with what its neighbours do, so what counts is how the two ways compare: where a row shows that the usual
- * one has become faster or slower, so has the other. */
+/* The time of a row is its median, since a single burst may have been delayed by another program. The processor's clock
+ * varies with the load of its neighbours, so only the ratio of the two ways counts: if a row shows that the usual way
+ * has become faster or slower, the other one is scaled alike. */
 static void note_steady_row(berth__burst *burst, bool shared, double took) {
   double *known = &burst->steady_ms[shared];
   if (*known <= 0) {
@@ -381,8 +381,8 @@ static void note_steady(berth__burst *burst, bool shared, double took) {
   burst->steady_count++;
 }
 
-/* With help it takes at least its share of what it would take alone: a burst that was held up once by something else is
- * found to be short again. */
+/* The time with help is at least its share of the time alone: a burst that something else delayed once is found to be
+ * short again. */
 void berth__pool_end(berth__pool *pool, berth__burst *burst) {
   if (pool == NULL) return;
   atomic_store(&pool->in_burst, false);
@@ -445,8 +445,8 @@ static void close_job(berth__pool *pool) {
   pthread_mutex_unlock(&pool->lock);
 }
 
-/* Whether a job of n items, of which `worth` are worth a thread, is worth waking one. A burst that has lasted is not
- * short, whatever the last one was. */
+/* Whether a job of n items, of which `worth` are worth a thread, is worth waking one. A burst that has lasted long is
+ * not short, whatever the last one was. */
 static bool wakes_for(berth__pool *pool, int64_t n, int64_t worth) {
   if (pool->outside.parallel_for != NULL || !atomic_load(&pool->in_burst)) return true;
   if (pool->is_steady) return worth == 1 || n / worth >= STEADY_PIECES;
@@ -454,13 +454,13 @@ static bool wakes_for(berth__pool *pool, int64_t n, int64_t worth) {
   return pool->patience_ms <= 0 && (worth == 1 || n / worth >= WAKE_PIECES);
 }
 
-/* So few pieces should be as many for each thread: some more, where there are items for them. */
+/* With so few pieces, each thread should get the same number: rounds up if there are enough items. */
 static int64_t even_pieces(int64_t n, int64_t pieces, int64_t n_threads) {
   const int64_t even = (pieces + n_threads - 1) / n_threads * n_threads;
   return pieces >= n_threads && even <= n ? even : pieces;
 }
 
-/* How many pieces threads share, and whether to wake some; one piece is for the caller. */
+/* How many pieces threads share, and whether to wake some; one piece is left to the caller. */
 static void cut_job(berth__pool *pool, const berth__work *work, pool_job *job) {
   const int64_t n_threads = pool->n_threads, worth = work->grain > 0 ? work->grain : 1;
   const bool is_outside = pool->outside.parallel_for != NULL;
@@ -512,7 +512,7 @@ void berth__pool_run(berth__pool *pool, int64_t n, int64_t grain, berth__range_f
 uint32_t berth__cpu_count(void) {
   long count = sysconf(_SC_NPROCESSORS_ONLN);
 #ifdef __linux__
-  cpu_set_t set; /* what this process may use can be less than what is there */
+  cpu_set_t set; /* the process may be restricted to fewer cores than the machine has */
   if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
 #endif
   if (count < 1) return 1;

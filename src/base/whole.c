@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_WRITE ((size_t)1 << 30) /* Linux takes no more than 2 GiB at a time */
+#define MAX_WRITE ((size_t)1 << 30) /* Linux writes no more than 2 GiB per call */
 #define SUFFIX ".new"
-#define MOST_WRITERS 10 /* of one file at once: a digit after the suffix */
+#define MOST_WRITERS 10 /* of one file at the same time: a digit after the suffix */
 
 int berth__write_all(int fd, const void *data, size_t size) {
   const unsigned char *at = data;
@@ -25,17 +25,17 @@ int berth__write_all(int fd, const void *data, size_t size) {
   return 0;
 }
 
-/* The name at the end of the symbolic links at `path`, which nothing may have yet: 0, or an error number. */
+/* Resolves the symbolic links at `path`, whose target need not exist: 0, or an error number. */
 static int whole_follow(const char *path, char name[PATH_MAX]) {
   enum {
-    MOST_LINKS = 40 /* as Linux has it */
+    MOST_LINKS = 40 /* the limit of Linux */
   };
   char link[PATH_MAX];
   if (strlen(path) >= PATH_MAX) return ENAMETOOLONG;
   strcpy(name, path);
   for (int i = 0; i < MOST_LINKS; i++) {
     const ssize_t n = readlink(name, link, sizeof link - 1);
-    if (n < 0) return 0; /* no link, or nothing: opening it tells what is wrong */
+    if (n < 0) return 0; /* not a link, or nothing: opening it reports what is wrong */
     link[n] = '\0';
     const char *slash = strrchr(name, '/');
     const size_t folder = link[0] != '/' && slash != NULL ? (size_t)(slash - name) + 1 : 0;
@@ -45,7 +45,7 @@ static int whole_follow(const char *path, char name[PATH_MAX]) {
   return ELOOP;
 }
 
-/* Where the file is written and what it is renamed to. */
+/* Chooses where the file is written and what it is renamed to. */
 static berth_status whole_place(berth__whole *file, berth_error *err) {
   char name[PATH_MAX];
   const int failed = whole_follow(file->path, name);
@@ -60,8 +60,9 @@ static berth_status whole_place(berth__whole *file, berth_error *err) {
   return BERTH_OK;
 }
 
-/* What is private stays so. Until the file has its name its owner may write to it, whatever its mode will be: other
- * writers of the name look at what they find beside it. Where a file system has no such modes, it has nothing to lose.
+/* Private files stay private. Until the file has its name its owner may write to it, whatever its mode will be, because
+ * other writers of the name look at the files beside it. Failures are ignored: a file system without modes has nothing
+ * to preserve.
  */
 static void whole_set_mode(int fd, mode_t mode) {
 #ifdef __wasi__
@@ -71,8 +72,8 @@ static void whole_set_mode(int fd, mode_t mode) {
 #endif
 }
 
-/* Whether nobody else writes to the file that was opened, and it still has its name: whoever wrote to it before may
- * have given it another one since. A file system without locks must do without. */
+/* Whether nobody else writes to the opened file, and it still has its name: its previous writer may have renamed it
+ * since. File systems without locks do without this check. */
 static bool whole_is_own(int fd, const char *name) {
   struct stat opened, there;
 #ifndef __wasi__
@@ -82,8 +83,8 @@ static bool whole_is_own(int fd, const char *name) {
          opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
 }
 
-/* A file beside the name that no other writer has; -1 and errno: there is none. What a writer that was killed has left
- * is written over. What else has such a name (a folder, a link, a pipe, another user's file) stays as it is. */
+/* Opens a file beside the name that no other writer has; -1 and errno: there is none. The leftover of a killed writer
+ * is overwritten. Anything else with such a name (a folder, a link, a pipe, another user's file) is left alone. */
 static int whole_open_beside(berth__whole *file) {
   char *end = file->beside + strlen(file->beside);
   int failed = EBUSY;
@@ -97,7 +98,7 @@ static int whole_open_beside(berth__whole *file) {
       failed = errno;
     } else if (fd < 0) {
       failed = errno;
-      if (lstat(file->beside, &there) != 0) break; /* no such file can be made at all */
+      if (lstat(file->beside, &there) != 0) break; /* no such file can be created */
     }
     if (fd >= 0) close(fd);
   }
@@ -132,7 +133,7 @@ void berth__whole_write(berth__whole *file, const void *data, size_t size) {
   if (file->failed == 0) file->failed = berth__write_all(file->fd, data, size);
 }
 
-/* The folder holds the name: it is brought to disk too. Where it cannot be opened, the rename alone must do. */
+/* The folder holds the name, so it is synced too. If it cannot be opened, the rename alone has to do. */
 static void whole_sync_folder(const berth__whole *file) {
   char *slash = strrchr(file->beside, '/');
   if (slash != NULL) slash[slash == file->beside ? 1 : 0] = '\0';
@@ -159,7 +160,7 @@ berth_status berth__whole_close(berth__whole *file, berth_status status, berth_e
     status = berth__fail(err, BERTH_IO, "cannot write %s: %s; what was there before is unchanged", file->path,
                          strerror(file->failed));
   if (status != BERTH_OK) (void)unlink(file->beside);
-  close(file->fd); /* its bytes are on disk; until here, no other writer takes the name beside */
+  close(file->fd); /* its bytes are on disk; up to here, no other writer takes the temporary name */
   if (status == BERTH_OK) whole_sync_folder(file);
   berth__free(file->ctx, file->beside);
   return status;
