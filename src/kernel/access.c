@@ -1,4 +1,4 @@
-/* Builds instructions that read and write buffers, arrays and variables. None of them is ever shared. */
+/* Builds instructions that read and write buffers, arrays and variables. Each of them is a new instruction. */
 #include "kernel/maker.h"
 
 static berth__x kernel_access_put(berth__kernel *k, berth__inst_code code, berth__number type, uint32_t bits,
@@ -21,7 +21,7 @@ berth__number berth__storage_number(berth__storage storage) {
   }
 }
 
-/* The nearest bf16, ties to even; a NaN stays one. */
+/* The nearest bf16, ties to even; NaN stays NaN. */
 static berth__x pack_bf16(berth__kernel *k, berth__x value) {
   const berth__x bits = berth__x_bits(k, BERTH__NUM_U32, value), by = berth__x_u32(k, 16);
   const berth__x odd = berth__x_and(k, berth__x2(k, BERTH__INST_shr, bits, by), berth__x_u32(k, 1));
@@ -39,7 +39,7 @@ berth__x berth__x_pack(berth__kernel *k, berth__storage storage, berth__x value)
   return per_word == 1 ? bits : berth__x_and(k, bits, berth__x_u32(k, per_word == 2 ? 0xffff : 0xff));
 }
 
-/* What integers of fewer than 32 bits lie between follows from their type. */
+/* The range of integers of fewer than 32 bits follows from their type. */
 static berth__x kernel_access_put_load(berth__kernel *k, uint32_t buffer, berth__x index) {
   const berth__storage storage = k->buffers[buffer].storage;
   const berth__number type = berth__storage_number(storage);
@@ -52,12 +52,12 @@ static berth__x kernel_access_put_load(berth__kernel *k, uint32_t buffer, berth_
   return berth__maker_put(k, &inst);
 }
 
-/* From an element of a buffer to its place in the buffer's words. */
+/* Converts an element of a buffer to its position in the buffer's words. */
 static berth__x skipped(berth__kernel *k, uint32_t buffer, berth__x index) {
   return k->buffers[buffer].skip != 0 ? berth__x_affine(k, index, 1, k->buffers[buffer].skip) : index;
 }
 
-/* The operands can be used, `which` is one of n, and the index is an integer of index arithmetic. */
+/* Whether the operands can be used, `which` is less than n, and the index is an integer of index arithmetic. */
 static bool accepts(berth__kernel *k, berth__inst_code code, uint32_t n_in, const berth__x *in, uint32_t which,
                     uint32_t n) {
   if (!berth__maker_accepts(k, code, n_in, in)) return false;
@@ -160,7 +160,7 @@ berth__x berth__x_get(berth__kernel *k, berth__x variable) {
   return kernel_access_put(k, BERTH__INST_get, berth__maker_type(k, variable), 0, variable, BERTH__X_NONE);
 }
 
-/* Who is in where this stands has the same range. */
+/* Values of all lanes have the same range here. */
 berth__x berth__x_exchange(berth__kernel *k, berth__x value, uint32_t distance) {
   if (!berth__maker_accepts(k, BERTH__INST_exchange, 1, &value)) return BERTH__X_NONE;
   const bool is_power = distance != 0 && (distance & (distance - 1)) == 0;

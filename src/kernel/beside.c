@@ -4,11 +4,11 @@
 
 #include "kernel/kernel.h"
 
-/* While one kernel is put behind what is there. */
+/* Appends one kernel to the instructions that are already there. */
 typedef struct joining {
   berth__kernel *to;
   const berth__kernel *from;
-  berth__x group, before; /* instructions: the workgroup, and minus the first one's; NONE: it is the first */
+  berth__x group, before; /* the workgroup; minus the first kernel's workgroups; NONE: in the first kernel */
   uint32_t buffers, shared, local;
 } joining;
 
@@ -39,7 +39,7 @@ static berth__x beside_put_plain(berth__kernel *k, berth__inst_code code, uint16
       k, (berth__inst){.code = (uint8_t)code, .type = BERTH__NUM_I32, .depth = depth, .in = {a, b, BERTH__X_NONE}});
 }
 
-/* The number of an instruction of the one in the other, whose instructions stand `shift` further down. */
+/* Copies the instructions of one kernel to the other, renumbered by `shift`. */
 static void beside_add(const joining *j) {
   berth__kernel *k = j->to;
   if (!beside_has_await(j->from)) {
@@ -107,7 +107,7 @@ static void beside_fill(berth__kernel *k, const berth__kernel *a, const berth__k
   beside_put_plain(k, BERTH__INST_end, 0, BERTH__X_NONE, BERTH__X_NONE);
 }
 
-#define MORE 12u /* instructions around both */
+#define MORE 12u /* extra instructions around both */
 
 berth_status berth__kernel_beside(const berth__kernel *a, const berth__kernel *b, berth__kernel **out,
                                   berth_error *err) {

@@ -1,5 +1,4 @@
-/* Blocks of a kernel under construction: what is visible inside them, and what their conditions imply for value
- * ranges. */
+/* Blocks of a kernel under construction: what is visible inside them, and which value ranges their conditions imply. */
 #include "kernel/maker.h"
 
 static berth__x kernel_block_put(berth__kernel *k, berth__inst_code code, uint32_t bits, const berth__inst *of) {
@@ -27,8 +26,8 @@ static void open_block(berth__kernel *k, berth__x opener, bool is_loop) {
                                                     .n_refined = k->maker->n_refined};
 }
 
-/* Inside the block that was just opened, x lies between low and high too. Ranges that contradict each other stand in
- * code that never runs, and change nothing. */
+/* Inside the block just opened, x is also between low and high. Contradictory ranges are in code that never runs, and
+ * are ignored. */
 static void refine(berth__kernel *k, berth__x x, int64_t low, int64_t high) {
   berth__maker *maker = k->maker;
   berth__inst *inst = &k->insts[x];
@@ -128,13 +127,13 @@ void berth__x_end(berth__kernel *k) {
   kernel_block_put(k, BERTH__INST_end, 0, NULL);
 }
 
-/* The last index that a loop comes to, at most. */
+/* An upper bound of a loop's last index. */
 static int64_t last_index(const berth__inst *from, const berth__inst *to, int64_t step) {
   int64_t last = to->high - 1;
   return from->low == from->high ? last - (last - from->low) % step : last;
 }
 
-/* What an opener gives, its block alone may name. */
+/* The result of an opener is visible in its block only. */
 static berth__x name_inside(berth__kernel *k, berth__x x) {
   if (k->status != BERTH_OK) return BERTH__X_NONE;
   k->maker->entries[x].block = k->maker->blocks[k->depth].id;
@@ -201,7 +200,7 @@ void berth__x_break(berth__kernel *k) {
   kernel_block_put(k, BERTH__INST_break, 0, NULL);
 }
 
-/* What a kernel may do before it waits for others. */
+/* What a kernel must not do before it waits for the previous kernels; NULL: it is fine. */
 static const char *mistake_before_await(const berth__kernel *k) {
   if (k->depth > 0) return "it stands in a block";
   for (size_t i = 0; i < k->n_insts; i++) {

@@ -1,4 +1,4 @@
-/* Builds instructions: types are checked here, forms are chosen in simplify.c. */
+/* Builds instructions: checks types here; simplify.c chooses the form. */
 #include <string.h>
 
 #include "kernel/maker.h"
@@ -45,7 +45,7 @@ berth__x berth__x_thread(berth__kernel *k) {
   return goes_on(k) ? leaf(k, BERTH__INST_thread, k->group_size) : BERTH__X_NONE;
 }
 
-/* What an instruction takes. */
+/* Operand types that an instruction accepts. */
 typedef enum takes {
   TAKES_NUMBERS,
   TAKES_INTEGERS,

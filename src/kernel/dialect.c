@@ -1,4 +1,4 @@
-/* What the renderers of several languages share. */
+/* Shared by the renderers of all languages. */
 #include "kernel/dialect.h"
 
 #include <ctype.h>
@@ -15,14 +15,14 @@ bool berth__dialect_has_digits(uint32_t bits) {
   return isnormal(value) || bits == 0;
 }
 
-/* The number of the fewest digits that is this one as an f32. Those of the largest are cut off and not rounded: above
- * it, compilers see no f32 any more, although the nearest one is meant. */
+/* The decimal number with the fewest digits that reads back as this f32. The largest ones are truncated, not rounded:
+ * compilers reject a decimal above the largest f32 even if that is the nearest one. */
 static double shortest(float value) {
   if (fabsf(value) == FLT_MAX) return copysign(3.4028234e38, (double)value);
   for (int digits = 1; digits < 9; digits++) {
     char text[BERTH__DOUBLE_TEXT];
     snprintf(text, sizeof text, "%.*e", digits - 1, (double)value);
-    const double near = strtod(text, NULL); /* in the locale that it was written in */
+    const double near = strtod(text, NULL); /* in the locale in which it was written */
     if ((float)near == value) return near;
   }
   return value;

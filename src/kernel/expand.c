@@ -1,23 +1,22 @@
-/* Replaces tiles, for devices without matrix units. The kernel is built again: where it multiplies tiles, each
- * thread loads what its own sums need; an `each` becomes its block once per sum; copies become loads and stores.
- * Sums become variables, and factors are rounded as the matrix units would. Subgroup exchange goes through shared
- * memory. */
+/* Replaces tiles, for devices without matrix units. The kernel is rebuilt: where it multiplies tiles, each thread loads
+ * what its own sums need; the block of an `each` is repeated for every sum; copies become loads and stores. Sums become
+ * variables, and factors are rounded as matrix units would round them. Subgroup exchange goes through shared memory. */
 #include "kernel/maker.h"
 
 typedef struct expansion {
   const berth__kernel *from;
   berth__kernel *k;
-  berth__x *map;                                                /* of each instruction: what stands for it now */
+  berth__x *map;                                                /* per instruction: its replacement */
   berth__x sums[BERTH__KERNEL_SUMS][BERTH__THREAD_SUMS];        /* variables */
-  berth__x row[BERTH__KERNEL_SUMS], column[BERTH__KERNEL_SUMS]; /* of the thread's first sum */
-  berth__x part[BERTH__KERNEL_SUMS];                            /* that the thread is of */
+  berth__x row[BERTH__KERNEL_SUMS], column[BERTH__KERNEL_SUMS]; /* position of the thread's first sum */
+  berth__x part[BERTH__KERNEL_SUMS];                            /* the part that the thread belongs to */
   uint32_t joins;                                               /* shared: sums of all parts */
-  uint32_t cell;                                                /* of the `each` that is gone through */
-  uint32_t folds;                                               /* shared: what threads have of their rows */
-  uint32_t exchanged[BERTH__NUM_BOOL];                          /* shared, by type: what threads exchange */
+  uint32_t cell;                                                /* the current cell of the `each` being expanded */
+  uint32_t folds;                                               /* shared: each thread's partial results of its rows */
+  uint32_t exchanged[BERTH__NUM_BOOL];                          /* shared, by type: the values to exchange */
 } expansion;
 
-/* ---- Where a thread's sums are ---- */
+/* ---- Positions of a thread's sums ---- */
 
 static uint32_t column_offset(const berth__kernel_sums *sums, const berth__sums_spread *s, uint32_t j) {
   return (j - j % sums->together) * s->group_columns + j % sums->together;
@@ -45,7 +44,7 @@ static berth__x near_bf16(berth__kernel *k, berth__x x) {
   return berth__x_bits(k, BERTH__NUM_F32, bits);
 }
 
-/* 11 bits of precision; between two of them, the one that is further from 0. What is no number stays so. */
+/* 11 bits of precision, ties away from 0. NaN and infinity stay. */
 static berth__x near_tf32(berth__kernel *k, berth__x x) {
   const berth__x bits = berth__x_bits(k, BERTH__NUM_U32, x);
   const berth__x raised = berth__x_and(k, berth__x_add(k, bits, berth__x_u32(k, 0x1000)), berth__x_u32(k, 0xffffe000u));
@@ -76,7 +75,7 @@ static void expand_copy(expansion *e, const berth__inst *inst) {
   berth__x_end(k);
 }
 
-/* A factor as what it is multiplied as; the second part is there for tf32x3 alone. */
+/* A factor as it is multiplied; only tf32x3 has a second part. */
 typedef struct factor {
   berth__x large, small;
 } factor;
@@ -126,7 +125,7 @@ static void expand_multiply(expansion *e, const berth__inst *inst) {
   berth__x_end(k);
 }
 
-/* Of a part: its share of the cells begins later. */
+/* The cells of a part begin at an offset. */
 static berth__x place_of_part(const expansion *e, const berth__inst *inst, const berth__sums_spread *s) {
   berth__kernel *k = e->k;
   const uint32_t n = inst->bits, together = k->sums[n].together;
@@ -139,7 +138,7 @@ static berth__x place_of_part(const expansion *e, const berth__inst *inst, const
   return berth__x_add(k, e->column[n], berth__x_affine(k, word, (int64_t)together * s->group_columns, 0));
 }
 
-/* Cell c of an `each` is that of row c / columns. */
+/* Cell c of an `each` is in row c / columns. */
 static berth__x expand_place(const expansion *e, const berth__inst *inst) {
   berth__kernel *k = e->k;
   const berth__kernel_sums *sums = &k->sums[inst->bits];
@@ -202,7 +201,7 @@ static berth__x fold_two(berth__kernel *k, bool is_total, berth__x a, berth__x b
   return berth__x_select(k, berth__x_or(k, berth__x_lt(k, a, b), berth__x_is_nan(k, b)), b, a);
 }
 
-/* The threads of a row say in shared memory what they have of it, and each takes what all four said. */
+/* The threads of a row write their partial results to shared memory, and each combines all four. */
 static void expand_fold(expansion *e, const berth__inst *inst) {
   berth__kernel *k = e->k;
   const uint32_t n = inst->bits & 255u, lines = k->local[inst->bits >> 8].count;
@@ -262,7 +261,7 @@ static void open_exchanges(expansion *e) {
     if (is_used[type]) e->exchanged[type] = berth__kernel_shared(e->k, (berth__number)type, e->k->group_size);
 }
 
-/* What is as it was. Ranges of what memory holds are those of its type. */
+/* Copies an instruction unchanged. The ranges of loaded values are those of their type. */
 static berth__x put_again(expansion *e, const berth__inst *inst) {
   berth__inst same = *inst;
   for (int i = 0; i < 3; i++)
@@ -319,7 +318,7 @@ static berth__x end_of(const berth__kernel *k, berth__x opener) {
   return x;
 }
 
-/* The instructions of [from, to); blocks of an `each` once a cell. */
+/* The instructions of [from, to); the block of an `each` once per cell. */
 static void expand_range(expansion *e, berth__x from, berth__x to) {
   for (berth__x x = from; x < to && e->k->status == BERTH_OK; x++) {
     const berth__inst *inst = &e->from->insts[x];
@@ -343,7 +342,7 @@ static berth_status make_expanded(expansion *e, berth_error *err) {
   berth__kernel *k = e->k;
   for (uint32_t i = 0; i < from->n_buffers; i++) {
     k->buffers[i] = from->buffers[i];
-    k->buffers[i].skip = 0; /* places have it in them */
+    k->buffers[i].skip = 0; /* already contained in the indices */
   }
   memcpy(k->shared, from->shared, sizeof k->shared);
   memcpy(k->local, from->local, sizeof k->local);

@@ -1,20 +1,20 @@
-/* Finishes a kernel: removes what never runs or is never needed, and numbers the rest again. */
+/* Finishes a kernel: removes what never runs or is never needed, and renumbers the rest. */
 #include "kernel/maker.h"
 
-/* Beside each instruction. */
+/* One per instruction. */
 typedef struct mark {
-  berth__x parent; /* the loop or if that it stands in */
-  berth__x number; /* once it is counted anew */
-  bool is_gone;    /* never runs, or bounds a block that is none */
+  berth__x parent; /* the loop or if that contains it */
+  berth__x number; /* after renumbering */
+  bool is_gone;    /* never runs, or bounds a block that is removed */
   bool is_needed;
-  bool is_seen; /* and what it needs is marked */
+  bool is_seen; /* its operands have been marked */
 } mark;
 
 typedef struct open {
   berth__x opener;
-  bool goes;     /* the bounds of this block */
-  bool is_gone;  /* what stands in it */
-  bool is_outer; /* what stands around it */
+  bool goes;     /* the bounds of this block are removed */
+  bool is_gone;  /* the contents are removed */
+  bool is_outer; /* the code around it is kept */
   bool is_known, condition;
 } open;
 
@@ -33,7 +33,7 @@ static void enter_block(const berth__kernel *k, berth__x x, const open *outer, o
   }
 }
 
-/* Which block every instruction stands in, and whether it can ever run. */
+/* Which block contains each instruction, and whether it can ever run. */
 static void mark_blocks(const berth__kernel *k, mark *marks) {
   open blocks[BERTH__MAKER_BLOCKS] = {{.opener = BERTH__X_NONE}};
   uint32_t depth = 0;
@@ -99,7 +99,7 @@ static void mark_what_it_needs(const berth__kernel *k, mark *marks, berth__x x) 
   }
 }
 
-/* From the last to the first, until nothing more turns out to be needed: what a loop sets, it may need further up. */
+/* Marks backwards, repeated until nothing changes: a variable that is set in a loop may be needed earlier in it. */
 static void mark_needed(const berth__kernel *k, mark *marks) {
   for (bool goes_on = true; goes_on;) {
     goes_on = false;

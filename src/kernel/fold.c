@@ -2,7 +2,7 @@
 #include "kernel/lanes.h"
 #include "kernel/maker.h"
 
-/* Every device has its own answer where an f32 does not fit the integer; it is left to it. */
+/* Each device gives its own result for an f32 that does not fit the integer, so that is not folded. */
 static bool kernel_fold_fits(berth__number type, float value) {
   if (type == BERTH__NUM_I32) return value > -2147483648.0f && value < 2147483648.0f;
   return type != BERTH__NUM_U32 || (value > -1.0f && value < 4294967296.0f);

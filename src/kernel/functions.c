@@ -1,9 +1,9 @@
-/* Instructions that languages leave open: division by 0, and the direction of rounding to f16. Words with @ are the
- * dialect's. */
+/* Instructions that languages leave undefined: division by 0, and the rounding direction to f16. Words with @ come from
+ * the dialect. */
 #include "kernel/dialect.h"
 
-/* To nearest even: by the bits that go; below 2^-14, where an f16 is a multiple of 2^-24, by adding a number whose last
- * place that is. */
+/* To nearest even: by the bits that are dropped; below 2^-14, where an f16 is a multiple of 2^-24, by adding a number
+ * whose last bit has that weight. */
 #define TO_HALF                                                                         \
   "  @u sign = @asu(x) & 2147483648u;\n"                                                \
   "  @u a = @asu(x) & 2147483647u;\n"                                                   \
@@ -13,8 +13,8 @@
   "  @f large = @select(@asf(2139095040u), @asf(a), a > 2139095040u);\n" /* inf, NaN */ \
   "  return @asf(@asu(@select(normal, large, a >= 1199566848u)) | sign);\n"
 
-/* The bits of the nearest f16: by the bits that go; below 2^-14 by counting in 2^-24, its last place there. No sum of
- * floats is in it, so that no language may rearrange one. */
+/* The bits of the nearest f16: by the bits that are dropped; below 2^-14 in multiples of 2^-24, the weight of its last
+ * bit there. There is no float sum in it that a language might rearrange. */
 #define PACK_HALF                                                                   \
   "  @u sign = (@asu(x) >> 16u) & 32768u;\n"                                        \
   "  @u a = @asu(x) & 2147483647u;\n"                                               \
@@ -24,10 +24,11 @@
   "  @u large = @select(31744u, 32256u | ((a >> 13u) & 1023u), a > 2139095040u);\n" \
   "  return @select(finite, large, a >= 1199566848u) | sign;\n"
 
-/* x / y is allowed to be 2.5 units in the last place off. With mantissas of 24 bits, e the exponent of the result and
- * `first` the least number that has it, the quotient is a mantissa times y's plus a rest; the rest of the mantissa that
- * the device found fits 32 bits whatever the device's error was, and says how many units it must go up or down. Half a
- * unit never comes out. Where x, y or the quotient is 0, infinite, NaN or very small, or y very large, x / y stays. */
+/* x / y may be wrong by 2.5 units in the last place. With mantissas of 24 bits, e the exponent of the result and
+ * `first` the smallest number with it, the quotient is a mantissa times y's plus a remainder. The remainder of the
+ * mantissa that the device found fits in 32 bits whatever the device's error was, and tells by how many units to
+ * correct it. There are never ties. If x, y or the quotient is 0, infinite, NaN or very small, or y very large, x / y
+ * is kept. */
 #define QUOTIENT                                                                                         \
   "  @f q = x / y;\n"                                                                                    \
   "  @u a = @asu(x) & 2147483647u;\n"                                                                    \
@@ -47,8 +48,8 @@
   "  @u bits = (about + up - down) | ((@asu(x) ^ @asu(y)) & 2147483648u);\n"                             \
   "  return @select(q, @asf(bits), a - 8388608u < 2130706432u && b - 8388608u < 2113929216u && e - 1u < 254u);\n"
 
-/* By 0 gives 0; the least number by -1 is itself again; a remainder has the sign of the dividend. Without branches: a
- * driver that runs all lanes together divides in those that do not take part, too. */
+/* Division by 0 gives 0; the smallest number divided by -1 is itself; a remainder has the sign of the dividend. Without
+ * branches: a driver that runs all lanes together also divides in inactive ones. */
 #define SAFE_I32                                   \
   "  @i odd = @select(0, 1, b == 0 || b == -1);\n" \
   "  @i q = a / (b * (1 - odd) + odd);\n"

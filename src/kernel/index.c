@@ -1,19 +1,18 @@
-/* Index arithmetic: i32 results are kept as sums of multiples, so that an index which a reshape takes apart and puts
- * together again is recognised as the same. Sums hold modulo 2^32; quotients and remainders are changed only where
- * nothing can wrap. */
+/* Index arithmetic: i32 results are kept as sums of multiples, so that an index which a reshape splits and joins again
+ * is recognised as the same. Sums are modulo 2^32; quotients and remainders are changed only if nothing can wrap. */
 #include "base/math.h"
 #include "kernel/maker.h"
 
 #define TERMS 10u
 
-/* factor * x, added up, plus constant. */
+/* The sum of factor * x, plus constant. */
 typedef struct sum {
   struct {
     berth__x x;
     int64_t factor;
   } terms[TERMS];
   uint32_t n;
-  uint32_t n_gathered; /* terms that came in, before equal ones met */
+  uint32_t n_gathered; /* terms added before equal ones were merged */
   int64_t constant;
   bool is_full; /* something did not fit */
 } sum;
@@ -39,7 +38,7 @@ static void add_term(sum *s, berth__x x, int64_t factor) {
   s->terms[s->n++].factor = factor;
 }
 
-/* The number of a thread in the whole grid stays in one piece: what is made of it, comes together again. */
+/* The flat index of a thread in the grid is kept in one piece, because what is computed from it is joined again. */
 static bool is_flat_index(const berth__kernel *k, const berth__inst *add) {
   const berth__inst *thread = &k->insts[add->in[0]], *groups = &k->insts[add->in[1]];
   if (thread->code != BERTH__INST_thread) {
@@ -75,7 +74,7 @@ static void kernel_index_gather(const berth__kernel *k, sum *s, berth__x x, int6
   }
 }
 
-/* x is y / by, or y % by, of y >= 0, whichever way it is written. */
+/* x is y / by, or y % by, of y >= 0, in either form. */
 static bool is_quotient(const berth__kernel *k, berth__x x, berth__x *y, int64_t *by) {
   const berth__inst *inst = &k->insts[x];
   bool is_div = inst->code == BERTH__INST_div, is_shr = inst->code == BERTH__INST_shr;
@@ -96,7 +95,7 @@ static bool is_remainder(const berth__kernel *k, berth__x x, berth__x *y, int64_
   return *by > 0 && (is_rem || berth__is_power_of_two((uint64_t)*by));
 }
 
-/* Where in the sum y / by stands, which may be written z / (c * by) for y = z / c; TERMS: nowhere. */
+/* The position of y / by in the sum, which may be written z / (c * by) for y = z / c; TERMS: not found. */
 static uint32_t find_quotient(const berth__kernel *k, const sum *s, berth__x y, int64_t by, int64_t factor) {
   berth__x inner = BERTH__X_NONE;
   int64_t more = 0;
@@ -156,7 +155,7 @@ static bool rejoin_all(berth__kernel *k, sum *s) {
   return has_joined;
 }
 
-/* Terms in the order of their numbers, so that equal sums are made of equal instructions. */
+/* Orders terms by their numbers, so that equal sums are made of equal instructions. */
 static berth__x kernel_index_make(berth__kernel *k, sum *s) {
   for (uint32_t i = 1; i < s->n; ++i) {
     for (uint32_t j = i; j > 0 && s->terms[j].x < s->terms[j - 1].x; --j) {
@@ -185,7 +184,7 @@ berth__x berth__index_add(berth__kernel *k, berth__x a, berth__x b, int64_t fact
   return s.is_full || !is_shorter ? BERTH__X_NONE : kernel_index_make(k, &s);
 }
 
-/* What the sum lies between, where it is computed without an end. */
+/* The range of the sum in exact arithmetic. */
 static void bounds(const berth__kernel *k, const sum *s, int64_t *low, int64_t *high) {
   *low = *high = s->constant;
   for (uint32_t i = 0; i < s->n; ++i) {
@@ -199,11 +198,11 @@ static void bounds(const berth__kernel *k, const sum *s, int64_t *low, int64_t *
 /* a = by * multiple + rest. */
 typedef struct parts {
   sum multiple, rest;
-  int64_t low, high; /* of the rest */
+  int64_t low, high; /* range of the rest */
   bool has_multiple;
 } parts;
 
-/* False where the sum may wrap or be negative. */
+/* False if the sum may wrap or be negative. */
 static bool kernel_index_split(const berth__kernel *k, berth__x a, int64_t by, parts *p) {
   sum s = {.n = 0};
   *p = (parts){.low = 0};
@@ -236,8 +235,8 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-/* The largest divisor of `by`, below it, by which `a` is a multiple and a rest that is smaller than the divisor: what
- * is left to be divided has fewer terms then. 0: none. */
+/* The largest proper divisor of `by` for which `a` is a multiple plus a smaller rest; what is left to divide then has
+ * fewer terms. 0: none. */
 static int64_t find_divisor(const berth__kernel *k, berth__x a, int64_t by, const sum *rest, parts *p) {
   int64_t best = 0;
   for (uint32_t i = 0; i < rest->n; ++i) {

@@ -1,17 +1,17 @@
-/* Interprets a kernel on the host, a few workgroups at a time. The threads of these run in lockstep: an instruction is
+/* Interprets a kernel on the host, a few workgroups at a time. Their threads run in lockstep: an instruction is
  * computed for all of them before the next one, and blocks keep track of the active threads. Results of inactive
- * threads are never used, so only instructions with side effects check who is active.
+ * threads are never used, so only instructions with side effects check which threads are active.
  *
- * What a device would not report is an error here: an index outside its buffer or array, a barrier that not all
- * threads reach, an element of a shared array that two threads use between the same two barriers, an element of a
- * buffer to which two threads store different values at once. */
+ * Reports errors that a device would not: an index outside its buffer or array, a barrier that not all threads reach,
+ * an element of a shared array that two threads use between the same two barriers, an element of a buffer to which two
+ * threads store different values at once. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "kernel/machine.h"
 
-#define POISON 0x7fc0deadu /* in arrays that nobody wrote to yet: a NaN, and a big integer */
-#define ENOUGH_LANES 256u  /* that a step through the instructions is worth its while */
+#define POISON 0x7fc0deadu /* initial contents of arrays: a NaN, and a big integer */
+#define ENOUGH_LANES 256u  /* enough to amortise a step through the instructions */
 
 static uint32_t most_depth(const berth__kernel *k) {
   uint32_t most = 0;
@@ -28,7 +28,7 @@ static berth__machine machine_of(const berth__kernel *k) {
   return m;
 }
 
-/* Cuts `room` into the machine's parts; gives their size, and sets nothing where room is NULL. */
+/* Divides `room` into the machine's arrays and returns their size; with room NULL, it only returns the size. */
 static uint64_t lay_out(berth__machine *m, uint8_t *room) {
   const berth__kernel *k = m->k;
   uint64_t lanes = (uint64_t)k->n_insts * m->n, depth = most_depth(k), n_shared = m->n_shared * (m->n / m->threads),
@@ -59,7 +59,7 @@ uint64_t berth__kernel_room(const berth__kernel *kernel) {
 
 static void find_bounds(berth__machine *m) {
   const berth__kernel *k = m->k;
-  berth__x opener[UINT8_MAX], last[UINT8_MAX]; /* a depth */
+  berth__x opener[UINT8_MAX], last[UINT8_MAX]; /* indexed by depth */
   for (berth__x x = 0; x < k->n_insts; ++x) {
     const berth__inst *inst = &k->insts[x];
     uint32_t depth = inst->depth;
@@ -83,15 +83,15 @@ static void find_bounds(berth__machine *m) {
   }
 }
 
-/* Whether elements of a shared array are stored where others of it have been loaded since the last barrier: loads are
- * noted then. A loop is gone through twice, for what its end says about its start. `loaded`: bit a, array a. */
+/* Whether elements of a shared array are stored when others of it have been loaded since the last barrier: then loads
+ * must be recorded. A loop is walked twice, because its end affects its start. `loaded`: bit a, array a. */
 static uint32_t find_mixed(berth__machine *m, berth__x from, berth__x to, uint32_t loaded) {
   for (berth__x x = from; x < to; ++x) {
     const berth__inst *inst = &m->k->insts[x];
     switch (inst->code) {
       case BERTH__INST_shared_load: loaded |= 1u << inst->bits; break;
       case BERTH__INST_shared_store: m->notes_loads[inst->bits] |= (loaded >> inst->bits) & 1u; break;
-      case BERTH__INST_multiply: /* and so does what loads many at once */
+      case BERTH__INST_multiply: /* as do instructions that load many at once */
         m->notes_loads[m->k->sums[inst->bits].left.array] = m->notes_loads[m->k->sums[inst->bits].right.array] = true;
         break;
       case BERTH__INST_barrier: loaded = 0; break;
@@ -122,7 +122,7 @@ static void fill_with_groups(const berth__machine *m, berth__x x) {
   for (uint32_t j = 0; j < m->n; ++j) out[j].u = (uint32_t)m->group + j / m->threads;
 }
 
-/* What is the same for all workgroups. */
+/* Prepares what is the same for all workgroups. */
 static void kernel_interpret_prepare(berth__machine *m) {
   find_bounds(m);
   if (m->k->n_shared > 0) find_mixed(m, 0, (berth__x)m->k->n_insts, 0);
@@ -148,7 +148,7 @@ static void set_variable(berth__machine *m, const berth__inst *inst) {
   }
 }
 
-/* Those of the block around, that `truth` holds for, are in the block below `depth`. */
+/* Threads that are active in the enclosing block and for which `truth` holds become active in the block at `depth`. */
 static bool enter_if(berth__machine *m, uint32_t depth, const berth__lane *restrict condition, uint32_t truth) {
   const uint32_t n = m->n;
   const uint32_t *restrict outer = berth__machine_mask(m, depth);
@@ -161,7 +161,7 @@ static bool enter_if(berth__machine *m, uint32_t depth, const berth__lane *restr
   return n_in > 0;
 }
 
-/* Those that are in the loop, and whose index is below its end, go on. */
+/* Threads that are in the loop and whose index is below its end go on. */
 static bool go_round(berth__machine *m, const berth__inst *inst, const berth__lane *restrict index) {
   const uint32_t n = m->n;
   const berth__lane *restrict to = berth__machine_values(m, inst->in[1]);
@@ -190,7 +190,7 @@ static bool repeat_loop(berth__machine *m, berth__x x) {
   return go_round(m, inst, index);
 }
 
-/* The next of the sums, which all threads have as many of. */
+/* The next of the sums; all threads have the same number of them. */
 static bool go_on_each(berth__machine *m, berth__x x, uint32_t index) {
   if ((int64_t)index > m->k->insts[x].high) return false;
   kernel_interpret_fill(m, x, index);
@@ -204,7 +204,7 @@ static bool enter_each(berth__machine *m, berth__x x) {
   return m->n_in[depth] > 0 && go_on_each(m, x, 0);
 }
 
-/* Threads that leave a loop are out of every block in it. */
+/* Threads that leave a loop leave every block in it. */
 static void leave_loop(berth__machine *m, const berth__inst *inst, uint32_t loop_depth) {
   const uint32_t n = m->n;
   const uint32_t *leaving = berth__machine_mask(m, inst->depth);
@@ -217,7 +217,7 @@ static void leave_loop(berth__machine *m, const berth__inst *inst, uint32_t loop
   m->n_in[inst->depth] = 0;
 }
 
-/* All threads of a workgroup come, or none. */
+/* All threads of a workgroup must be active, or none. */
 static berth_status check_together(const berth__machine *m, berth__x x) {
   const uint32_t depth = m->k->insts[x].depth, *mask = berth__machine_mask(m, depth);
   for (uint32_t lane = 0; lane < m->n && m->n_in[depth] != m->n; lane += m->threads) {
@@ -254,7 +254,7 @@ static bool kernel_interpret_is_bound(uint8_t code) {
          code == BERTH__INST_end;
 }
 
-/* A bound of a block; the instruction that comes next. */
+/* Runs a block's opener, turn or end; returns the next instruction. */
 static berth__x run_bound(berth__machine *m, berth__x x) {
   const berth__inst *inst = &m->k->insts[x], *opener;
   const berth__machine_bound *b = &m->bounds[x];
@@ -294,7 +294,7 @@ static berth_status run_one(berth__machine *m, berth__x x) {
       return BERTH_OK;
     case BERTH__INST_set: set_variable(m, inst); return BERTH_OK;
     case BERTH__INST_break: leave_loop(m, inst, m->k->insts[m->bounds[x].opener].depth); return BERTH_OK;
-    case BERTH__INST_await: /* what comes before has ended, and what comes after waits */
+    case BERTH__INST_await: /* earlier kernels have ended, and later ones wait */
     case BERTH__INST_release: return BERTH_OK;
     case BERTH__INST_barrier: return come_to_barrier(m, x);
     case BERTH__INST_exchange: return exchange_lanes(m, x);
@@ -323,7 +323,7 @@ static berth_status run_one(berth__machine *m, berth__x x) {
   return BERTH_OK;
 }
 
-/* Lanes of workgroups past the last one are out from the start. */
+/* Lanes of workgroups past the last one are inactive from the start. */
 static void begin_groups(berth__machine *m) {
   const berth__kernel *k = m->k;
   m->time += 1;

@@ -65,7 +65,7 @@ static uint32_t add_array(berth__kernel *k, berth__kernel_array *arrays, uint32_
     berth__maker_mistake(k, BERTH__INST_load, "it has too many arrays, or an array without elements");
     return 0;
   }
-  arrays[*n] = (berth__kernel_array){.type = type, .count = count, .storage = BERTH_F32}; /* of four bytes, any type */
+  arrays[*n] = (berth__kernel_array){.type = type, .count = count, .storage = BERTH_F32}; /* any type of four bytes */
   return (*n)++;
 }
 

@@ -110,7 +110,7 @@ static bool compute_f32(berth__inst_code code, result out, in a, in b, in c, uin
   }
 }
 
-/* Out of range any number would do; these are what conversions on GPUs mostly give. */
+/* Out of range any result is allowed; these are what most GPUs give. */
 static int32_t f32_to_i32(float x) {
   if (!(x >= -2147483648.0f)) return x < 0 ? INT32_MIN : 0;
   return x < 2147483648.0f ? (int32_t)x : INT32_MAX;

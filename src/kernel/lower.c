@@ -29,7 +29,7 @@ static const berth__lower_row *kernel_lower_find(const berth__op *op) {
 
 bool berth__lower_has(const berth__op *op) { return kernel_lower_find(op) != NULL; }
 
-/* A byte of a block is found by its number, and read with the word that it lies in. */
+/* A byte of a block is addressed by its number, and read with its whole word. */
 #define MOST_BLOCK_BYTES ((uint64_t)INT32_MAX - 16)
 
 static bool kernel_lower_has_far_bytes(const berth_tensor *tensor, int64_t last) {

@@ -1,42 +1,42 @@
-/* What the interpreter works with: shared by interpret.c and machine_memory.c. */
+/* The state of the interpreter: shared by interpret.c and the machine_*.c files. */
 #ifndef BERTH_KERNEL_MACHINE_H
 #define BERTH_KERNEL_MACHINE_H
 
 #include "kernel/lanes.h"
 
-/* Who used an element of a shared array since which barrier. */
+/* Which lane used an element of a shared array, and since which barrier. */
 typedef struct berth__machine_use {
   uint32_t write_time, writer;
   uint32_t read_time, reader;
-  uint32_t group; /* of copies that it came with; 0: it was stored */
+  uint32_t group; /* the group of copies that wrote it; 0: it was stored */
 } berth__machine_use;
 
-/* Beside each instruction that bounds a block. */
+/* One per instruction that bounds a block. */
 typedef struct berth__machine_bound {
   berth__x opener; /* of else and end: the loop or if; of break: the loop */
-  berth__x next;   /* of loop, if and else: the bound that comes next */
+  berth__x next;   /* of loop, if and else: the next bound */
 } berth__machine_bound;
 
 /* Lane j is thread j % threads of workgroup group + j / threads. */
 typedef struct berth__machine {
   const berth__kernel *k;
   const berth__kernel_memory *buffers;
-  uint32_t threads;                       /* of a workgroup */
-  uint32_t n;                             /* lanes: threads of all workgroups that run together */
-  uint64_t group;                         /* the first of those */
-  uint32_t time;                          /* barriers so far, counted from 1 */
-  berth__lane *values;                    /* n an instruction */
-  uint32_t *masks;                        /* n a depth: 1 for lanes that are in */
-  uint32_t *n_in;                         /* a depth */
-  berth__machine_bound *bounds;           /* one an instruction */
-  berth__lane *shared, *local;            /* shared ones of a workgroup after the other; of local ones, n an element */
-  uint64_t n_shared;                      /* elements of all shared arrays */
-  berth__machine_use *uses;               /* one a shared element */
-  bool notes_loads[BERTH__KERNEL_ARRAYS]; /* of a shared array: others may be written before the next barrier */
-  uint32_t write_time[BERTH__KERNEL_ARRAYS]; /* of a shared array: the last */
-  berth__lane *sums;                         /* n a sum of a thread */
-  /* Groups of copies: the one that is open, counted from 1; the last that was waited for; and the last that was waited
-   * for before a barrier, after which every thread may use it. */
+  uint32_t threads;                          /* per workgroup */
+  uint32_t n;                                /* lanes: threads of all workgroups that run together */
+  uint64_t group;                            /* the first of those workgroups */
+  uint32_t time;                             /* barriers so far, counted from 1 */
+  berth__lane *values;                       /* n per instruction */
+  uint32_t *masks;                           /* n per depth: 1 for active lanes */
+  uint32_t *n_in;                            /* per depth */
+  berth__machine_bound *bounds;              /* one per instruction */
+  berth__lane *shared, *local;               /* shared: per workgroup; local: n per element */
+  uint64_t n_shared;                         /* elements of all shared arrays */
+  berth__machine_use *uses;                  /* one per shared element */
+  bool notes_loads[BERTH__KERNEL_ARRAYS];    /* per shared array: others may be written before the next barrier */
+  uint32_t write_time[BERTH__KERNEL_ARRAYS]; /* per shared array: the last one */
+  berth__lane *sums;                         /* n per sum of a thread */
+  /* Groups of copies: the open one, counted from 1; the last one waited for; and the last one waited for before a
+   * barrier, after which every thread may use it. */
   uint32_t group_open, group_here, group_settled;
   berth_error *err;
 } berth__machine;
@@ -62,8 +62,8 @@ static inline uint32_t berth__machine_sums(const berth__kernel *k, uint32_t n) {
   return total;
 }
 
-/* Notes that a lane loads or stores an element of a shared array. False: another one used it since the last barrier in
- * a way that needs one between. */
+/* Records that a lane loads or stores an element of a shared array. False: another lane has used it since the last
+ * barrier in a way that needs one in between. */
 bool berth__machine_note(berth__machine_use *use, uint32_t time, uint32_t lane, bool is_store, uint32_t *other);
 berth_status berth__machine_fail_race(const berth__machine *m, berth__x x, uint32_t lane, uint32_t other);
 
@@ -78,7 +78,7 @@ berth_status berth__machine_fold(berth__machine *m, berth__x x);
 float berth__machine_near(berth__storage storage, float x);
 float berth__machine_element(const berth__machine *m, uint32_t buffer, uint64_t index);
 
-/* machine_memory.c: loads and stores, for the lanes that are in. */
+/* machine_memory.c: loads and stores, for the active lanes. */
 berth_status berth__machine_buffer(berth__machine *m, berth__x x);
 berth_status berth__machine_quad(berth__machine *m, berth__x x);
 berth_status berth__machine_shared(berth__machine *m, berth__x x);

@@ -16,7 +16,7 @@ static berth_status fail_index(const berth__machine *m, berth__x x, uint32_t lan
                      count);
 }
 
-/* The first lane that is in and whose index is not in [first, count); n: none. */
+/* The first active lane whose index is not in [first, count); n: none. */
 static uint32_t find_outside_of(const berth__machine *m, const berth__lane *index, const uint32_t *mask, uint32_t first,
                                 uint64_t count) {
   const uint32_t n = m->n;
@@ -88,7 +88,7 @@ static void kernel_machine_memory_move_parts(const berth__machine *m, berth__x x
 
 /* ---- Elements that two threads store ---- */
 
-#define PLACES 4096u /* of the table below: more than lanes run together */
+#define PLACES 4096u /* size of the hash table below: more than the number of lanes */
 
 static bool ascend(const berth__machine *m, const berth__lane *index, const uint32_t *mask) {
   int64_t last = -1;
@@ -100,8 +100,8 @@ static bool ascend(const berth__machine *m, const berth__lane *index, const uint
   return true;
 }
 
-/* The first lane that stores another value into an element than a lane before it does; n: none. Different elements of a
- * word may be stored at once: a store changes the bits of its element alone. */
+/* The first lane that stores a different value to an element than an earlier lane; n: none. Different elements of a
+ * word may be stored at once: a store only changes the bits of its element. */
 static uint32_t find_race(const berth__machine *m, const berth__lane *index, const berth__lane *value,
                           const uint32_t *mask) {
   if (m->n >= PLACES / 2 || ascend(m, index, mask)) return m->n;
@@ -125,7 +125,7 @@ static berth_status fail_store(const berth__machine *m, berth__x x, uint32_t lan
                      berth__machine_values(m, inst->in[0])[lane].u, inst->bits);
 }
 
-/* One thread after the other: the order does not matter. */
+/* Thread by thread: the order does not matter. */
 static void kernel_machine_memory_store_max(const berth__machine *m, berth__x x) {
   const berth__inst *inst = &m->k->insts[x];
   uint32_t *words = m->buffers[inst->bits].words;
@@ -174,7 +174,7 @@ berth_status berth__machine_buffer(berth__machine *m, berth__x x) {
   return BERTH_OK;
 }
 
-/* A quad is the number of its first word, and its parts are read one by one. */
+/* A quad is the index of its first word; its parts are read one by one. */
 berth_status berth__machine_quad(berth__machine *m, berth__x x) {
   const uint32_t n = m->n;
   const berth__inst *inst = &m->k->insts[x];
@@ -230,7 +230,7 @@ berth_status berth__machine_fail_race(const berth__machine *m, berth__x x, uint3
                      m->group + lane / m->threads, m->k->insts[x].bits, who);
 }
 
-/* Notes the use; false where another thread used the element in a way that needs a barrier between. */
+/* Records the use; false if another thread used the element in a way that needs a barrier in between. */
 bool berth__machine_note(berth__machine_use *u, uint32_t time, uint32_t lane, bool is_store, uint32_t *other) {
   *other = u->writer;
   if (u->write_time == time && u->writer != lane) return false;
@@ -247,7 +247,7 @@ bool berth__machine_note(berth__machine_use *u, uint32_t time, uint32_t lane, bo
   return true;
 }
 
-/* Of one workgroup: its lanes from `lane` on, its part of the array from `first` on. */
+/* For one workgroup: its lanes from `lane` on, its part of the array from `first` on. */
 static berth_status kernel_machine_memory_store_shared(berth__machine *m, berth__x x, uint32_t lane, uint64_t first) {
   const berth__inst *inst = &m->k->insts[x];
   const berth__lane *index = berth__machine_values(m, inst->in[0]), *value = berth__machine_values(m, inst->in[1]);

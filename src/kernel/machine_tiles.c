@@ -1,5 +1,5 @@
-/* Tiles in the interpreter: copies that arrive when they are waited for, products of tiles, and their sums, which are
- * spread as expand.c spreads them. */
+/* Tiles in the interpreter: copies that arrive when they are waited for, products of tiles, and their sums, distributed
+ * like in expand.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static uint32_t element_of(const berth__kernel_tile *tile, uint32_t slot, uint32
   return first + (along / tile->row * rows + across) * tile->row + piece * wide + in_row % wide;
 }
 
-/* What a tile holds must have been there before the last barrier, and is not changed before the next. */
+/* The contents of a tile must have arrived before the last barrier, and must not change before the next. */
 static berth_status check_tile(berth__machine *m, berth__x x, const berth__kernel_tile *tile, uint32_t slot,
                                uint32_t lane) {
   const uint64_t first = berth__machine_elements(m->k->shared, tile->array) + m->n_shared * (lane / m->threads);
@@ -76,7 +76,7 @@ static berth_status check_tile(berth__machine *m, berth__x x, const berth__kerne
   return BERTH_OK;
 }
 
-/* The slot before is read until now: nobody may write there before the next barrier. Slots go round. */
+/* The previous slot is being read until now: nobody may write to it before the next barrier. Slots are used in turn. */
 static berth_status note_late(berth__machine *m, berth__x x, uint32_t slot, uint32_t lane) {
   const berth__kernel_sums *sums = &m->k->sums[m->k->insts[x].bits];
   for (int i = 0; i < 2; ++i) {
@@ -101,7 +101,7 @@ static float near_tf32(float x) {
 
 static float add_product(berth_compute kind, float a, float b, float sum) {
   const berth__storage storage = berth__compute_storage(kind);
-  if (kind == BERTH_COMPUTE_F32) return a * b + sum; /* as an `fma` is computed here */
+  if (kind == BERTH_COMPUTE_F32) return a * b + sum; /* like `fma` in the interpreter */
   if (storage != BERTH_F32) return fmaf(berth__machine_near(storage, a), berth__machine_near(storage, b), sum);
   const float large_a = near_tf32(a), large_b = near_tf32(b);
   if (kind == BERTH_COMPUTE_TF32X3) {
@@ -111,7 +111,7 @@ static float add_product(berth_compute kind, float a, float b, float sum) {
   return fmaf(large_a, large_b, sum);
 }
 
-/* Row and column of sum number `cell` of a thread of a part. */
+/* Row and column of sum `cell` of a thread within its part. */
 static void find_cell(const berth__machine *m, const berth__kernel_sums *sums, uint32_t thread, uint32_t cell,
                       uint32_t *row, uint32_t *column) {
   const berth__sums_spread s = berth__sums_spread_of(m->k, sums);
@@ -202,7 +202,7 @@ void berth__machine_sum_place(berth__machine *m, berth__x x) {
   }
 }
 
-/* Sums of all parts, in their order; the first of a thread become those that it keeps. */
+/* Adds up the sums of all parts, in order; the first ones of a thread receive the sums that it keeps. */
 static void join_group(berth__machine *m, const berth__sums_spread *s, berth__lane *all, bool is_float) {
   const uint32_t n = s->thread_rows * s->thread_columns, of_part = n / s->parts;
   for (uint32_t thread = 0; thread < s->threads; ++thread)
@@ -244,7 +244,7 @@ static float fold_two(bool is_total, float a, float b) {
   return a < b || isnan(b) ? b : a;
 }
 
-/* What one thread has of its row number `line`. */
+/* The fold over one thread's elements of its row `line`. */
 static float fold_own(const berth__machine *m, berth__x x, uint32_t lane, uint32_t line) {
   const berth__inst *inst = &m->k->insts[x];
   const uint32_t n = inst->bits & 255u;
@@ -256,7 +256,7 @@ static float fold_own(const berth__machine *m, berth__x x, uint32_t lane, uint32
   return all;
 }
 
-/* Of the four threads that have a row, always in the same order. */
+/* Over the four threads of a row, always in the same order. */
 berth_status berth__machine_fold(berth__machine *m, berth__x x) {
   const berth__inst *inst = &m->k->insts[x];
   const uint32_t *mask = berth__machine_mask(m, inst->depth), lines = m->k->local[inst->bits >> 8].count;

@@ -1,4 +1,4 @@
-/* The growing list of instructions, and the hash table that finds an equal one (common subexpressions). */
+/* The growing list of instructions, and the hash table for common subexpressions. */
 #include "kernel/maker.h"
 
 #include <string.h>

@@ -1,18 +1,18 @@
-/* Prints a kernel as readable text: results that only one instruction uses are printed where they are used. */
+/* Prints a kernel as readable text: results with a single use are printed inline. */
 #include <math.h>
 
 #include "base/text.h"
 #include "kernel/lanes.h"
 
-#define MOST_INLINE 16u /* instructions of an expression, so that lines stay readable */
+#define MOST_INLINE 16u /* instructions per expression, so that lines stay readable */
 
-/* Beside each instruction. */
+/* One per instruction. */
 typedef struct note {
   uint32_t n_uses;
-  uint32_t n_acts;    /* before it: what reads may not be moved over these */
-  berth__x statement; /* that it is written in */
+  uint32_t n_acts;    /* side effects before it: reads must not be moved over these */
+  berth__x statement; /* the statement that contains it */
   uint32_t size;      /* instructions of its expression */
-  uint32_t name;      /* of results, variables and loops: counted */
+  uint32_t name;      /* number in the names of results, variables and loops */
 } note;
 
 typedef struct printer {
@@ -46,7 +46,7 @@ static void kernel_print_count_uses(printer *p) {
   }
 }
 
-/* The statement of what uses a result comes after it: it is known when the list is gone through backwards. */
+/* The statement that uses a result comes after it, so the list is walked backwards. */
 static void find_statements(printer *p) {
   for (berth__x user = (berth__x)p->k->n_insts; user-- > 0;) {
     const berth__inst *inst = &p->k->insts[user];
@@ -96,7 +96,7 @@ static void kernel_print_name_results(printer *p) {
 
 typedef struct op_sign {
   const char *sign;
-  int rank; /* binds closer than lower ones; 0: never without brackets beside another */
+  int rank; /* precedence; 0: always in brackets next to another operator */
 } op_sign;
 
 static op_sign operator_of(berth__inst_code code) {
@@ -136,7 +136,7 @@ static void print_constant(printer *p, const berth__inst *inst) {
 
 static void kernel_print_value(printer *p, berth__x x);
 
-/* An operand of something that binds as close as `rank`. */
+/* An operand of an operator with precedence `rank`. */
 static void print_operand(printer *p, berth__x x, int rank, bool is_right) {
   op_sign inner = operator_of((berth__inst_code)p->k->insts[x].code);
   bool is_bare = inner.sign == NULL || !is_inline(p, x);

@@ -17,14 +17,14 @@ void berth__range_of_type(berth__number type, int64_t *low, int64_t *high) {
 static int64_t kernel_range_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t kernel_range_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The smallest 2^n - 1 that is not less than x >= 0. */
+/* The smallest 2^n - 1 that is at least x, for x >= 0. */
 static int64_t ones_over(int64_t x) {
   int64_t ones = 0;
   while (ones < x) ones = 2 * ones + 1;
   return ones;
 }
 
-/* Products of u32 may not fit 64 bits with a sign: such a range is given up by the caller's check. */
+/* Products of u32 may exceed a signed 64-bit number: the caller's check gives up on such a range. */
 static range kernel_range_multiply(range a, range b) {
   if (kernel_range_most(a.high, b.high) > INT32_MAX && (double)a.high * (double)b.high > 9e18)
     return (range){0, INT64_MAX};
@@ -34,7 +34,7 @@ static range kernel_range_multiply(range a, range b) {
 }
 
 static range kernel_range_divide(range a, range b) {
-  if (b.low <= 0) { /* by 0 gives 0; by a negative number turns the sign */
+  if (b.low <= 0) { /* by 0 gives 0; by a negative number flips the sign */
     int64_t size = kernel_range_most(-a.low, a.high);
     return b.low < 0 ? (range){-size, size} : (range){kernel_range_least(a.low, 0), kernel_range_most(a.high, 0)};
   }

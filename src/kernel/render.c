@@ -1,17 +1,17 @@
-/* Renders a kernel as source, using a dialect. A result with one reader becomes part of the expression that reads
- * it; others get a name. */
+/* Renders a kernel as source, using a dialect. A result with one use becomes part of the expression that uses it;
+ * others get a name. */
 #include <string.h>
 
 #include "kernel/dialect.h"
 
-#define LONGEST 10u  /* instructions in one expression */
-#define DEEPEST 256u /* blocks inside one another; kernels are made with fewer */
+#define LONGEST 10u  /* instructions per expression */
+#define DEEPEST 256u /* nested blocks; kernels have fewer */
 
 typedef struct note {
   uint32_t uses;
-  berth__x user;  /* the last one */
-  uint32_t block; /* which one it stands in */
-  berth__x at;    /* the instruction whose line it is written in: itself where it has a name */
+  berth__x user;  /* the last user */
+  uint32_t block; /* the block that contains it */
+  berth__x at;    /* the instruction on whose line it is written: itself if it has a name */
   uint32_t size;  /* instructions of its expression */
 } note;
 
@@ -23,7 +23,7 @@ typedef struct render {
   note *notes;
 } render;
 
-/* ---- What gets a name ---- */
+/* ---- Which results get a name ---- */
 
 static berth__inst_kind kernel_render_kind_of(const berth__inst *inst) {
   return berth__inst_kind_of((berth__inst_code)inst->code);
@@ -31,7 +31,7 @@ static berth__inst_kind kernel_render_kind_of(const berth__inst *inst) {
 
 static uint32_t n_operands(const berth__inst *inst) { return berth__inst_operands((berth__inst_code)inst->code); }
 
-/* Written where it is read, however often that is. */
+/* Written at each use, however many there are. */
 static bool is_word(const berth__inst *inst) {
   return inst->code == BERTH__INST_constant || inst->code == BERTH__INST_group || inst->code == BERTH__INST_thread;
 }
@@ -55,14 +55,14 @@ static bool is_arithmetic(const berth__inst *inst) {
          inst->code != BERTH__INST_select && inst->code != BERTH__INST_bits && inst->code != BERTH__INST_unpack_half;
 }
 
-/* A place inside a word is written several times: it gets a name. */
+/* The position of an element within a word is written several times, so it gets a name. */
 static bool repeats(const render *r, const berth__inst *reader, berth__x x) {
   return (reader->code == BERTH__INST_load || reader->code == BERTH__INST_store) && reader->in[0] == x &&
          berth__storage_per_word(r->k->buffers[reader->bits].storage) > 1;
 }
 
-/* Whether `user` is a place for an expression. A loop would run it again in every round, and both sides of a select may
- * become branches. Sums of f32 end in a name of type f32, since that is where dialects ask for no rearranging. */
+/* Whether x may be written inline in `user`. A loop would evaluate it in every round, and both sides of a select may
+ * become branches. Sums of f32 end in a name of type f32, since that is where dialects forbid reassociation. */
 static bool takes_expression(const render *r, berth__x x, berth__x user) {
   const berth__inst *inst = &r->k->insts[x], *reader = &r->k->insts[user];
   if (repeats(r, reader, x)) return false;
@@ -71,7 +71,7 @@ static bool takes_expression(const render *r, berth__x x, berth__x user) {
   return reader->type == BERTH__NUM_F32 && kernel_render_kind_of(reader) == BERTH__INST_PURE;
 }
 
-/* Whether something between the two may change what is read. */
+/* Whether nothing between the two can change what is read. */
 static bool kernel_render_is_settled(const render *r, berth__x from, berth__x to) {
   for (berth__x x = from + 1; x < to; x++) {
     const berth__inst_kind kind = kernel_render_kind_of(&r->k->insts[x]);
@@ -94,7 +94,8 @@ static bool may_join(const render *r, berth__x x) {
 static void choose_names(render *r) {
   for (size_t i = r->k->n_insts; i-- > 0;)
     if (may_join(r, (berth__x)i)) r->notes[i].at = r->notes[r->notes[i].user].at;
-  /* An expression that has grown long ends. What it has joined is then written where it stands, which is earlier. */
+  /* An expression that has become too long ends here. Its inlined parts are then written at its own position, which is
+   * earlier. */
   for (berth__x x = 0; x < r->k->n_insts; x++) {
     const berth__inst *inst = &r->k->insts[x];
     r->notes[x].size = 1;
@@ -128,14 +129,14 @@ static const char *division_rule(const render *r, const berth__inst *inst) {
   return is_rem ? "berth_rem_i32(#a, #b)" : "berth_div_i32(#a, #b)";
 }
 
-/* A number below 0 that has an opposite. */
+/* A negative number that can be negated. */
 static bool is_negative(const berth__inst *inst) {
   if (inst->code != BERTH__INST_constant || (inst->bits & 0x80000000u) == 0) return false;
   return inst->type == BERTH__NUM_F32 ? (inst->bits & 0x7f800000u) != 0x7f800000u
                                       : inst->type == BERTH__NUM_I32 && inst->bits != 0x80000000u;
 }
 
-/* ---- Conditions that a whole workgroup must agree on ---- */
+/* ---- Conditions that must be uniform in a workgroup ---- */
 
 static bool reads_memory(const render *r, const berth__inst *inst) {
   if (inst->code == BERTH__INST_load || inst->code == BERTH__INST_part || inst->code == BERTH__INST_shared_load)
@@ -158,7 +159,7 @@ static bool is_together(const render *r, const berth__inst *inst) {
   return r->d->together != NULL && holds_barrier(r, inst) && reads_memory(r, &r->k->insts[inst->in[0]]);
 }
 
-/* Whether the words of the array that a buffer lies in are read and written as atomics. */
+/* Whether the words of the buffer's array are accessed as atomics. */
 static bool is_atomic(const render *r, const berth__inst *inst) {
   return r->d->atomic_open != NULL &&
          berth__dialect_is_atomic(r->k, r->desc, berth__dialect_binding(r->desc, inst->bits));
@@ -176,7 +177,7 @@ static const char *loop_rule(const render *r, const berth__inst *inst) {
   return reads_memory(r, &r->k->insts[inst->in[1]]) ? r->d->loop_together : plain;
 }
 
-/* An i32 that may not fit: its range is all of them (range.c). */
+/* An i32 that may overflow: it has the full range (range.c). */
 static bool may_wrap(const berth__inst *inst) {
   return inst->type == BERTH__NUM_I32 && inst->low == INT32_MIN && inst->high == INT32_MAX;
 }
@@ -224,7 +225,7 @@ static void add_name(render *r, berth__x x) {
   berth__text_printf(r->out, "%s%u", letter, x);
 }
 
-/* Whether an operator or a space stands in it outside all brackets. */
+/* Whether there is an operator or a space outside all brackets. */
 static bool is_many_words(const char *rule) {
   uint32_t depth = 0;
   if (strchr("-!~", rule[0]) != NULL) return true;
@@ -243,7 +244,7 @@ static void kernel_render_add_operand(render *r, berth__x x, bool alone) {
     return;
   }
   const bool is_constant = inst->code == BERTH__INST_constant;
-  /* A sign never meets another. */
+  /* A sign is never written next to another. */
   const bool wrapped = !alone && (is_constant ? is_negative(inst) : is_many_words(rule_of(r, inst)));
   if (wrapped) kernel_render_add(r, "(");
   if (is_constant) {
@@ -270,7 +271,7 @@ static void add_index(render *r, berth__x x) {
   }
 }
 
-/* Where a language loads no quads, a quad is the place of its first word. */
+/* In languages without quad loads, a quad is the position of its first word. */
 static void add_part_place(render *r, berth__x x) {
   const uint32_t which = r->k->insts[r->k->insts[x].in[1]].bits;
   kernel_render_add_operand(r, r->k->insts[x].in[0], true);
@@ -294,7 +295,7 @@ static void add_place(render *r, berth__x x) {
   r->d->literal(r->out, BERTH__NUM_U32, 4);
 }
 
-/* The word at the place that follows. */
+/* Opens the access to the word at the position that follows. */
 static void open_word(render *r, berth__x x) {
   if (is_atomic(r, &r->k->insts[x])) kernel_render_add(r, r->d->atomic_open);
   kernel_render_expand(r, r->desc->windows ? r->d->window : r->d->arena, x);
@@ -392,7 +393,7 @@ static void add_line(render *r, berth__x x) {
   kernel_render_add(r, "\n");
 }
 
-/* Everything the kernel uses has a rule: a dialect may lack some. */
+/* Checks that everything the kernel uses has a rule: a dialect may lack some. */
 static berth_status check_rules(const render *r, berth_error *err) {
   for (berth__x x = 0; x < r->k->n_insts; x++) {
     const berth__inst *inst = &r->k->insts[x];

@@ -1,6 +1,6 @@
-/* CUDA C, as NVRTC takes it, and HIP, as HIPRTC does. Memory has bytes here: a buffer is a pointer to elements of its
- * own width, and a store of a narrow element is a plain store. Nothing is joined or rearranged: the compiler is told so
- * (--fmad=false), and divides and takes roots to the nearest. Everything but the prelude is C as well, which is how
+/* CUDA C for NVRTC, and HIP for HIPRTC. Memory is addressed by bytes here: a buffer is a pointer to elements of its own
+ * width, and a store of a narrow element is a plain store. The compiler is told not to contract or reassociate
+ * (--fmad=false), and to round divisions and roots to nearest. Everything except `prelude` is also C, which is how
  * tests run it on a host.
  */
 #include <ctype.h>
@@ -15,7 +15,7 @@ static void kernel_render_cuda_literal(berth__text *out, berth__number type, uin
   berth__dialect_literal(out, type, bits, "__uint_as_float");
 }
 
-/* ---- What stands around the instructions ---- */
+/* ---- Around the instructions ---- */
 
 void berth__cuda_entry(const berth__kernel *kernel, char out[BERTH__CUDA_ENTRY]) {
   static const char begin[] = "berth_";
@@ -26,15 +26,15 @@ void berth__cuda_entry(const berth__kernel *kernel, char out[BERTH__CUDA_ENTRY])
   out[n] = '\0';
 }
 
-/* What CUDA and HIP have no short words for. */
+/* Definitions that CUDA and HIP lack. */
 #define PRELUDE                                                                             \
   "#define BERTH_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads)\n" \
   "#define BERTH_FUNCTION static __device__ __forceinline__\n"                              \
   "#define berth_select(no, yes, condition) ((condition) ? (yes) : (no))\n"
 #define NEAR_HALF "BERTH_FUNCTION float berth_near_half(float x) { return berth_from_half(berth_half_bits(x)); }\n"
 
-/* Conversions between f16 and f32 are single instructions, but CUDA's functions for them are in a header that a machine
- * may not have. */
+/* Conversions between f16 and f32 are single instructions, but CUDA's functions for them are in a header that may not
+ * be installed. */
 static const char prelude[] = PRELUDE
     "BERTH_FUNCTION float berth_from_half(unsigned bits) {\n"
     "  float x;\n"
@@ -92,7 +92,7 @@ static void kernel_render_cuda_hip_head(const berth__kernel *kernel, const berth
 static const char *const types[BERTH__NUMBERS] = {
     [BERTH__NUM_F32] = "float", [BERTH__NUM_I32] = "int", [BERTH__NUM_U32] = "unsigned", [BERTH__NUM_BOOL] = "bool"};
 
-/* By the bytes of an element. Without signs and floats: buffers of one width that meet are seen alike. */
+/* By the size of an element. Unsigned integers only: overlapping buffers of the same width get the same type. */
 static const char *element(berth__storage storage) {
   switch (berth__storage_per_word(storage)) {
     case 4: return "unsigned char";
@@ -110,14 +110,14 @@ uint32_t berth__cuda_dynamic_shared(const berth__kernel *kernel) {
   return bytes > BERTH__CUDA_STATIC_SHARED ? (uint32_t)bytes : 0;
 }
 
-/* Of four words at least, which are one load where they lie so. */
+/* Aligned to at least four words, so that loads of four words are single loads. */
 static const char *shared_alignment(const berth__kernel *kernel) {
   for (uint32_t i = 0; i < kernel->n_sums; i++)
     if (kernel->sums[i].left.row != 0) return "__align__(1024) ";
   return "__align__(16) ";
 }
 
-/* Arrays that are more than a kernel may declare lie in room that a launch asks for. */
+/* Arrays larger than a kernel may declare use shared memory that the launch requests. */
 static void declare_shared(const berth__kernel *kernel, berth__text *out) {
   uint64_t at = 0;
   const bool is_dynamic = berth__cuda_dynamic_shared(kernel) != 0;
@@ -204,7 +204,7 @@ static const berth__dialect cuda = {
                      [BERTH_BF16] = "s$n[#a] = berth_bf16_bits(#b);"},
 };
 
-/* AMD's language is CUDA's but for the prelude. Its matrix units are not used: kernels come without tiles. */
+/* HIP differs from CUDA C by `hip_prelude`. Its matrix units are not used: kernels have no tiles. */
 static const berth__dialect hip = {
     .type = {"float", "int", "unsigned", "bool"},
     .literal = kernel_render_cuda_literal,

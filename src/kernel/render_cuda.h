@@ -5,28 +5,28 @@
 #include "base/text.h"
 #include "kernel/kernel.h"
 
-/* What a warp has of sums. */
+/* The sums of a warp. */
 typedef struct berth__cuda_warps {
-  uint32_t n;             /* of a part, one after the other; parts are likewise */
-  uint32_t across;        /* of these, along the columns */
-  uint32_t rows, columns; /* of a warp */
+  uint32_t n;             /* per part, numbered consecutively within it */
+  uint32_t across;        /* of these warps, along the columns */
+  uint32_t rows, columns; /* per warp */
 } berth__cuda_warps;
 berth__cuda_warps berth__cuda_warps_of(const berth__kernel *kernel, const berth__kernel_sums *sums);
 
-/* render_cuda_tiles.c: functions that kernels with tiles need; and those of this kernel, with the words that its
- * instructions are rendered as. Whether it has tiles that can be rendered. */
+/* render_cuda_tiles.c: functions that kernels with tiles need; and those of this kernel, which its instructions are
+ * rendered to. Whether its tiles can be rendered. */
 void berth__cuda_tiles_prelude(const berth__kernel *kernel, berth__text *out);
 void berth__cuda_tiles_open(const berth__kernel *kernel, berth__text *out);
-uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums); /* words of factors that a thread has */
+uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums); /* words of factors per thread */
 bool berth__cuda_tiles_fit(const berth__kernel *kernel);
 
-/* render_cuda_warpgroup.c: the same for sums that are late, which are for compute capability 9.0 alone. */
+/* render_cuda_warpgroup.c: the same for sums with is_late, which need compute capability 9.0. */
 void berth__cuda_warpgroup_prelude(const berth__kernel *kernel, berth__text *out);
 void berth__cuda_warpgroup_open(const berth__kernel *kernel, uint32_t sums, berth__text *out);
 bool berth__cuda_warpgroup_fits(const berth__kernel *kernel, const berth__kernel_sums *sums);
 
-/* render_cuda_fours.c: the same for sums of f32 that threads multiply, four neighbours at a time; and which row and
- * column a sum has, by its number. */
+/* render_cuda_fours.c: the same for f32 sums that threads multiply, four neighbours at a time; and the row and column
+ * of a sum by its number. */
 void berth__cuda_fours_open(const berth__kernel *kernel, uint32_t sums, berth__text *out);
 void berth__cuda_fours_places(const berth__kernel *kernel, uint32_t sums, berth__text *out);
 bool berth__cuda_fours_fit(const berth__kernel *kernel, const berth__kernel_sums *sums);

@@ -1,16 +1,16 @@
-/* Tiles of f32, which no matrix unit takes: a warp's threads are eight down by four across, and each multiplies its own
- * lines in registers. What it takes of a tile comes four neighbours at a time: along the depth, or four lines. */
+/* Tiles of f32, for which there are no matrix units: a warp's threads are arranged eight by four, and each multiplies
+ * its own lines in registers. It loads four neighbours of a tile at a time: along the depth, or four lines. */
 #include <stdio.h>
 
 #include "kernel/render_cuda.h"
 
 #define DOWN 8u
 #define ACROSS 4u
-#define STEP 4u   /* of the depth */
+#define STEP 4u   /* along the depth */
 #define UNROLL 8u /* steps */
 
-/* Lines of a thread, and how many of them lie beside each other: those that are loaded at once. Lines that are deep
- * are loaded one by one, and threads beside each other have neighbours, which lie in different banks. */
+/* Lines of a thread, and how many of them are adjacent: those are loaded together. Lines that are contiguous along the
+ * depth are loaded one by one, and neighbouring threads have neighbouring ones, which are in different banks. */
 typedef struct lines {
   const berth__kernel_tile *tile;
   uint32_t n, beside, threads;
@@ -39,7 +39,7 @@ bool berth__cuda_fours_fit(const berth__kernel *kernel, const berth__kernel_sums
   return true;
 }
 
-/* Takes STEP of the depth from d on: x[depth * n + line]. */
+/* Loads STEP steps of the depth from d on: x[depth * n + line]. */
 static void add_taking(berth__text *out, const lines *l, const char *name, const char *x) {
   const uint32_t pitch = l->tile->pitch, apart = l->threads * l->beside;
   berth__text_printf(out, "#pragma unroll\n");
@@ -63,7 +63,7 @@ static void add_taking(berth__text *out, const lines *l, const char *name, const
   berth__text_printf(out, "    }\n");
 }
 
-/* To the thread's first line. */
+/* The offset of the thread's first line. */
 static void add_start(berth__text *out, const lines *l, const char *name, const char *warp, const char *thread) {
   berth__text_printf(out, "  %s += (%s * %u + %s * %u) * %u + k * %u;\n", name, warp, l->n * l->threads, thread,
                      l->beside, l->tile->is_deep ? l->tile->pitch : 1, l->tile->is_deep ? 1 : l->tile->pitch);
@@ -106,7 +106,7 @@ void berth__cuda_fours_open(const berth__kernel *kernel, uint32_t n, berth__text
                      n, n, n, n);
 }
 
-/* Line number i of a thread; i is an expression. */
+/* Line i of a thread; i is an expression. */
 static void add_line(berth__text *out, const lines *l, uint32_t n, const char *i, uint32_t of, const char *thread) {
   char number[48];
   snprintf(number, sizeof number, "(BERTH_NUMBER_%u(e) %s %u)", n, i, of);

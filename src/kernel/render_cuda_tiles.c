@@ -1,9 +1,9 @@
 /* Tiles in CUDA C, for GPUs of compute capability 8.0 and later: copies are cp.async, and a warp multiplies with mma.
- * Its 32 threads have 16 x 8 sums together, four each, in a way that the hardware lays down; warps share the sums of a
- * workgroup in rectangles of such pieces. */
+ * Its 32 threads hold 16 x 8 sums, four each, in the layout that the hardware defines; warps divide the sums of a
+ * workgroup into rectangles of such pieces. */
 #include "kernel/render_cuda.h"
 
-/* What CUDA has no words for. Tests have each of these in plain C (tests/device/fake_cuda/shim.h). */
+/* Instructions that CUDA C lacks. Tests define each of these in plain C (tests/device/fake_cuda/shim.h). */
 static const char prelude[] =
     "typedef unsigned berth_at;\n"
     "BERTH_FUNCTION berth_at berth_shared_at(const void *at) {\n"
@@ -65,10 +65,10 @@ void berth__cuda_tiles_prelude(const berth__kernel *kernel, berth__text *out) {
   berth__cuda_warpgroup_prelude(kernel, out);
 }
 
-/* ---- What a warp has ---- */
+/* ---- The share of a warp ---- */
 
-/* Rectangles that are as square as can be, of whole pieces of 16 x 16. Where there are rows, a warp has all of its
- * own: four threads beside each other have each of them. */
+/* Rectangles of whole 16 x 16 pieces, as square as possible. Sums with rows have whole rows in a warp: four adjacent
+ * threads share each. */
 berth__cuda_warps berth__cuda_warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
   const uint32_t n = k->group_size / 32 / berth__sums_parts(sums);
   berth__cuda_warps best = {0};
@@ -86,7 +86,7 @@ bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
     if (sums->is_late && berth__cuda_warpgroup_fits(kernel, sums)) continue;
     if (sums->is_late || sums->left.row != 0 || sums->right.row != 0) return false;
     if (sums->by_fours && berth__cuda_fours_fit(kernel, sums)) continue;
-    const uint32_t step = berth__compute_storage(sums->kind) == BERTH_F32 ? 8 : 16; /* what mma takes */
+    const uint32_t step = berth__compute_storage(sums->kind) == BERTH_F32 ? 8 : 16; /* the shape of mma */
     if (sums->type != BERTH__NUM_F32 || sums->kind == BERTH_COMPUTE_F32 || sums->together > 2 ||
         sums->left.depth / berth__sums_parts(sums) % step != 0 ||
         kernel->group_size / berth__sums_parts(sums) % 32 != 0 || berth__cuda_warps_of(kernel, sums).across == 0)
@@ -97,7 +97,7 @@ bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
 
 /* ---- Factors ---- */
 
-/* Elements from one line, or step of the depth, to the next. */
+/* Stride, in elements, between lines or between steps of the depth. */
 static uint32_t line_step(const berth__kernel_tile *tile) { return tile->is_deep ? tile->pitch : 1; }
 static uint32_t depth_step(const berth__kernel_tile *tile) { return tile->is_deep ? 1 : tile->pitch; }
 static uint32_t slot_step(const berth__kernel_tile *tile) { return tile->slots == 1 ? 0 : berth__tile_slot(tile); }
@@ -110,13 +110,13 @@ static bool is_tf32(const berth__kernel_sums *sums) { return berth__compute_stor
 static bool is_split(const berth__kernel_sums *sums) { return sums->kind == BERTH_COMPUTE_TF32X3; }
 static uint32_t mma_depth(const berth__kernel_sums *sums) { return is_tf32(sums) ? 8 : 16; }
 
-/* Words of what a thread multiplies at once: the left side's, the right side's, and of tf32x3 what is left of both. */
+/* Words that a thread multiplies at once: the left side's, the right side's, and for tf32x3 the remainders of both. */
 static uint32_t count_factors(const berth__kernel_sums *sums, const berth__cuda_warps *w) {
   return (w->rows + w->columns) / 4 * (is_split(sums) ? 2 : 1);
 }
 
-/* While the last products of a piece are under way, the first factors of the next are loaded: these have words of their
- * own, and a piece must have an even number of steps. */
+/* While the last products of a piece are computed, the first factors of the next one are loaded: these have their own
+ * words, and a piece must have an even number of steps. */
 static bool is_pipelined(const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
   bool is_used = false;
@@ -131,9 +131,9 @@ uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums) {
   return count_factors(&kernel->sums[sums], &w) * (is_pipelined(kernel, sums) ? 2 : 1);
 }
 
-/* Where a thread begins. Two bytes: pieces of 8 x 8 come by four, and each of 32 threads names a row of one: of the
- * left tile 16 lines by 16 of the depth, line by line first; of the right one along the depth first. Four bytes: each
- * loads its own. */
+/* The address at which a thread begins. 2-byte elements: 8 x 8 pieces are loaded four at a time, and each of 32 threads
+ * addresses one row: for the left tile 16 lines by 16 of the depth, lines first; for the right one the depth first.
+ * 4-byte elements: each thread loads its own. */
 static void add_start(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums,
                       const berth__cuda_warps *w, bool is_left) {
   const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
@@ -149,7 +149,7 @@ static void add_start(berth__text *out, const berth__kernel *k, const berth__ker
                      depth_step(tile));
 }
 
-/* Pieces of 16 lines by 16 of the depth, of two bytes each. */
+/* Pieces of 16 lines by 16 steps of the depth, of 2-byte elements. */
 static void add_ldmatrix(berth__text *out, const berth__kernel_tile *tile, uint32_t lines, bool is_left, uint32_t to) {
   const char *name = is_left ? "left" : "right";
   berth__text_printf(out,
@@ -159,7 +159,8 @@ static void add_ldmatrix(berth__text *out, const berth__kernel_tile *tile, uint3
                      name, name, lines / 16, tile->is_deep ? "" : "_across", to, name, 2 * 16 * line_step(tile));
 }
 
-/* Of four bytes. Word i of the left side is one of four of a piece of 16 lines, of the right one of two of 8. */
+/* For 4-byte elements. Word i of the left side is one of four in a piece of 16 lines, of the right side one of two in a
+ * piece of 8. */
 static void add_loads(berth__text *out, const berth__kernel_sums *sums, const berth__cuda_warps *w, bool is_left,
                       uint32_t to) {
   const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
@@ -184,7 +185,8 @@ static void add_loads(berth__text *out, const berth__kernel_sums *sums, const be
   berth__text_printf(out, "  }\n");
 }
 
-/* The factors from depth k of a slot on. tf32x3: what is left of a number after the first rounding is a second one. */
+/* The factors from depth k of a slot on. tf32x3: the remainder of a number after the first rounding is a second
+ * factor. */
 static void add_load(berth__text *out, const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
   const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
@@ -207,9 +209,8 @@ static void add_load(berth__text *out, const berth__kernel *k, uint32_t n) {
 
 /* ---- Products ---- */
 
-/* All products of the factors. The units cut off what a sum cannot hold instead of rounding it, always in the same
- * direction: over thousands of products that is more than what tf32x3 is off by otherwise, so there sums of eight are
- * added by the core. */
+/* All products of the factors. The units truncate sums instead of rounding them, always in the same direction: over
+ * thousands of products the error exceeds that of tf32x3 itself, so for it the core adds up sums of eight. */
 static void add_products(berth__text *out, const berth__kernel *k, uint32_t n) {
   static const char *const forms[] = {"", "tf32", "tf32", "bf16", "f16"};
   const berth__kernel_sums *sums = &k->sums[n];
@@ -261,7 +262,7 @@ static void add_multiply(berth__text *out, const berth__kernel *k, uint32_t n) {
 
 /* ---- Rows ---- */
 
-/* Row r of a thread: two of every four sums, from those of its piece and half on. */
+/* Row r of a thread: two of every four sums, starting at its piece and half. */
 static void add_fold(berth__text *out, const berth__kernel *k, uint32_t n, const char *name, const char *fold) {
   const berth__cuda_warps w = berth__cuda_warps_of(k, &k->sums[n]);
   berth__text_printf(out,
@@ -284,9 +285,9 @@ static void add_folds(berth__text *out, const berth__kernel *k, uint32_t n) {
   add_fold(out, k, n, "total", "berth_plus");
 }
 
-/* ---- A kernel's own ---- */
+/* ---- Functions of this kernel ---- */
 
-/* What is multiplied last waits for the first factors of the next piece, or for the end. */
+/* The last multiplication waits for the first factors of the next piece, or for the end. */
 static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
   const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
@@ -304,8 +305,8 @@ static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
   berth__text_printf(out, "#define BERTH_SETTLE_%u berth_add_%u(c%u, f%u + %u)\n", n, n, n, n, last);
 }
 
-/* Sum number 4 * (i * columns / 8 + j) + q of a thread: row q / 2 * 8 and column q % 2 of its share of a piece. Of sums
- * with parts, a part has its share of the numbers. */
+/* Sum number 4 * (i * columns / 8 + j) + q of a thread: row q / 2 * 8 and column q % 2 of its share of a piece. If sums
+ * have parts, each part has a range of the numbers. */
 static void add_places(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   const berth__kernel_sums *sums = &kernel->sums[n];
   const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);
@@ -348,7 +349,7 @@ static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n)
   berth__text_printf(out, "#define BERTH_SUM_%u(e, which) c%u[(e) * %u + (which)]\n", n, n, t);
 }
 
-/* Sums of all parts go where a tile was, as [number][part][thread of the part]. */
+/* Sums of all parts are stored in the memory of a tile, as [number][part][thread of the part]. */
 static void add_join(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   const berth__kernel_sums *sums = &kernel->sums[n];
   const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);

@@ -1,12 +1,13 @@
-/* Tiles that a warpgroup multiplies (wgmma), for compute capability 9.0. Its four warps have 64 rows together, 16 each,
- * and all columns; both sides are read from shared memory, while the threads go on. */
+/* Tiles that a warpgroup multiplies (wgmma), for compute capability 9.0. Its four warps have 64 rows, 16 each, and all
+ * columns; both sides are read from shared memory, asynchronously. */
 #include "kernel/render_cuda.h"
 
-#define STEP 16u /* of the depth, that one instruction takes */
+#define STEP 16u /* steps of the depth per instruction */
 #define MOST_ROWS 64u
 
-/* Tests have each of these in plain C (tests/device/fake_cuda/shim.h). A matrix is where it begins, in units of 16
- * bytes, and how far its eighths and panels lie apart; pieces of its rows are exchanged, by 128 bytes. */
+/* Tests define each of these in plain C (tests/device/fake_cuda/shim.h). A matrix descriptor has the start address, in
+ * units of 16 bytes, and the strides between its groups of eight lines and its panels; rows are swizzled by 128
+ * bytes. */
 static const char prelude[] =
     "typedef unsigned long long berth_matrix;\n"
     "BERTH_FUNCTION berth_matrix berth_matrix_of(const void *at, unsigned panel) {\n"
@@ -28,7 +29,7 @@ bool berth__cuda_warpgroup_fits(const berth__kernel *kernel, const berth__kernel
          sums->left.depth == sums->left.row && sums->parts <= 1 && !sums->has_rows;
 }
 
-/* All registers by name: there is no other way to say it. */
+/* Lists all registers by name: wgmma has no other syntax. */
 static void add_instruction(berth__text *out, const berth__kernel_sums *sums) {
   const char *form = sums->kind == BERTH_COMPUTE_BF16 ? "bf16" : "f16";
   const uint32_t columns = sums->right.lines, n = columns / 2;
@@ -54,16 +55,16 @@ void berth__cuda_warpgroup_prelude(const berth__kernel *kernel, berth__text *out
     if (!kernel->sums[n].is_late) continue;
     berth__text_add(out, prelude, sizeof prelude - 1);
     add_instruction(out, &kernel->sums[n]);
-    return; /* all of a kernel are alike */
+    return; /* all sums of a kernel are alike */
   }
 }
 
-/* A step of the depth goes along rows where neighbours along the depth lie beside each other, or over rows. */
+/* A step of the depth advances along rows if neighbours along the depth are contiguous, otherwise over rows. */
 static uint32_t warpgroup_step(const berth__kernel_tile *tile) {
   return tile->is_deep ? 2 * STEP : STEP * BERTH__ROW_BYTES;
 }
 
-/* From one panel of 64 lines to the next, where lines lie beside each other. */
+/* Stride between panels of 64 lines, if lines are contiguous. */
 static uint32_t warpgroup_panel(const berth__kernel_tile *tile) {
   return tile->is_deep ? 16 : tile->depth * BERTH__ROW_BYTES;
 }
@@ -73,7 +74,7 @@ void berth__cuda_warpgroup_open(const berth__kernel *kernel, uint32_t n, berth__
   const uint32_t count = sums->right.lines / 2;
   berth__text_printf(
       out,
-      "#define BERTH_WGMMA %u, %d, %d, %d\n" /* what berth_wgmma is made for, for tests */
+      "#define BERTH_WGMMA %u, %d, %d, %d\n" /* the shape of berth_wgmma, for tests */
       "BERTH_FUNCTION void berth_multiply_%u(float *c, unsigned *f, const unsigned short *left, const unsigned short "
       "*right) {\n"
       "  const berth_matrix a = berth_matrix_of(left + (int)threadIdx.x / 128 * %u, %u);\n"

@@ -1,5 +1,5 @@
-/* GLSL 4.50 for Vulkan. All memory is words: uint w[]. Names of type f32 are `precise`, so that no compiler rearranges
- * sums or joins a product and a sum that the kernel keeps apart. */
+/* GLSL 4.50 for Vulkan. All memory is words: uint w[]. Names of type f32 are `precise`, so that no compiler
+ * reassociates sums, or contracts a product and a sum that the kernel keeps apart. */
 #include <stdio.h>
 
 #include "kernel/dialect.h"
@@ -40,7 +40,7 @@ static void kernel_render_glsl_add_bindings(const berth__kernel *kernel, const b
 static const char *const types[BERTH__NUMBERS] = {
     [BERTH__NUM_F32] = "float", [BERTH__NUM_I32] = "int", [BERTH__NUM_U32] = "uint", [BERTH__NUM_BOOL] = "bool"};
 
-/* Execution modes of SPIR-V, which GLSL has no words for. */
+/* SPIR-V execution modes that GLSL cannot express. */
 static void add_mode(berth__text *out, int capability, int mode) {
   berth__text_printf(out,
                      "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [%d], %d, 32);\n",
@@ -77,7 +77,7 @@ static void kernel_render_glsl_open_main(const berth__kernel *kernel, const bert
   } else if (berth__kernel_uses(kernel, BERTH__INST_group)) {
     berth__text_printf(out, "  int group = int(gl_WorkGroupID.x);\n");
   }
-  /* Which threads share a subgroup is the driver's to say: where they exchange, they are numbered by it. */
+  /* The driver decides which threads share a subgroup: if they exchange values, thread numbers follow subgroups. */
   if (berth__kernel_uses(kernel, BERTH__INST_exchange))
     berth__text_printf(out, "  int thread = int(gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID);\n");
   else if (berth__kernel_uses(kernel, BERTH__INST_thread))
@@ -86,7 +86,7 @@ static void kernel_render_glsl_open_main(const berth__kernel *kernel, const bert
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
 }
 
-/* An element of a word that others may be writing to: its bits off, then on. */
+/* An element of a word that others may be writing to: clears its bits, then sets them. */
 #define STORE_16                                                         \
   "atomicAnd($w[at[$n] + ($i >> 1u)], ~(65535u << (($i & 1u) << 4u))); " \
   "atomicOr($w[at[$n] + ($i >> 1u)], $b << (($i & 1u) << 4u));"

@@ -1,12 +1,12 @@
 /* Metal's shading language. As in CUDA C, a buffer is a pointer to elements of its own width. What the language leaves
- * open (which way a number is rounded to f16, the last digits of a quotient) is written out by functions.c. */
+ * open (the rounding direction to f16, the last digits of a quotient) is implemented by functions.c. */
 #include "kernel/dialect.h"
 
 static void kernel_render_metal_literal(berth__text *out, berth__number type, uint32_t bits) {
   berth__dialect_literal(out, type, bits, "as_type<float>");
 }
 
-/* Both pragmas say what the host's options say as well: no fast math. */
+/* Both pragmas repeat the host's options: no fast math. */
 static const char prelude[] =
     "#include <metal_stdlib>\n"
     "#pragma METAL fp math_mode(safe)\n"

@@ -1,5 +1,5 @@
-/* WGSL, for WebGPU. All memory is words: array<u32>. Nothing converts itself in this language, and what it can compute
- * at once it refuses where that is no finite number: such numbers go through a function, which it never looks into. */
+/* WGSL, for WebGPU. All memory is words: array<u32>. The language has no implicit conversions, and rejects constant
+ * expressions that are not finite: such numbers go through a function, which is not evaluated at compile time. */
 #include <stdio.h>
 
 #include "kernel/dialect.h"
@@ -24,7 +24,7 @@ static void kernel_render_wgsl_literal(berth__text *out, berth__number type, uin
   }
 }
 
-/* ---- What stands around the instructions ---- */
+/* ---- Around the instructions ---- */
 
 static uint32_t n_windows(const berth__kernel *kernel, const berth__render_desc *desc) {
   uint32_t n = 0;
@@ -51,8 +51,9 @@ static void kernel_render_wgsl_add_bindings(const berth__kernel *kernel, const b
 static const char *const types[BERTH__NUMBERS] = {
     [BERTH__NUM_F32] = "f32", [BERTH__NUM_I32] = "i32", [BERTH__NUM_U32] = "u32", [BERTH__NUM_BOOL] = "bool"};
 
-/* To the nearest even f16: by the bits that go; below 2^-14 by counting in 2^-24, which is its last place there. The
- * language may rearrange sums, so none is in it (functions.c has another way, for those that may not). */
+/* To the nearest even f16: by the bits that are dropped; below 2^-14 in multiples of 2^-24, the weight of its last bit
+ * there. The language may reassociate sums, so there is none in it (functions.c has another way, for languages that may
+ * not). */
 #define TO_HALF                                                                                   \
   "fn berth_half(x: f32) -> f32 {\n"                                                              \
   "  let sign = bitcast<u32>(x) & 2147483648u;\n"                                                 \
@@ -99,7 +100,7 @@ static void kernel_render_wgsl_open_main(const berth__kernel *kernel, const bert
 
 /* ---- The rules ---- */
 
-/* An element of a word that others may be writing to: its bits off, then on. */
+/* An element of a word that others may be writing to: clears its bits, then sets them. */
 #define STORE_16                                                          \
   "atomicAnd(&$w[at.b$n + ($i >> 1u)], ~(65535u << (($i & 1u) << 4u))); " \
   "atomicOr(&$w[at.b$n + ($i >> 1u)], $b << (($i & 1u) << 4u));"
@@ -140,11 +141,11 @@ static const berth__dialect wgsl = {
 #include "kernel/dialect.def"
             [BERTH__INST_shl] = {NULL, "$a << bitcast<u32>(#b)", "$a << $b", NULL},
             [BERTH__INST_shr] = {NULL, "$a >> bitcast<u32>(#b)", "$a >> $b", NULL},
-            [BERTH__INST_ne] = {"!($a == $b)", "$a != $b", "$a != $b", "$a != $b"}, /* Dawn's != is false with NaN */
+            [BERTH__INST_ne] = {"!($a == $b)", "$a != $b", "$a != $b", "$a != $b"}, /* Dawn's != is false for NaN */
             [BERTH__INST_select] = BERTH__RULE_ALL("select(#c, #b, #a)"),
             [BERTH__INST_round] = BERTH__RULE_F32("round(#a)"),
-            /* There is no `precise`: through integers, with a 0 that no compiler knows to be one. A buffer begins
-             * before word 2^30 of the arena. */
+            /* There is no `precise`: the value passes through integers, plus a 0 that compilers cannot know to be one.
+             * A buffer begins before word 2^30 of the arena. */
             [BERTH__INST_rounded] = BERTH__RULE_F32("bitcast<f32>(bitcast<u32>(#a) ^ (at.b0 >> 31u))"),
             [BERTH__INST_to_half] = BERTH__RULE_F32("berth_half(#a)"),
             [BERTH__INST_pack_half] = {NULL, NULL, "berth_pack_half(#a)", NULL},
@@ -160,7 +161,7 @@ static const berth__dialect wgsl = {
             [BERTH__NUM_F32] = {"#a", "i32(#a)", "u32(#a)", "!($a == 0.0f)"},
             [BERTH__NUM_I32] = {"f32(#a)", "#a", "bitcast<u32>(#a)", "$a != 0i"},
             [BERTH__NUM_U32] = {"f32(#a)", "bitcast<i32>(#a)", "#a", "$a != 0u"},
-            /* not u32(#a): there is an implementation that takes no bool there */
+            /* not u32(#a): one implementation does not accept a bool there */
             [BERTH__NUM_BOOL] = {"select(0.0f, 1.0f, #a)", "select(0i, 1i, #a)", "select(0u, 1u, #a)", "#a"},
         },
     .bits =

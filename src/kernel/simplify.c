@@ -1,4 +1,4 @@
-/* Simplifies a PURE instruction: known results, identities, and what the ranges of its operands decide. */
+/* Simplifies a PURE instruction: constant results, identities, and what follows from the ranges of its operands. */
 #include "base/math.h"
 #include "kernel/maker.h"
 
@@ -47,7 +47,7 @@ static bool is_commutative(berth__inst_code code) {
   }
 }
 
-/* Constants to the right, and otherwise the older result to the left: equal instructions look equal. */
+/* Constants go to the right, and otherwise the older result to the left, so that equal instructions look equal. */
 static void order(const berth__kernel *k, berth__inst_code code, berth__x *in) {
   if (!is_commutative(code)) return;
   bool a = k->insts[in[0]].code == BERTH__INST_constant, b = k->insts[in[1]].code == BERTH__INST_constant;
@@ -57,12 +57,12 @@ static void order(const berth__kernel *k, berth__inst_code code, berth__x *in) {
   in[1] = other;
 }
 
-/* x is `code` with a known number on the right. */
+/* x is `code` with a constant on the right. */
 static bool is_by_known(const berth__kernel *k, berth__x x, berth__inst_code code, uint32_t *bits) {
   return k->insts[x].code == code && berth__x_is_constant(k, k->insts[x].in[1], bits);
 }
 
-/* The integer or bool instruction `code`(x, c) as (y `code` d), with the numbers of both put together. */
+/* The integer or bool instruction `code`(x, c) as (y `code` d), with both constants combined. */
 static berth__x with(berth__kernel *k, berth__inst_code code, berth__x x, uint32_t bits) {
   return berth__x2(k, code, x, berth__maker_constant(k, berth__maker_type(k, x), bits));
 }
@@ -159,14 +159,14 @@ static berth__x simplify_shift(berth__kernel *k, berth__inst_code code, berth__x
   return BERTH__X_NONE;
 }
 
-/* A counter is only seen inside its loop, where it lies between the loop's ends, whatever these are. */
+/* A counter is only visible inside its loop, where it is between the loop's bounds, whatever these are. */
 static bool is_within_loop(const berth__kernel *k, berth__inst_code code, berth__x a, berth__x b) {
   const berth__inst *x = &k->insts[a], *y = &k->insts[b];
   if (code == BERTH__INST_lt && x->code == BERTH__INST_loop) return x->in[1] == b;
   return code == BERTH__INST_le && y->code == BERTH__INST_loop && y->in[0] == a && k->insts[y->in[2]].low > 0;
 }
 
-/* Comparisons that ranges decide are found by put. */
+/* put resolves comparisons that ranges decide. */
 static berth__x simplify_compare(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b,
                                  const uint32_t *known) {
   berth__number type = berth__maker_type(k, a);
@@ -231,7 +231,7 @@ static berth__x simplify_convert(berth__kernel *k, berth__inst_code code, berth_
   return BERTH__X_NONE;
 }
 
-/* By a power of two that has a reciprocal: a product, which is as exact. */
+/* By a power of two that has a reciprocal: multiplies, which is exact, too. */
 static berth__x simplify_quotient(berth__kernel *k, berth__x a, const uint32_t *known) {
   if (known == NULL || (*known & 0x7fffffu) != 0) return BERTH__X_NONE;
   const uint32_t exponent = *known >> 23 & 255u, sign = *known & 0x80000000u;
@@ -240,7 +240,7 @@ static berth__x simplify_quotient(berth__kernel *k, berth__x a, const uint32_t *
   return berth__x_mul(k, a, berth__maker_constant(k, BERTH__NUM_F32, (254u - exponent) << 23 | sign));
 }
 
-/* f32: what holds for every number, infinities and NaN too; -0 is kept. */
+/* f32: identities that hold for every number, including infinities, NaN and -0. */
 static berth__x simplify_f32(berth__kernel *k, berth__inst_code code, const berth__x *in, const uint32_t *known) {
   const uint32_t one = 0x3f800000u, minus_zero = 0x80000000u;
   const berth__inst *a = &k->insts[in[0]];

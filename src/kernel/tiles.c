@@ -13,9 +13,9 @@ uint32_t berth__kernel_shared_as(berth__kernel *k, berth__storage storage, uint3
   return array;
 }
 
-/* So much more than the elements that lie beside each other that threads which go across hit different banks: one
- * element where each thread loads for itself, four where it loads as many at once. Matrix units take eight rows of 16
- * bytes at once; of tf32, four neighbours of eight lines; of f32 that becomes narrow, eight of four lines at a time. */
+/* Padding of the contiguous extent, so that threads across it use different banks: one element if each thread loads
+ * single elements, four if it loads four at once. Matrix units load eight rows of 16 bytes at once; for tf32, four
+ * neighbours of eight lines; for f32 that is rounded to a narrow type, eight of four lines. */
 static uint32_t padding_of(const berth__tile_desc *desc) {
   if (desc->is_for_warpgroup) return 0;
   if (desc->is_for_fours) return 4;
@@ -190,7 +190,7 @@ berth__x berth__x_sum_row(berth__kernel *k, berth__x each) { return put_place(k,
 
 berth__x berth__x_sum_column(berth__kernel *k, berth__x each) { return put_place(k, BERTH__INST_sum_column, each); }
 
-/* Whether sums `n` are those of an `each`, or spread over the threads as they are. */
+/* Whether sums `n` are those of an `each`, or are distributed over the threads in the same way. */
 static bool lies_as(const berth__kernel *k, berth__x each, uint32_t n) {
   if (k->insts[each].code != BERTH__INST_each || n >= k->n_sums) return false;
   const berth__kernel_sums *a = &k->sums[k->insts[each].bits], *b = &k->sums[n];
@@ -207,7 +207,7 @@ berth__x berth__x_sum_beside(berth__kernel *k, berth__x each, uint32_t sums, uin
   return kernel_tiles_put(k, BERTH__INST_sum, k->sums[sums].type, sums, in, 2);
 }
 
-/* Of an `each`; for what is none, a number that no sums have. */
+/* The sums of an `each`; if it is not one, a number that no sums have. */
 static uint32_t sums_of(const berth__kernel *k, berth__x each) {
   const bool is_each = k != NULL && each < k->n_insts && k->insts[each].code == BERTH__INST_each;
   return is_each ? k->insts[each].bits : BERTH__KERNEL_SUMS;

@@ -1,4 +1,4 @@
-/* Counts what a run of a kernel computes, from its instructions. */
+/* Counts the operations of a kernel's run, from its instructions. */
 #include "kernel/maker.h"
 
 static bool kernel_work_is_computed(const berth__kernel *k, const berth__inst *inst) {
@@ -10,7 +10,7 @@ static bool kernel_work_is_computed(const berth__kernel *k, const berth__inst *i
   return !moves && k->insts[inst->in[0]].type == BERTH__NUM_F32;
 }
 
-/* How often a loop goes round, at most; one without ends that are known counts once. */
+/* An upper bound on a loop's iterations; 1 if its bounds are unknown. */
 static double rounds_of(const berth__kernel *k, const berth__inst *loop) {
   const berth__inst *from = &k->insts[loop->in[0]], *to = &k->insts[loop->in[1]], *step = &k->insts[loop->in[2]];
   if (to->high >= INT32_MAX || from->low <= INT32_MIN || step->low <= 0 || to->high <= from->low) return 1;

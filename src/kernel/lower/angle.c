@@ -5,15 +5,15 @@
 #include "kernel/lower/math.h"
 
 #define QUARTER 1.57079633f /* pi / 2 */
-/* pi / 2 in three parts, the first two of so few digits that their products with a number below 2^13 are exact. */
+/* pi / 2 in three parts; the first two have so few digits that their products with numbers below 2^13 are exact. */
 #define QUARTER_HIGH 1.5703125f
 #define QUARTER_MIDDLE 0x1.fb4p-12f
 #define QUARTER_LOW 0x1.4442d2p-24f
 #define QUARTERS_PER_RADIAN 0.636619772f
-#define LARGE 8192.0f /* from here on quarter turns are counted in integers */
+#define LARGE 8192.0f /* from here on quarter turns are counted with integers */
 
 typedef struct angle {
-  berth__x quarters; /* i32; its last two bits count */
+  berth__x quarters; /* i32; only its last two bits matter */
   berth__x rest;     /* f32, at most pi / 4 */
 } angle;
 
@@ -44,14 +44,14 @@ static angle small_angle(berth__kernel *k, berth__x x) {
   return (angle){.quarters = berth__x_convert(k, BERTH__NUM_I32, n), .rest = rest};
 }
 
-/* ---- Large angles: the product with as many digits of 2 / pi as it takes ---- */
+/* ---- Large angles: the product with as many digits of 2 / pi as needed ---- */
 
 #define PI_WORDS 8
 /* The digits of 2 / pi after the point, with 32 zeros before them. */
 static const uint32_t two_over_pi[PI_WORDS] = {0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
                                                0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
 
-/* The upper half of a product of a number below 2^24 with one of 32 bits, by halves. */
+/* The upper half of a product of a number below 2^24 with a 32-bit one, computed by halves. */
 static berth__x product_high(berth__kernel *k, berth__x a, berth__x b) {
   const berth__x half = berth__x_u32(k, 0xffff);
   const berth__x al = berth__x_and(k, a, half), ah = lower_angle_shr(k, a, 16), bl = berth__x_and(k, b, half),
@@ -63,7 +63,7 @@ static berth__x product_high(berth__kernel *k, berth__x a, berth__x b) {
                       berth__x_add(k, lower_angle_shr(k, one, 16), lower_angle_shr(k, other, 16)));
 }
 
-/* Word `at` + `after` of the digits; `at` is at most 4. */
+/* Word `at` + `behind` of the digits; `at` is at most 4. */
 static berth__x pi_word(berth__kernel *k, berth__x at, uint32_t behind) {
   berth__x word = berth__x_u32(k, two_over_pi[4 + behind]);
   for (uint32_t i = 4; i-- > 0;)
@@ -71,15 +71,15 @@ static berth__x pi_word(berth__kernel *k, berth__x at, uint32_t behind) {
   return word;
 }
 
-/* 32 digits from bit `shift` of `first` on; without a shift by 32, which has no meaning. */
+/* 32 digits from bit `shift` of `first` on; avoids a shift by 32, which is undefined. */
 static berth__x digits_across(berth__kernel *k, berth__x first, berth__x second, berth__x shift) {
   const berth__x back = berth__x_sub(k, berth__x_u32(k, 31), shift);
   return berth__x_or(k, berth__x2(k, BERTH__INST_shl, first, shift),
                      berth__x2(k, BERTH__INST_shr, lower_angle_shr(k, second, 1), back));
 }
 
-/* |x| = digits * 2^n. Digits of 2 / pi that stand so far to the left that their products are whole turns are left out;
- * 96 after them leave more than 32 good ones, however close to a whole number of quarters the angle is. */
+/* |x| = digits * 2^n. Skips digits of 2 / pi that are so far to the left that their products are whole turns; the next
+ * 96 digits leave more than 32 good ones, however close to a whole number of quarter turns the angle is. */
 static angle large_angle(berth__kernel *k, berth__x x) {
   const berth__x bits = berth__x_and(k, berth__x_bits(k, BERTH__NUM_U32, x), berth__x_u32(k, 0x7fffffff));
   const berth__x digits =
@@ -134,7 +134,7 @@ static berth__x lower_angle_sin_of(berth__kernel *k, berth__x quarters, berth__x
   return berth__x_select(k, lower_angle_has_bit(k, quarters, 2), berth__x1(k, BERTH__INST_neg, y), y);
 }
 
-/* There is no angle where x is infinite. */
+/* NaN if x is infinite. */
 static berth__x where_finite(berth__kernel *k, berth__x x, berth__x y) {
   const berth__x exponent = berth__x_i32(k, 0x7f800000);
   const berth__x bits = berth__x_and(k, berth__x_bits(k, BERTH__NUM_I32, x), exponent);
@@ -181,7 +181,7 @@ static berth__x asin_near_0(berth__kernel *k, berth__x x) {
 /* Near 1, by half the angle: pi / 2 - asin a = 2 asin sqrt((1 - a) / 2). */
 typedef struct arc {
   berth__x is_near_1;
-  berth__x value; /* of asin |x|, or where that is near 1, half of what it lacks to pi / 2 */
+  berth__x value; /* of asin |x|; if that is near 1, half of the difference from pi / 2 */
 } arc;
 
 static arc arc_of(berth__kernel *k, berth__x x) {
@@ -209,7 +209,7 @@ berth__x berth__m_acos(berth__kernel *k, berth__x x) {
   return berth__x_select(k, a.is_near_1, far, near);
 }
 
-/* Over tan(3 pi / 8) as pi / 2 - atan(1 / a), over tan(pi / 8) as pi / 4 + atan((a - 1) / (a + 1)). */
+/* Above tan(3 pi / 8) as pi / 2 - atan(1 / a), above tan(pi / 8) as pi / 4 + atan((a - 1) / (a + 1)). */
 berth__x berth__m_atan(berth__kernel *k, berth__x x) {
   const berth__x a = berth__x1(k, BERTH__INST_abs, x), one = berth__x_f32(k, 1);
   const berth__x is_large = berth__m_above(k, a, 2.41421356f), is_middle = berth__m_above(k, a, 0.414213562f);

@@ -1,4 +1,4 @@
-/* arg_max and arg_min: the best of a line and, of equal ones, the first or the last. */
+/* arg_max and arg_min: the best element of a line and, of equal ones, the first or the last. */
 #include "kernel/lower/order.h"
 #include "kernel/lower/rows.h"
 
@@ -41,7 +41,7 @@ berth_status berth__lower_arg(berth__lowering *l, berth_error *err) {
   if (k == NULL) return berth__l_end(l, k, err);
   berth__l_rows rows = berth__l_rows_of(l, k, count, s.lines.length, s.lines.inner == 1);
   s.start = berth__l_line_start(k, &s.lines, rows.row);
-  const berth__x none = berth__x_i32(k, s.last ? -1 : INT32_MAX); /* that every element comes before */
+  const berth__x none = berth__x_i32(k, s.last ? -1 : INT32_MAX); /* every element is preferred to it */
   const berth__l_fold fold = {.n = 2,
                               .start = {berth__x_i32(k, INT32_MIN), none},
                               .element = lower_arg_load_element,

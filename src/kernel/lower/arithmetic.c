@@ -10,7 +10,7 @@ static berth__x constant(berth__kernel *k, berth__number type, int32_t value) {
   return type == BERTH__NUM_I32 ? berth__x_i32(k, value) : berth__x_u32(k, (uint32_t)value);
 }
 
-/* The one quotient that does not fit wraps: dividing by -1 is negation. */
+/* The only quotient that overflows wraps: division by -1 is negation. */
 static berth__x lower_arithmetic_divided(berth__kernel *k, berth__x a, berth__x b, berth__number type) {
   const berth__x quotient = berth__x_div(k, a, b);
   if (type == BERTH__NUM_U32) return quotient;
@@ -23,7 +23,7 @@ static berth__x remainder_of(berth__kernel *k, berth__x a, berth__x b, berth__nu
   return berth__x_select(k, berth__x_eq(k, b, berth__x_i32(k, -1)), berth__x_i32(k, 0), rest);
 }
 
-/* The sign of the divisor. */
+/* The result has the sign of the divisor. */
 static berth__x modulo(berth__kernel *k, berth__x a, berth__x b, berth__number type) {
   const berth__x rest = remainder_of(k, a, b, type);
   if (type == BERTH__NUM_U32) return rest;
@@ -33,7 +33,7 @@ static berth__x modulo(berth__kernel *k, berth__x a, berth__x b, berth__number t
   return berth__x_select(k, adds, berth__x_add(k, rest, b), rest);
 }
 
-/* By squaring, as many times as the power has digits. */
+/* By repeated squaring, with as many rounds as the exponent has bits. */
 static berth__x whole_power(berth__kernel *k, berth__x a, berth__x n, berth__number type) {
   const berth__x one = constant(k, type, 1), zero = constant(k, type, 0);
   const berth__x value = berth__x_variable(k, one), base = berth__x_variable(k, a), left = berth__x_variable(k, n);
@@ -51,7 +51,7 @@ static berth__x whole_power(berth__kernel *k, berth__x a, berth__x n, berth__num
   return berth__x_get(k, value);
 }
 
-/* A negative power of all but 1 and -1 is less than 1, which is cut to 0. */
+/* A negative power of anything but 1 and -1 is less than 1 in magnitude, and truncates to 0. */
 static berth__x integer_power(berth__kernel *k, berth__x a, berth__x n, berth__number type) {
   if (type == BERTH__NUM_U32) return whole_power(k, a, n, type);
   const berth__x one = berth__x_i32(k, 1), minus = berth__x_i32(k, -1), zero = berth__x_i32(k, 0);
@@ -75,12 +75,12 @@ static berth__x integers(berth__kernel *k, berth__op_code op, berth__x a, berth_
 
 /* ---- Floats ---- */
 
-/* `first` where it wins or is NaN; a NaN on the other side never loses a comparison, and so it comes out too. */
+/* `first` if it wins or is NaN; a NaN on the other side never loses a comparison, so it is propagated too. */
 static berth__x chosen(berth__kernel *k, berth__x wins, berth__x first, berth__x second) {
   return berth__x_select(k, berth__x_or(k, wins, berth__x_is_nan(k, first)), first, second);
 }
 
-/* The sign of the divisor, also for a remainder of zero. */
+/* The result has the sign of the divisor, also if it is zero. */
 static berth__x float_modulo(berth__kernel *k, berth__x a, berth__x b) {
   const berth__x rest = berth__m_fmod(k, a, b);
   const berth__x differ = berth__x2(k, BERTH__INST_xor, berth__m_below(k, rest, 0), berth__m_below(k, b, 0));
@@ -163,7 +163,7 @@ static berth__x binary_value(const berth__lowering *l, berth__kernel *k, const b
   return number == BERTH__NUM_F32 ? berth__m_fmod(k, in[0], in[1]) : remainder_of(k, in[0], in[1], number);
 }
 
-/* Truths are compared as 0 and 1. */
+/* Bools are compared as 0 and 1. */
 static berth__x compare_value(const berth__lowering *l, berth__kernel *k, const berth__x *in, const void *state) {
   (void)state;
   berth__x a = in[0], b = in[1];
@@ -179,7 +179,7 @@ static berth__x where_value(const berth__lowering *l, berth__kernel *k, const be
   return berth__x_select(k, in[BERTH__WHERE_CONDITION], in[BERTH__WHERE_A], in[BERTH__WHERE_B]);
 }
 
-/* A bound as an integer of the type: the nearest one inside the bound, or the type's own limit beyond it. */
+/* A bound as an integer of the type: the nearest integer inside the bound, or the type's own limit beyond it. */
 static int64_t integer_bound(double bound, int64_t low, int64_t high) {
   if (bound >= (double)high) return high;
   return bound <= (double)low ? low : (int64_t)bound;

@@ -21,7 +21,7 @@ berth__x berth__attention_held(berth__kernel *k, const berth__attention *a, bert
   return a->ring ? berth__x_min(k, keys, berth__x_i32(k, a->k.length)) : keys;
 }
 
-/* Of a full ring, the last one that is `row` modulo its length. */
+/* In a full ring, the last key whose number is `row` modulo the ring's length. */
 berth__x berth__attention_key_at(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x row) {
   if (!a->ring) return row;
   const berth__x length = berth__x_i32(k, a->k.length), before = berth__x_affine(k, keys, 1, -1);
@@ -31,7 +31,7 @@ berth__x berth__attention_key_at(berth__kernel *k, const berth__attention *a, be
 
 void berth__attention_range_of(berth__kernel *k, const berth__attention *a, berth__x keys, berth__x row,
                                berth__x *first, berth__x *last) {
-  /* keys up to its own */
+  /* causal: keys up to its own */
   const berth__x seen = berth__x_add(k, keys, berth__x_affine(k, row, 1, 1 - a->q.length)), zero = berth__x_i32(k, 0);
   const berth__x least = a->ring ? berth__x_max(k, zero, berth__x_affine(k, keys, 1, -a->k.length)) : zero;
   *first = a->window > 0 ? berth__x_max(k, least, berth__x_affine(k, seen, 1, -a->window)) : least;
@@ -126,18 +126,18 @@ uint32_t berth__attention_word(const berth__lowering *l, const berth__attention 
 void berth__attention_work(berth__lowering *l, const berth__attention *a, berth__kernel *k) {
   const double pairs = (double)(a->q.batch * a->q.heads * a->q.length) * (double)a->k.length;
   k->flops = 2 * pairs * (double)(a->q.size + a->v.size) * (a->causal && a->q.length == a->k.length ? 0.5 : 1);
-  for (uint32_t i = 0; i <= l->call->n_in; i++) k->bytes += berth__l_bytes(l, i); /* the last is the result */
+  for (uint32_t i = 0; i <= l->call->n_in; i++) k->bytes += berth__l_bytes(l, i); /* the last one is the result */
 }
 
-/* ---- One thread a query ---- */
+/* ---- One thread per query ---- */
 
 typedef struct work {
   berth__lowering *l;
   const berth__attention *a;
   berth__kernel *k;
   berth__attention_row row;
-  berth__x kv_head, query; /* where the query's elements begin */
-  uint32_t sums;           /* local: what the values sum up to so far */
+  berth__x kv_head, query; /* offset of the query's elements */
+  uint32_t sums;           /* local: the weighted sum of values so far */
   berth__x largest, total; /* variables */
 } work;
 

@@ -1,4 +1,4 @@
-/* A workgroup's block of queries: which queries it has, and which keys they see. */
+/* A workgroup's block of queries: which queries it contains, and which keys they see. */
 #include <math.h>
 
 #include "kernel/lower/attention.h"
@@ -41,7 +41,7 @@ berth__x berth__attention_block_has(const berth__attention_block *b, berth__x in
                       berth__x_lt(b->k, row, berth__x_i32(b->k, b->f->rows)));
 }
 
-/* Without folding, b->head is that of the queries. */
+/* Without folding, b->head is the queries' head. */
 berth__x berth__attention_block_kv_head(const berth__attention_block *b) {
   return b->f->folds_heads ? b->head : berth__x_div(b->k, b->head, berth__x_i32(b->k, heads_a_key(b->a)));
 }
@@ -50,7 +50,7 @@ void berth__attention_block_range(const berth__attention_block *b, berth__x *fir
   berth__kernel *k = b->k;
   const berth__attention *a = b->a;
   berth__x unused;
-  if (a->ring) { /* any row may have a key that is seen */
+  if (a->ring) { /* any row may hold a key that is seen */
     *first = berth__x_i32(k, 0);
     *last = berth__attention_held(k, a, b->keys);
   } else if (b->f->folds_heads) {

@@ -1,17 +1,17 @@
 /* Chooses how attention is tiled and split on a real GPU. */
 #include "kernel/lower/attention.h"
 
-#define MOST_QUERIES 16u /* of a block: four rows of the result a thread, of 128 threads */
+#define MOST_QUERIES 16u /* per block: four rows of the result per thread, with 128 threads */
 #define ROW_GROUPS 4u
 #define ENOUGH_GROUPS 256 /* workgroups that keep the larger GPUs busy */
-#define LEAST_CHUNK 128   /* keys that are worth a workgroup of their own */
+#define LEAST_CHUNK 128   /* fewest keys that are worth a workgroup */
 
 static uint32_t shared_of(const berth__attention_form *f, const berth__attention *a) {
   const uint32_t size = (uint32_t)a->q.size, parts = BERTH__ATTENTION_PARTS;
   return 4 * (f->queries * size + f->keys * (size + 1) + f->queries * (f->keys + 1) + f->queries * (parts + 1));
 }
 
-/* Where there are few queries (a step of decoding) there would be few workgroups: several share the keys of a block. */
+/* With few queries (a decoding step) there would be few workgroups, so several share the keys of a block. */
 static void choose_chunks(const berth__attention *a, berth__attention_form *f) {
   const int64_t groups = a->q.batch * f->heads * f->blocks, length = a->k.length;
   f->chunks = (ENOUGH_GROUPS + groups - 1) / groups;
@@ -24,14 +24,14 @@ static void choose_chunks(const berth__attention *a, berth__attention_form *f) {
 
 /* ---- Matrix units ---- */
 
-#define ROWS_A_WARP 16u /* what mma takes */
+#define ROWS_A_WARP 16u /* the shape of mma */
 #define MOST_WARPS 4u
 #define MOST_KEYS 64u
 #define LEAST_ROWS 9     /* fewer leave most of the units idle */
-#define MOST_COLUMNS 128 /* of the result, that there are registers for */
-#define MATRIX_GROUPS 48 /* of blocks of so many rows that larger ones pay */
+#define MOST_COLUMNS 128 /* most columns of the result that fit in registers */
+#define MATRIX_GROUPS 48 /* fewest blocks of this many rows for which larger blocks pay off */
 
-/* Queries, keys and values that are all bf16, or f16, are multiplied as such, and f32 as the plan allows. */
+/* Queries, keys and values that are all bf16, or all f16, are multiplied in that type, and f32 as the plan allows. */
 berth_compute berth__attention_kind(const berth__attention *a, const berth__kernel_limits *limits) {
   const berth_tensor *in = a->call->in;
   const berth_type q = in[BERTH__ATTENTION_Q].type, k = in[BERTH__ATTENTION_K].type, v = in[BERTH__ATTENTION_V].type;
@@ -52,7 +52,7 @@ berth__tile_desc berth__attention_tile_desc(const berth__attention *a, const ber
   return desc;
 }
 
-/* At most: what is f32 may be held as such. */
+/* An upper bound: f32 may be held as f32. */
 static uint32_t tile_bytes(const berth__attention *a, const berth__attention_form *f) {
   uint32_t bytes = 0;
   for (uint32_t i = 0; i < BERTH__ATTENTION_TILES; i++) {
@@ -72,7 +72,7 @@ static void count_rows(const berth__attention *a, berth__attention_form *f, uint
   f->heads = f->folds_heads ? a->k.heads : a->q.heads;
 }
 
-/* A warp has 16 rows. As many of them share keys and values as leave workgroups enough. */
+/* A warp has 16 rows. As many warps share keys and values as leave enough workgroups. */
 static bool choose_matrix(const berth__attention *a, const berth__kernel_limits *limits, berth__attention_form *out) {
   berth__attention_form f = {.keys = MOST_KEYS, .kind = berth__attention_kind(a, limits)};
   if (f.kind == BERTH_COMPUTE_F32 || a->v.size > MOST_COLUMNS) return false;
@@ -94,8 +94,8 @@ static bool choose_matrix(const berth__attention *a, const berth__kernel_limits 
 
 /* ---- Without ---- */
 
-/* 32 keys are a block: each thread of a row of 32 has one. As many queries as there are registers for, fewer where
- * there are no more or shared memory ends. */
+/* A block has 32 keys: one per thread of a row of 32. It has as many queries as fit in registers, fewer if there are no
+ * more or shared memory is too small. */
 bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits,
                               berth__attention_form *out) {
   const int64_t most = (int64_t)BERTH__ATTENTION_SPANS * BERTH__ATTENTION_LANES;

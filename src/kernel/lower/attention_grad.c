@@ -1,12 +1,12 @@
-/* attention_grad, without the scores in memory (attention_grad_tiled.c has the form for real GPUs): one kernel with a
- * thread for each query makes its gradient and keeps three numbers of it in scratch, and one with a thread for each key
- * makes those of the key and its value from these. Each makes the scores that it needs again. */
+/* attention_grad, without the scores in memory (attention_grad_tiled.c has the form for real GPUs). One kernel with a
+ * thread per query computes its gradient and stores three numbers of it in scratch; from these, another one with a
+ * thread per key computes the gradients of the key and its value. Each recomputes the scores that it needs. */
 #include <math.h>
 
 #include "kernel/lower/attention.h"
 
-/* Of a query, in scratch: its largest score, what weights are divided by, and the sum of its weights' products with
- * their gradients. */
+/* Per query, in scratch: its maximum score, the divisor of its weights, and the sum of its weights times their
+ * gradients. */
 enum {
   RECORD_LARGEST,
   RECORD_DIVISOR,
@@ -19,7 +19,7 @@ uint64_t berth__scratch_of_attention_grad(const berth_op_call *call, const berth
   (void)limits;
   berth__attention_of(call, &a);
   const int64_t queries = a.q.batch * a.q.heads * a.q.length;
-  return 4 * RECORD * (uint64_t)(queries > 0 ? queries : 1); /* keys look there, even where no query has written */
+  return 4 * RECORD * (uint64_t)(queries > 0 ? queries : 1); /* keys are processed even if no query has written */
 }
 
 typedef struct work {
@@ -27,11 +27,11 @@ typedef struct work {
   const berth__attention_grad *g;
   berth__kernel *k;
   uint32_t scratch;
-  berth__x keys; /* of the batch entry */
+  berth__x keys; /* in the batch entry */
   berth__x batch, kv_head;
 } work;
 
-/* A row of an operand: where it begins, and how its elements lie. */
+/* A row of an operand: its offset and storage. */
 typedef struct row {
   uint32_t operand;
   berth__x at;
@@ -68,7 +68,7 @@ static void lower_attention_grad_add(const work *w, uint32_t array, const row *r
 
 static uint32_t lower_attention_grad_array(const work *w, int64_t n) {
   berth__kernel *k = w->k;
-  const uint32_t array = berth__kernel_local(k, BERTH__NUM_F32, (uint32_t)(n > 0 ? n : 1)); /* none is empty */
+  const uint32_t array = berth__kernel_local(k, BERTH__NUM_F32, (uint32_t)(n > 0 ? n : 1)); /* never empty */
   const berth__x i = berth__x_loop_n(k, n);
   berth__x_local_store(k, array, i, berth__x_f32(k, 0));
   berth__x_end(k);
@@ -101,13 +101,13 @@ berth__x berth__attention_slope(berth__kernel *k, const berth__attention *a, ber
   return berth__attention_fade(k, berth__x_sub(k, berth__x_f32(k, 1), berth__x_mul(k, t, t)), ds);
 }
 
-/* What a key's score gives to its query and to itself. */
+/* The gradient that a key's score contributes to its query and to the key. */
 static berth__x lower_attention_grad_slope(const work *w, berth__x p, berth__x dp, berth__x sum, berth__x product) {
   const berth__x ds = berth__attention_slope(w->k, &w->g->a, p, dp, sum, product);
   return berth__x_mul(w->k, ds, berth__x_f32(w->k, (float)w->g->a.scale));
 }
 
-/* ---- A thread for each query ---- */
+/* ---- One thread per query ---- */
 
 typedef struct query {
   work w;
@@ -116,7 +116,7 @@ typedef struct query {
   berth__x largest, total, sum; /* variables */
 } query;
 
-/* One key: `sum` is that of weights times dp, relative to the largest score so far. */
+/* One key: `sum` is the sum of weights times dp, relative to the maximum score so far. */
 static void lower_attention_grad_see(const query *s, berth__x key) {
   const work *w = &s->w;
   const berth__attention *a = &w->g->a;
@@ -185,7 +185,7 @@ static berth_status lower_attention_grad_queries(berth__lowering *l, const berth
   return berth__l_end(l, k, err);
 }
 
-/* ---- A thread for each key ---- */
+/* ---- One thread per key ---- */
 
 static void lower_attention_grad_query(const work *w, berth__x key, berth__x head, berth__x index, uint32_t dk,
                                        uint32_t dv) {

@@ -1,18 +1,18 @@
-/* attention_grad in blocks: a workgroup holds some queries and some keys in tiles, and makes what it needs of the
- * scores in between, in registers. There are two kernels, so that every result has one writer:
+/* attention_grad in blocks: a workgroup holds some queries and some keys in tiles, and computes the scores between them
+ * in registers. There are two kernels, so that every result has one writer:
  *
- *   queries: a block of them goes over the keys twice. The first time gives what weights are divided by, as the log of
- *   the sum, and the sum of weights times their gradients, which stay in scratch; the second, dq.
- *   keys: a block of them goes over the queries that see it, and adds up dk and dv.
+ * queries: a block of queries goes over the keys twice. The first pass computes the divisor of the weights, as the log
+ * of the sum, and the sum of weights times their gradients, which stay in scratch; the second computes dq. keys: a
+ * block of keys goes over the queries that see it, and accumulates dk and dv.
  *
- * Products are those of tiles: by matrix units, or expanded. Weights and slopes are rounded as what they meet. As in
- * attention_matrix.c, what is no number counts where its weight is 0, too. */
+ * Products are those of tiles: by matrix units, or expanded. Weights and slopes are rounded like the operands that they
+ * are multiplied with. As in attention_matrix.c, a NaN or infinity counts even if its weight is 0. */
 #include <math.h>
 
 #include "kernel/lower/attention.h"
 #include "kernel/lower/words.h"
 
-/* Of a query, in scratch. */
+/* Per query, in scratch. */
 enum {
   RECORD_LOG,
   RECORD_SUM,
@@ -25,11 +25,11 @@ typedef struct grad_work {
   berth__kernel *k;
   berth__attention_side q, dy, keys, values;
   berth__kernel_tile weights, slopes; /* queries by keys */
-  bool is_copied;                     /* 16 bytes at a time, by the device */
+  bool is_copied;                     /* asynchronous copies, 16 bytes at a time */
   uint32_t scores, products;          /* sums: queries by keys, and dy by values */
   uint32_t result, second;            /* sums: dq, or dk and dv */
-  uint32_t scratch, lines;            /* lines: rows that a thread has of scores */
-  uint32_t log, sum;                  /* local, of these rows: see RECORD */
+  uint32_t scratch, lines;            /* lines: rows of scores per thread */
+  uint32_t log, sum;                  /* local, for these rows: see RECORD */
   uint32_t largest, total, fade, folded;
 } grad_work;
 
@@ -38,8 +38,8 @@ typedef struct grad_work {
 #define ROWS_A_WARP 16u
 #define LEAST_ROWS 9
 #define MOST_SIZE 128u
-#define MOST_SUMS 144u   /* that a thread has registers for, of all kinds */
-#define ENOUGH_GROUPS 48 /* of blocks of so many rows that larger ones pay */
+#define MOST_SUMS 144u   /* most sums of all kinds that fit in a thread's registers */
+#define ENOUGH_GROUPS 48 /* fewest blocks of this many rows for which larger blocks pay off */
 
 static berth__tile_desc grad_side_desc(const berth__attention_form *f, uint32_t rows, int64_t size,
                                        berth__storage storage, uint32_t slots) {
@@ -52,7 +52,7 @@ static berth__tile_desc grad_side_desc(const berth__attention_form *f, uint32_t 
                             .is_deep = true};
 }
 
-/* Of the larger kernel, that of keys: what is f32 may be held as such, unless it is known to lie otherwise. */
+/* Of the larger kernel, the one for keys: f32 may be held as f32, unless its storage is known to differ. */
 static uint32_t grad_bytes(const berth__attention_grad *g, const berth__storage *storage,
                            const berth__attention_form *f) {
   static const uint32_t held[] = {BERTH__ATTENTION_Q, BERTH__ATTENTION_K, BERTH__ATTENTION_V, BERTH__ATTENTION_DY};
@@ -71,11 +71,11 @@ static uint32_t grad_bytes(const berth__attention_grad *g, const berth__storage 
     const uint32_t more = of_rows > of_keys ? of_rows : of_keys;
     bytes += of_rows + of_keys + (is_copied ? more : 0);
   }
-  /* where it is expanded, rows are folded through shared memory */
+  /* when expanded, rows are folded through shared memory */
   return bytes + (is_copied ? 0 : 4 * f->queries * BERTH__ROW_THREADS);
 }
 
-/* Warps have whole pieces of 16 x 16 of every sum. */
+/* Warps have whole pieces of 16 x 16 of all sums. */
 static bool grad_form_fits(const berth__attention_grad *g, const berth__storage *storage,
                            const berth__attention_form *f, const berth__kernel_limits *limits) {
   const uint32_t size = berth__attention_padded(g->a.q.size), columns = berth__attention_padded(g->a.v.size);
@@ -86,7 +86,7 @@ static bool grad_form_fits(const berth__attention_grad *g, const berth__storage 
          columns / ROWS_A_WARP % beside == 0 && grad_bytes(g, storage, f) <= most;
 }
 
-/* The largest blocks that there is room for, and that leave workgroups enough. */
+/* The largest blocks that there is room for, and that leave enough workgroups. */
 bool berth__attention_grad_form(const berth__attention_grad *g, const berth__storage *storage,
                                 const berth__kernel_limits *limits, berth__attention_form *out) {
   static const struct { uint32_t warps, keys; } blocks[] = {{8, 64}, {4, 64}, {2, 32}, {1, 16}};
@@ -122,7 +122,7 @@ static void grad_open_side(grad_work *w, berth__attention_side *side, uint32_t r
   side->tile = berth__kernel_tile_of(w->k, &desc);
 }
 
-/* What passes by has two slots. */
+/* The streamed side has two slots. */
 static void grad_open_tiles(grad_work *w, bool is_keys) {
   const berth__attention_form *f = w->b.f;
   w->q = (berth__attention_side){.operand = BERTH__ATTENTION_Q, .heads = &w->g->a.q};
@@ -141,7 +141,7 @@ static void grad_open_tiles(grad_work *w, bool is_keys) {
   if (is_keys) w->weights = berth__kernel_tile_of(w->k, &between);
 }
 
-/* The same piece of memory, with rows as the depth. */
+/* The transposed view of a tile: rows become the depth. */
 static berth__kernel_tile grad_turned(berth__kernel_tile tile) {
   const uint32_t lines = tile.lines;
   tile.lines = tile.depth;
@@ -190,13 +190,13 @@ static void grad_open(grad_work *w, bool is_keys) {
   w->sum = berth__kernel_local(w->k, BERTH__NUM_F32, w->lines);
 }
 
-/* ---- Blocks that pass by ---- */
+/* ---- Streamed blocks ---- */
 
 static void grad_pass(const grad_work *w, berth__x first, berth__x last, uint32_t step, berth__attention_see *take,
                       berth__attention_see *see) {
   const berth__attention_passing by = {
       .user = w, .take = take, .see = see, .is_copied = w->is_copied, .first = first, .last = last, .step = step};
-  berth__x_barrier(w->k); /* what passed by before is done with */
+  berth__x_barrier(w->k); /* all threads have finished with the previous block */
   berth__attention_pass(w->k, &by);
 }
 
@@ -229,10 +229,10 @@ static berth__x grad_sees_all(const grad_work *w, berth__x from) {
   return berth__x_and(k, are_rows, is_in);
 }
 
-/* Its place among sums, and what is to be made of it. */
+/* The position of a cell in the sums, and how to process it. */
 typedef struct grad_cell {
   berth__x each, row, column, line;
-  bool is_whole; /* nothing is hidden */
+  bool is_whole; /* nothing is masked */
 } grad_cell;
 typedef void grad_turn(const grad_work *w, const grad_cell *c, berth__x from);
 
@@ -246,7 +246,7 @@ static void grad_go_through(const grad_work *w, berth__x from, bool is_whole, gr
   berth__x_end(k);
 }
 
-/* Most blocks are seen whole; that is found once for each of them, not once a score. */
+/* Most blocks are fully visible; that is checked once per block, not once per score. */
 static void grad_each_score(const grad_work *w, berth__x from, grad_turn *turn) {
   const bool is_plain = w->g->a.mask == NULL && w->g->a.bias == NULL;
   if (is_plain) {
@@ -267,7 +267,7 @@ static berth__x grad_score(const grad_work *w, const grad_cell *c, berth__x key,
   return berth__attention_scaled(k, &w->g->a, sum);
 }
 
-/* ---- What is divided by ---- */
+/* ---- The divisor of the weights ---- */
 
 static void grad_make_scores(const grad_work *w, const grad_cell *c, berth__x from) {
   berth__kernel *k = w->k;
@@ -277,7 +277,7 @@ static void grad_make_scores(const grad_work *w, const grad_cell *c, berth__x fr
   }
 }
 
-/* Weights relative to the largest so far, and these times dp, where scores and dp are. */
+/* Replaces scores by weights relative to the maximum so far, and dp by weights times dp. */
 static void grad_weigh(const grad_work *w) {
   berth__kernel *k = w->k;
   const berth__x each = berth__x_each(k, w->scores);
@@ -321,7 +321,7 @@ static berth__x grad_record(const grad_work *w, berth__x in_block, int64_t which
   return berth__x_affine(k, berth__x_add(k, berth__x_affine(k, head, a->q.length, 0), row), RECORD, which);
 }
 
-/* The first cell of a row that a thread has, of those that lie together. */
+/* The first cell of a row in this thread, of those handled together. */
 static berth__x grad_is_first(const grad_work *w, berth__x column) {
   return berth__x_lt(w->k, column, berth__x_i32(w->k, 2 * (int64_t)BERTH__ROW_THREADS));
 }
@@ -391,7 +391,7 @@ typedef struct grad_out {
   float scale;
 } grad_out;
 
-/* Those of a row that lie together. */
+/* The cells of a row that are handled together. */
 static void grad_store_some(const grad_work *w, const grad_out *o, berth__x each, berth__x to) {
   berth__kernel *k = w->k;
   const uint32_t together = k->sums[o->sums].together;
@@ -406,7 +406,7 @@ static void grad_store_some(const grad_work *w, const grad_out *o, berth__x each
   if (together > 1) berth__l_word_end(w->b.l, k, berth__x_add(k, to, column));
 }
 
-/* Rows from `first` on, of a head. */
+/* Rows of a head, from `first` on. */
 static void grad_store(const grad_work *w, const grad_out *o, berth__x head, berth__x first) {
   berth__kernel *k = w->k;
   const berth__x each = berth__x_each(k, o->sums), row = berth__x_add(k, first, berth__x_sum_row(k, each));
@@ -477,7 +477,7 @@ static void grad_see_queries(const void *user, berth__x slot, berth__x from) {
   berth__x_multiply(w->k, w->second, slot);
 }
 
-/* The queries that see any of the keys from `from` on, from a multiple of a block on. */
+/* The queries that see any of the keys from `from` on, starting at a multiple of a block. */
 static void grad_row_range(const grad_work *w, berth__x from, berth__x *first, berth__x *last) {
   berth__kernel *k = w->k;
   const berth__attention *a = &w->g->a;
@@ -491,7 +491,7 @@ static void grad_row_range(const grad_work *w, berth__x from, berth__x *first, b
   *first = berth__x_affine(k, block, rows, 0);
 }
 
-/* The block's chunk is the first of its keys. */
+/* The block's chunk is given by the first of its keys. */
 static berth__attention_block grad_begin_keys(berth__lowering *l, const berth__attention_grad *g,
                                               const berth__attention_form *form) {
   const int64_t dims[3] = {g->a.k.batch, g->a.k.heads, g->a.k.length / form->keys + (g->a.k.length % form->keys != 0)};
@@ -505,7 +505,7 @@ static berth__attention_block grad_begin_keys(berth__lowering *l, const berth__a
   berth__l_unravel(b.k, berth__x_group(b.k), 3, dims, group);
   b.thread = berth__x_thread(b.k);
   b.batch = group[0];
-  b.head = berth__x_affine(b.k, group[1], g->a.q.heads / g->a.k.heads, 0); /* the first that reads them */
+  b.head = berth__x_affine(b.k, group[1], g->a.q.heads / g->a.k.heads, 0); /* the first head that reads these keys */
   b.chunk = berth__x_affine(b.k, group[2], form->keys, 0);
   b.keys = berth__attention_keys_of(l, b.k, &g->a, b.batch);
   return b;

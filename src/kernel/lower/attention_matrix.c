@@ -1,12 +1,12 @@
-/* attention by matrix units, with many queries. A workgroup has a block of them and goes over the keys a block at a
- * time, while the next keys and values are on their way:
+/* attention with matrix units, for many queries. A workgroup has a block of them and goes over the keys block by block,
+ * while the next keys and values are being copied:
  *
- *   scores are sums of queries and keys, whose rows are folded where they are, in registers;
- *   what becomes of them, weights relative to the largest so far, is rounded into a tile;
- *   the result is sums of these and of values, faded where a larger score came.
+ * scores are sums of queries and keys, whose rows are folded in registers;
+ * they become weights relative to the maximum so far, which are rounded into a tile;
+ * the result is the sum of weights times values, rescaled when the maximum grows (online softmax).
  *
- * Largest scores and totals are f32, and totals are of weights that are not rounded. A value that is no number counts
- * where its weight is 0, too: only rows of keys that there are not are left out. */
+ * Maxima and totals are f32, and totals add up unrounded weights. A value that is NaN or infinite counts even if its
+ * weight is 0: only rows without a key are left out. */
 #include <math.h>
 
 #include "kernel/lower/attention.h"
@@ -17,10 +17,10 @@ typedef struct matrix_work {
   berth__kernel *k;
   berth__attention_side q, keys, values;
   berth__kernel_tile weights;
-  bool is_copied;                        /* 16 bytes at a time, by the device */
+  bool is_copied;                        /* asynchronous copies, 16 bytes at a time */
   uint32_t scores, result;               /* sums */
-  uint32_t lines;                        /* rows that a thread has of each */
-  uint32_t largest, total, fade, folded; /* local: of these rows */
+  uint32_t lines;                        /* rows per thread, of each */
+  uint32_t largest, total, fade, folded; /* local: per row */
 } matrix_work;
 
 /* ---- Into tiles ---- */
@@ -107,7 +107,7 @@ static void matrix_see_keys(const matrix_work *w) {
 
 /* ---- The result ---- */
 
-/* Of a chunk: a record, which others have further ones of. */
+/* With chunks, stores a record, since other workgroups have further keys of the row. */
 static void matrix_store_record(const matrix_work *w, berth__x each, const berth__attention_row *row, berth__x line) {
   berth__kernel *k = w->k;
   const uint32_t scratch = berth__l_scratch(k, BERTH_F32);

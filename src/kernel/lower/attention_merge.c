@@ -20,7 +20,7 @@ typedef struct work {
   berth__kernel *k;
   uint32_t scratch;
   const berth__x *at; /* batch, head, row, column */
-  berth__x chunks;    /* that have keys in this run */
+  berth__x chunks;    /* chunks that have keys in this run */
 } work;
 
 static berth__x lower_attention_merge_entry_of(const work *w, berth__x chunk, int64_t entry) {
@@ -57,7 +57,7 @@ static berth__x merged(const work *w) {
                       berth__attention_divisor(w->l, k, w->a, w->at[1], berth__x_get(k, total), largest));
 }
 
-/* The thread's element of the result, or those of a word: column at[3] and so many after it. */
+/* Stores the thread's element of the result, or all elements of a word, from column at[3] on. */
 static void lower_attention_merge_store(berth__lowering *l, work *w, berth__x *at, uint32_t word) {
   berth__kernel *k = w->k;
   const berth__x to = berth__attention_at(k, &w->a->out, at[0], at[1], at[2]), first = at[3];

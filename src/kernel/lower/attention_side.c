@@ -1,4 +1,4 @@
-/* Rows of queries, keys and values on their way into tiles. */
+/* Loads rows of queries, keys and values into tiles. */
 #include "kernel/lower/attention.h"
 
 bool berth__attention_can_copy(const berth__attention_block *b, const berth__attention_side *side) {
@@ -12,12 +12,12 @@ bool berth__attention_can_copy(const berth__attention_block *b, const berth__att
          (l->at == NULL || l->at[side->operand] % 16 == 0);
 }
 
-/* Where the elements of a row go, and come from. */
+/* Source and destination of a row's elements. */
 typedef struct side_row {
   berth__x slot, row, at, is_row;
 } side_row;
 
-/* Element `i` of a row, or those of 16 bytes from there on. */
+/* Element `i` of a row, or 16 bytes from there on. */
 static void side_take_some(const berth__attention_block *b, const berth__attention_side *side, bool is_copied,
                            const side_row *r, berth__x i) {
   berth__kernel *k = b->k;
@@ -34,7 +34,7 @@ static void side_take_some(const berth__attention_block *b, const berth__attenti
   berth__x_shared_store(k, side->tile.array, to, berth__x_select(k, is_there, value, berth__x_f32(k, 0)));
 }
 
-/* Neighbouring threads take what lies beside each other. */
+/* Neighbouring threads load neighbouring elements. */
 void berth__attention_take(const berth__attention_block *b, const berth__attention_side *side, bool is_copied,
                            berth__x slot, berth__x first) {
   berth__kernel *k = b->k;

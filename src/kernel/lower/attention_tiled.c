@@ -1,12 +1,12 @@
-/* attention on a real GPU. A workgroup has a block of queries and goes over the keys a block at a time:
+/* attention on a real GPU. A workgroup has a block of queries and goes over the keys block by block:
  *
- *   the block of keys goes into shared memory, and each thread makes some of the scores from there;
- *   each row of scores becomes weights relative to its largest one, by a few threads a row;
- *   each thread adds up some rows and columns of weights times values, which stay in its registers throughout.
+ * the block of keys is loaded into shared memory, from which each thread computes some of the scores;
+ * a few threads per row turn the scores into weights relative to their maximum;
+ * each thread accumulates some rows and columns of weights times values in its registers.
  *
- * Where heads share their keys and there are few queries (a step of decoding), the queries of all heads that share them
- * are rows of one block, so that keys and values are read once; and several workgroups share the keys of a block, each
- * with a chunk of them, whose results attention_merge.c puts together. */
+ * If heads share their keys and there are few queries (a decoding step), the queries of all heads that share keys are
+ * rows of one block, so that keys and values are read once. Several workgroups share the keys of a block, each with one
+ * chunk, and attention_merge.c combines their results. */
 #include <math.h>
 
 #include "kernel/lower/attention.h"
@@ -15,7 +15,7 @@
 #define LANES BERTH__ATTENTION_LANES
 #define PARTS BERTH__ATTENTION_PARTS
 #define MOST_SPANS BERTH__ATTENTION_SPANS
-#define MOST_ROWS 8u /* of the result a thread has */
+#define MOST_ROWS 8u /* rows of the result per thread */
 #define VALUES_AT_ONCE 8
 
 typedef struct work {
@@ -25,17 +25,17 @@ typedef struct work {
   berth__kernel *k;
   const berth__attention_form *f;
   uint32_t query_array, key_array, score_array, part_array, fade_array; /* shared */
-  berth__x lane, line;                                                  /* thread = line * LANES' worth + lane */
+  berth__x lane, line;                                                  /* thread = line * (threads of a line) + lane */
   berth__x largest, total;              /* variables of a thread that has a part of a row of scores */
   berth__x sums[MOST_ROWS][MOST_SPANS]; /* variables */
-  uint32_t rows, spans;                 /* of the result, a thread */
-  uint32_t together;                    /* of these columns lie beside each other: those of a word of the result */
+  uint32_t rows, spans;                 /* of the result, per thread */
+  uint32_t together;                    /* adjacent ones of these columns: the columns of a word of the result */
 } work;
 
-/* ---- Into shared memory: element n, n + threads, ... of a block of so many rows of `size` ---- */
+/* ---- Loads to shared memory: elements n, n + threads, ... of a block of rows of `size` ---- */
 
-/* The rounds are known, and unrolled: all that a thread loads is on its way at once. What follows, up to two ends, is
- * for element n. */
+/* The number of rounds is constant, and they are unrolled, so that all loads of a thread are in flight at once. The
+ * code that follows, up to two ends, is for element n. */
 static berth__x open_elements(const work *w, int64_t count) {
   berth__kernel *k = w->k;
   const int64_t threads = w->f->threads, rounds = (count + threads - 1) / threads;
@@ -82,7 +82,8 @@ static berth__x score_at(const work *w, berth__x row, berth__x key) {
   return berth__x_add(w->k, berth__x_affine(w->k, row, w->f->keys + 1, 0), key);
 }
 
-/* Rows that a thread has, in any of the steps: line, line + row_groups, ... Blocks of fewer rows leave threads idle. */
+/* Rows that a thread has in any of the steps: line, line + row_groups, ... Threads are idle if blocks have fewer
+ * rows. */
 static berth__x own_row(const work *w, uint32_t i) {
   return berth__x_affine(w->k, w->line, 1, (int64_t)i * w->f->row_groups);
 }
@@ -167,7 +168,7 @@ static void make_weights(const work *w) {
 
 /* ---- Values ---- */
 
-/* Neighbouring threads have neighbouring columns, or words of them. */
+/* Neighbouring threads have neighbouring columns, or words of columns. */
 static berth__x own_column(const work *w, uint32_t s) {
   const uint32_t in_word = s % w->together;
   return berth__x_affine(w->k, w->lane, w->together, (int64_t)(s - in_word) * LANES + in_word);
@@ -189,7 +190,7 @@ static void lower_attention_tiled_add_values(const work *w, berth__x from, berth
   const berth__x last = berth__x_i32(k, w->f->queries - 1);
   berth__x values[MOST_SPANS];
   fade_sums(w);
-  /* Eight keys at a time, whose values are on their way at once. Those past the last one weigh nothing. */
+  /* Eight keys at a time, so that their values are in flight at once. Keys past the last one have weight 0. */
   const berth__x past = berth__x_min(k, berth__x_affine(k, from, 1, w->f->keys), until);
   const berth__x eight = berth__x_loop(k, from, past, VALUES_AT_ONCE);
   const berth__x next = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, VALUES_AT_ONCE), 1);
@@ -232,7 +233,7 @@ static void lower_attention_tiled_see_keys(const work *w) {
   berth__x_end(k);
 }
 
-/* The parts of the totals go the way of the largest scores, and the largest of all the way of what faded them. */
+/* Folds the partial totals like the maxima, and the maxima with their rescaling factors. */
 static void share_totals(const work *w) {
   berth__kernel *k = w->k;
   berth__x_barrier(k);
@@ -246,7 +247,7 @@ static void share_totals(const work *w) {
   berth__x_barrier(k);
 }
 
-/* A row of the result, or of a record where others have further keys of it. */
+/* A row of the result, or of a record if other workgroups have further keys of it. */
 static void store_columns(const work *w, uint32_t r, const berth__attention_row *row, berth__x divisor) {
   berth__kernel *k = w->k;
   const bool is_all = w->f->chunks == 1;

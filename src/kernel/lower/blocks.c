@@ -1,4 +1,4 @@
-/* Reading blocks by words, tables of values, and slices. */
+/* Reads blocks by words; tables of values, and slices. */
 #include "kernel/lower/blocks.h"
 
 #include "base/blocks.h"
@@ -46,7 +46,7 @@ static berth__x blocks_load_part(berth__l_blocks *b, berth__x at, uint32_t part)
   return berth__x_part(b->k, quad, part);
 }
 
-/* Word `at` of the operand, once. */
+/* Word `at` of the operand, loaded once. */
 static berth__x blocks_load(berth__l_blocks *b, berth__x at) {
   berth__x value = blocks_find(b->words, b->n_words, at);
   uint32_t part;
@@ -64,7 +64,7 @@ static berth__x blocks_shift(berth__kernel *k, berth__inst_code code, berth__x a
   return berth__x2(k, code, a, berth__x_i32(k, by));
 }
 
-/* The four bytes from halfword `at` on. A word that may lie past the end is read only where its bytes are needed. */
+/* The four bytes from halfword `at` on. A word that may be past the end is read only if its bytes are needed. */
 static berth__x blocks_load_at_half(berth__l_blocks *b, berth__x at, bool has_next) {
   berth__kernel *k = b->k;
   const berth__x two = berth__x_i32(k, 2), first = berth__x_div(k, at, two);
@@ -75,7 +75,7 @@ static berth__x blocks_load_at_half(berth__l_blocks *b, berth__x at, bool has_ne
   return berth__x_select(k, berth__x_ne(k, berth__x_rem(k, at, two), berth__x_i32(k, 0)), both, low);
 }
 
-/* The same from byte `at` on. Shifts are below 32, so one by 32 is two. */
+/* The same from byte `at` on. Shifts must be below 32, so a shift by 32 is split in two. */
 static berth__x blocks_load_at_byte(berth__l_blocks *b, berth__x at) {
   berth__kernel *k = b->k;
   const berth__x four = berth__x_i32(k, 4), by = berth__x_affine(k, berth__x_rem(k, at, four), 8, 0);
@@ -126,7 +126,7 @@ berth__x berth__l_blocks_half(berth__l_blocks *b, int64_t first) {
 /* ---- Tables ---- */
 
 #define TABLE_MOST 128u
-#define TABLE_STEP 32u /* entries that threads beside each other choose among */
+#define TABLE_STEP 32u /* entries that neighbouring threads select from */
 
 static berth__x blocks_entry(berth__kernel *k, const berth__l_format *format, uint32_t i) {
   const uint32_t bits = format->entry(i);
@@ -134,7 +134,7 @@ static berth__x blocks_entry(berth__kernel *k, const berth__l_format *format, ui
                                               : berth__x_bits(k, BERTH__NUM_F32, berth__x_u32(k, bits));
 }
 
-/* Entry `index` of n, from `first` on, chosen bit by bit: kernels have no arrays of constants. */
+/* Entry `index` of n, from `first` on, selected bit by bit: kernels have no constant arrays. */
 static berth__x blocks_choose(berth__kernel *k, const berth__l_format *format, uint32_t first, uint32_t n,
                               berth__x index) {
   berth__x entries[TABLE_MOST];
@@ -147,7 +147,7 @@ static berth__x blocks_choose(berth__kernel *k, const berth__l_format *format, u
   return entries[0];
 }
 
-/* Threads that step together make entries that lie together, so that none goes through the choices of others. */
+/* Threads of a subgroup compute entries of the same range, so that none diverges into the selects of others. */
 static void blocks_fill_shared(berth__kernel *k, const berth__l_format *format, uint32_t array) {
   const uint32_t size = format->table_size, threads = k->group_size;
   uint32_t step = size < TABLE_STEP ? size : TABLE_STEP;
@@ -227,7 +227,7 @@ void berth__l_load_block_quad(const berth__lowering *l, berth__kernel *k, uint32
   berth__l_quad_values(k, &quad, values);
 }
 
-/* Caches are read by elements: a byte is one load. */
+/* Caches are read element by element: each byte is one load. */
 static berth__x blocks_load_q8_0(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place) {
   const berth__x elements = berth__x_i32(k, 32), last = berth__x_i32(k, 24);
   berth__l_blocks b =
@@ -251,9 +251,9 @@ berth__x berth__l_load_block(const berth__lowering *l, berth__kernel *k, uint32_
 
 /* ---- Slices ---- */
 
-/* So many quads of a slice lie beside each other, and then again `step` further on: those that share words. A slice
- * begins where the one before it left the quads beside each other, or, after `step` of them, with a new run. */
-typedef struct slicing { /* short ones where the format allows it: neighbouring lanes then read x close together */
+/* The order of a slice's quads: some adjacent ones, and then again `step` further on, namely those that share words. A
+ * slice continues after the adjacent quads of the previous one or, after `step` of them, begins a new run. */
+typedef struct slicing { /* short slices if the format allows: neighbouring lanes then read neighbouring parts of x */
   uint8_t per_block, n, beside, step;
 } slicing;
 
@@ -265,7 +265,7 @@ static slicing blocks_slicing(berth_type type) {
     case BERTH_Q2_K:
     case BERTH_Q3_K:
     case BERTH_Q6_K: return (slicing){8, 8, 2, 8};
-    case BERTH_IQ2_XXS: return (slicing){8, 8, 8, 8}; /* what its word of signs gives is dear */
+    case BERTH_IQ2_XXS: return (slicing){8, 8, 8, 8}; /* decoding its word of signs is expensive */
     case BERTH_IQ4_XS: return (slicing){16, 4, 2, 4};
     default: return (slicing){2, 4, 2, 4};
   }

@@ -1,13 +1,13 @@
-/* The formats: what quad `index` of a block is. base/blocks_split.h says where the bytes of each have what; here four
- * elements are the four bytes of a word, which shifts and masks take apart together. All numbers are u32 but for
- * indices, which are i32. */
+/* The formats: decodes quad `index` of a block. base/blocks_split.h describes the bytes of each; here four elements are
+ * the four bytes of a word, which shifts and masks decode together. All numbers are u32 except indices, which are
+ * i32. */
 #include "base/blocks.h"
 #include "kernel/lower/blocks.h"
 
 typedef berth__l_blocks blocks;
 typedef berth__l_quad quad;
 
-/* ---- Small steps ---- */
+/* ---- Helpers ---- */
 
 static berth__x formats_over(const blocks *b, berth__x a, int64_t by) {
   return berth__x_div(b->k, a, berth__x_i32(b->k, by));
@@ -59,20 +59,20 @@ static quad formats_signed(const blocks *b, berth__x bytes, berth__x factor) {
   return q;
 }
 
-/* Entries of the format's table, by the bytes of a word. */
+/* Entries of the format's table, indexed by the bytes of a word. */
 static quad formats_looked_up(blocks *b, berth__x bytes, berth__x factor) {
   quad q = {.factor = factor, .offset = BERTH__X_NONE};
   for (int i = 0; i < 4; i++) q.q[i] = berth__l_blocks_look_up(b, formats_bits_at(b, bytes, 8 * i, 255));
   return q;
 }
 
-/* Four bits, one to a byte. */
+/* Spreads four bits, one per byte. */
 static berth__x formats_spread(const blocks *b, berth__x four) {
   const berth__x copies = berth__x_mul(b->k, four, berth__x_u32(b->k, 0x00204081u));
   return berth__x_and(b->k, copies, berth__x_u32(b->k, 0x01010101u));
 }
 
-/* Four halves of bytes: 2 n words have 2 n quads of low halves, then those of high ones. */
+/* Four nibbles: 2 n words have 2 n quads of low nibbles, then 2 n of high nibbles. */
 static berth__x formats_halves(blocks *b, int64_t first, berth__x start, berth__x i, int64_t n) {
   const berth__x at = berth__x_add(b->k, start, formats_modulo(b, i, n));
   return formats_bits(b, berth__l_blocks_word(b, first, at), formats_times(b, formats_over(b, i, n), 4), 0x0f0f0f0fu);
@@ -124,7 +124,7 @@ static quad formats_mxfp4(blocks *b, berth__x index) {
 
 /* ---- Formats of 256 elements ---- */
 
-/* Two bits of each element: eight words have 32 quads. */
+/* Two bits per element: eight words have 32 quads. */
 static berth__x formats_pairs(blocks *b, int64_t first, berth__x index) {
   const berth__x at = berth__x_add(b->k, formats_times(b, formats_over(b, index, 32), 8), formats_modulo(b, index, 8));
   const berth__x by = formats_times(b, formats_over(b, formats_modulo(b, index, 32), 8), 2);
@@ -203,7 +203,7 @@ static quad formats_iq4_xs(blocks *b, berth__x index) {
   return formats_looked_up(b, bytes, formats_scaled(b, berth__l_blocks_half(b, 0), by, 32));
 }
 
-/* Two bits of each of four coordinates, each to a byte, and the coordinates that they stand for: 8, 25, 43. */
+/* Spreads two bits of each of four coordinates, one per byte, and maps them to the coordinates: 8, 25, 43. */
 static berth__x formats_coordinates(const blocks *b, berth__x eight) {
   berth__kernel *k = b->k;
   const berth__x more = berth__x_or(k, eight, formats_up(b, eight, 6));
@@ -213,15 +213,15 @@ static berth__x formats_coordinates(const blocks *b, berth__x eight) {
   return berth__x_add(k, sum, formats_bits_at(b, digits, 1, 0x01010101u));
 }
 
-/* The bytes that have a one in the mask, from 1 to 127, become their opposites. */
+/* Negates the bytes that have a one in the mask, from 1 to 127. */
 static berth__x formats_opposites(const blocks *b, berth__x bytes, berth__x mask) {
   berth__kernel *k = b->k;
   const berth__x all = berth__x_mul(k, mask, berth__x_u32(k, 255));
   return berth__x_add(k, berth__x2(k, BERTH__INST_xor, bytes, all), mask);
 }
 
-/* Two words of a group: four numbers of points; and their signs, seven bits each, with the scale in the last four. A
- * point is two quads. */
+/* Two words per group: four indices of points; and their signs, seven bits each, with the scale in the last four bits.
+ * A point is two quads. */
 static quad formats_iq2_xxs(blocks *b, berth__x index) {
   berth__kernel *k = b->k;
   const berth__x group = formats_times(b, formats_over(b, index, 8), 2), q = formats_modulo(b, index, 8);
@@ -232,7 +232,7 @@ static quad formats_iq2_xxs(blocks *b, berth__x index) {
   const berth__x of_two = formats_up(b, formats_bits_at(b, point, 0, 1), 4);
   const berth__x at = berth__x_add(k, of_two, berth__x_convert(k, BERTH__NUM_U32, formats_times(b, half, 8)));
   const berth__x seven = formats_bits(b, word, formats_times(b, which, 7), 127);
-  berth__x odd = seven; /* the eighth sign makes their number even */
+  berth__x odd = seven; /* the eighth sign makes the number of minuses even */
   for (int by = 4; by > 0; by /= 2)
     odd = berth__x2(k, BERTH__INST_xor, odd, berth__x2(k, BERTH__INST_shr, odd, berth__x_i32(k, by)));
   const berth__x eight = berth__x_or(k, seven, formats_up(b, formats_bits_at(b, odd, 0, 1), 7));

@@ -1,4 +1,4 @@
-/* qproduct, and what all int8 products have in common. */
+/* qproduct, and what all int8 products share. */
 #include "ops/bytes.h"
 
 #include "kernel/lower/bytes.h"
@@ -8,10 +8,10 @@ typedef struct bytes_end {
   berth__tile_epilogue epilogue;
   const berth_attr *own;
   uint32_t scale_view;
-  uint32_t counts_view; /* of a bias of integers, which is part of the sum; BERTH__TILE_NONE: there is none */
+  uint32_t counts_view; /* of a bias of integers, which is added to the sum; BERTH__TILE_NONE: there is none */
 } bytes_end;
 
-/* To a byte: rounded, moved by the zero point, held in range; what is not a number becomes 0. */
+/* Converts to a byte: rounds, adds the zero point, clamps; NaN becomes 0. */
 static berth__x to_byte(berth__kernel *k, const berth_attr *own, berth_type type, berth__x value) {
   int64_t low, high;
   berth__int_limits(type, &low, &high);
@@ -35,7 +35,7 @@ static void lower_bytes_finish(const berth__tile *tile, berth__kernel *k, const 
   berth__l_store(tile->l, k, 0, place[0], type == BERTH_F32 ? value : to_byte(k, end->own, type, value));
 }
 
-/* The stride between the entries of a scale or a zero point; 0 where there is one for all. */
+/* The stride between the entries of a scale or a zero point; 0 if there is one for all. */
 static int64_t entry_stride(const berth_tensor *tensor) {
   return tensor->rank == 0 || tensor->dim[0] == 1 ? 0 : tensor->stride[0];
 }
@@ -46,7 +46,7 @@ berth_status berth__tile_lower_bytes(berth__tile *tile, int64_t of_batch, int64_
   const uint32_t axis = call->out[0].rank - 1;
   const bool is_packed = call->in[BERTH__BYTES_WEIGHT].rank == 4 && tile->right.fours > 0;
   bytes_end end = {.own = attrs.own};
-  if (call->out[0].type == BERTH_I32) /* rewriting makes them for the CPU alone */
+  if (call->out[0].type == BERTH_I32) /* rewriting makes these for the CPU only */
     return berth__fail(err, BERTH_UNSUPPORTED, "GPUs have no kernel for integer products whose result is i32");
   if (berth__l_has(tile->l, BERTH__BYTES_X_ZERO)) tile->left.zero = BERTH__BYTES_X_ZERO;
   if (berth__l_has(tile->l, BERTH__BYTES_WEIGHT_ZERO)) {

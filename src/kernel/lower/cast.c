@@ -19,7 +19,7 @@ static berth__x integer(berth__kernel *k, berth__number number, int64_t value) {
   return number == BERTH__NUM_I32 ? berth__x_i32(k, value) : berth__x_u32(k, (uint32_t)value);
 }
 
-/* `high` + 1 is a power of two, and so is -`low`: both are floats. */
+/* `high` + 1 and -`low` are powers of two, so both are exact as floats. */
 berth__x berth__l_saturate(berth__kernel *k, berth__x x, berth_type type) {
   const berth__number number = berth__l_number(type);
   int64_t low, high;
@@ -33,7 +33,7 @@ berth__x berth__l_saturate(berth__kernel *k, berth__x x, berth_type type) {
   return berth__x_select(k, is_below, integer(k, number, low), over);
 }
 
-/* The upper half of the bits, rounded to the nearest, ties to even; a NaN stays one. */
+/* The upper half of the bits, rounded to nearest even; NaN stays NaN. */
 static berth__x to_bf16(berth__kernel *k, berth__x x) {
   const berth__x bits = berth__x_bits(k, BERTH__NUM_U32, x), sixteen = berth__x_u32(k, 16);
   const berth__x last = berth__x_and(k, berth__x2(k, BERTH__INST_shr, bits, sixteen), berth__x_u32(k, 1));
@@ -42,8 +42,8 @@ static berth__x to_bf16(berth__kernel *k, berth__x x) {
   return berth__x_select(k, berth__x_is_nan(k, x), x, berth__x_bits(k, BERTH__NUM_F32, rounded));
 }
 
-/* An integer that f32 would round, with what is cut off marked in its last digit: rounding further then gives what
- * rounding the integer itself would. Only bf16 needs it: an f16 of so large an integer is infinite. */
+/* An integer that f32 would round, truncated with a sticky last bit: rounding it further then gives the same as
+ * rounding the integer itself. Only bf16 needs it: an f16 of so large an integer is infinite. */
 static berth__x sticky(berth__kernel *k, berth__x x, berth__number number) {
   const berth__x u = berth__x_bits(k, BERTH__NUM_U32, number == BERTH__NUM_I32 ? berth__x1(k, BERTH__INST_abs, x) : x);
   const berth__x cut = berth__x_ne(k, berth__x_and(k, u, berth__x_u32(k, 0xff)), berth__x_u32(k, 0));
@@ -85,15 +85,15 @@ berth_status berth__lower_cast(berth__lowering *l, berth_error *err) {
 
 /* ---- bitcast ---- */
 
-/* The f32 that 16 bits of f16 stand for. */
+/* The f32 value of the 16 bits of an f16. */
 static berth__x from_half_bits(berth__kernel *k, berth__x bits) {
   const berth__x fraction = berth__x_and(k, bits, berth__x_u32(k, 0x3ff)),
                  exponent = berth__x_and(k, bits, berth__x_u32(k, 0x7c00)),
                  sign =
                      berth__x2(k, BERTH__INST_shl, berth__x_and(k, bits, berth__x_u32(k, 0x8000)), berth__x_u32(k, 16));
   const berth__x moved = berth__x2(k, BERTH__INST_shl, berth__x_or(k, exponent, fraction), berth__x_u32(k, 13));
-  const berth__x is_last = berth__x_eq(k, exponent, berth__x_u32(k, 0x7c00)), /* infinite, or no number */
-      is_first = berth__x_eq(k, exponent, berth__x_u32(k, 0));                /* 0 and what is below the normal ones */
+  const berth__x is_last = berth__x_eq(k, exponent, berth__x_u32(k, 0x7c00)), /* infinity or NaN */
+      is_first = berth__x_eq(k, exponent, berth__x_u32(k, 0));                /* 0 and subnormals */
   const berth__x normal = berth__x_add(k, moved, berth__x_u32(k, (127 - 15) << 23));
   const berth__x small = berth__x_bits(
       k, BERTH__NUM_U32, berth__m_scale(k, berth__x_convert(k, BERTH__NUM_F32, fraction), 1.0f / (1 << 24)));
@@ -102,7 +102,7 @@ static berth__x from_half_bits(berth__kernel *k, berth__x bits) {
   return berth__x_bits(k, BERTH__NUM_F32, berth__x_or(k, all, sign));
 }
 
-/* The element of a type that has these bits, in the type's number. */
+/* The element of a type with these bits, in the type's number. */
 static berth__x from_bits(berth__kernel *k, berth__x bits, berth_type type) {
   const berth__number number = berth__l_number(type);
   if (number == BERTH__NUM_BOOL) return berth__x_ne(k, bits, berth__x_u32(k, 0));
@@ -118,7 +118,7 @@ static berth__x bitcast_value(const berth__lowering *l, berth__kernel *k, const 
   return from_bits(k, bits, l->call->out[0].type);
 }
 
-/* Where elements lie in their own width, their bits are copied as they are. */
+/* Elements stored in their own width have their bits copied unchanged. */
 static berth_status copy_bits(berth__lowering *l, berth_error *err) {
   const berth_tensor *in = &l->call->in[0], *out = &l->call->out[0];
   berth__kernel *k = berth__l_begin(l, NULL);

@@ -1,10 +1,10 @@
-/* Chains (ops/chain.h): alone, and after a product or a convolution. */
+/* Chains (ops/chain.h), alone and as epilogues. */
 #include "ops/chain.h"
 
 #include "kernel/lower/elements.h"
 #include "kernel/lower/math.h"
 
-/* A register, and what it says as a truth where a step made it as one: 1 and 0 need not be compared again. */
+/* A register, and its value as a bool if a step produced one: then 1 and 0 need not be compared again. */
 typedef struct value {
   berth__x number, truth;
 } value;
@@ -19,7 +19,7 @@ static berth__x truth_of(berth__kernel *k, value v) {
   return v.truth != BERTH__X_NONE ? v.truth : berth__x_ne(k, v.number, berth__x_f32(k, 0));
 }
 
-/* ops/chain.def names steps as ops.def names the ops. */
+/* ops/chain.def names steps like ops.def names the ops. */
 static berth__op_code lower_chain_op_of(berth__chain_code code) {
   static const uint16_t ops[BERTH__CHAIN_COUNT] = {
 #define BERTH__CHAIN(name, n_in) [BERTH__CHAIN_##name] = BERTH__OP_##name,

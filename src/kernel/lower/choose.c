@@ -1,5 +1,5 @@
-/* choose: all of one operand or all of the other. Where a side cannot be made, a run that comes to it is an error on
- * the CPU; a kernel has nobody to tell, so floats become NaN. */
+/* choose: all of one operand or all of the other. If the chosen side cannot be made, a run is an error on the CPU; a
+ * kernel cannot report that, so floats become NaN. */
 #include "kernel/lower/copy.h"
 
 static bool is_placed(const berth__lowering *l, uint32_t side) {
@@ -8,7 +8,7 @@ static bool is_placed(const berth__lowering *l, uint32_t side) {
 
 #define NOT_A_NUMBER 0x7fc00000u
 
-/* Nothing where the side lies in its place already. */
+/* Nothing if the side is already in its place. */
 static void copy_side(const berth__lowering *l, berth__kernel *k, uint32_t side, berth__x index) {
   if (is_placed(l, side)) return;
   const berth__x place = berth__l_place_flat(k, &l->call->out[0], index);

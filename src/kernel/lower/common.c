@@ -1,4 +1,4 @@
-/* What lowerings have in common. */
+/* Shared by all lowerings. */
 #include "kernel/lower.h"
 
 #include "base/storage.h"
@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-#define EACH_GROUP 64u        /* threads of a workgroup where each thread has an element of its own */
-#define LARGE_COUNT (1 << 18) /* elements, or words of them */
+#define EACH_GROUP 64u        /* threads per workgroup with one element per thread */
+#define LARGE_COUNT (1 << 18) /* elements or, with whole words, words */
 #define LARGE_GROUP 256u
 #define LARGE_ROUNDS 4
 
@@ -68,7 +68,8 @@ double berth__l_bytes(const berth__lowering *l, uint32_t operand) {
   return (double)berth__storage_size(storage, (uint64_t)berth__count(tensor));
 }
 
-/* Of the operands and results that it reads and writes. One may be seen as elements and as words. */
+/* Bytes of the operands and results that it reads and writes. An operand may be accessed both as elements and as
+ * words. */
 static double lower_common_bytes_of(const berth__lowering *l, const berth__kernel *k) {
   double bytes = 0;
   for (uint32_t operand = 0; operand < l->call->n_in + l->call->n_out; operand++) {
@@ -80,12 +81,13 @@ static double lower_common_bytes_of(const berth__lowering *l, const berth__kerne
   return bytes;
 }
 
-/* Whether sums stay sums: the device has units for their kind or, of f32, a form for threads that load by fours. */
+/* Whether sums are kept: the device has matrix units for their kind or, for f32, a form for threads that load by
+ * fours. */
 static bool lower_common_multiplies(const berth__kernel_limits *limits, const berth__kernel_sums *sums) {
   return (limits->multiplies >> sums->kind & 1u) != 0 && (sums->kind != BERTH_COMPUTE_F32 || sums->by_fours);
 }
 
-/* Where the device has no matrix units for what it multiplies, or lanes that exchange, it is expanded. */
+/* Expands the kernel if the device has no matrix units for its products, or no subgroup exchange. */
 static berth_status finish_for(const berth__kernel_limits *limits, berth__kernel **k, berth_error *err) {
   BERTH__TRY(berth__kernel_finish(*k, err));
   if (!limits->exchanges && berth__kernel_uses(*k, BERTH__INST_exchange)) return berth__kernel_expand(k, err);
@@ -109,8 +111,8 @@ berth_status berth__l_end(berth__lowering *l, berth__kernel *k, berth_error *err
   return BERTH_OK;
 }
 
-/* Starting a workgroup takes a GPU longer than an element of its own is worth: where there are very many, workgroups
- * are large, and go through several rounds of elements beside each other. */
+/* Starting a workgroup takes a GPU longer than one element per thread is worth: if there are very many elements,
+ * workgroups are large and go through several rounds of adjacent elements. */
 static berth__x each(berth__lowering *l, berth__kernel *k, int64_t count, bool is_often) {
   const bool is_large = l->limits->shares_well && count >= LARGE_COUNT;
   const uint32_t wanted = is_large ? LARGE_GROUP : EACH_GROUP;
@@ -118,7 +120,8 @@ static berth__x each(berth__lowering *l, berth__kernel *k, int64_t count, bool i
   k->group_size = l->limits->group_size < wanted ? l->limits->group_size : wanted;
   const int64_t threads = k->group_size, of_group = threads * rounds;
   k->n_groups = (uint64_t)((count + of_group - 1) / of_group);
-  const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
+  const berth__x thread =
+      berth__x_thread(k); /* in its own statement, since the order of evaluation of arguments is unspecified */
   berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), of_group, 0), thread);
   if (rounds > 1) {
     const berth__x round = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, rounds), 1);
@@ -166,7 +169,7 @@ uint32_t berth__l_scratch(berth__kernel *k, berth__storage storage) {
   return berth__kernel_buffer_of(k, BERTH__OPERAND_SCRATCH, storage);
 }
 
-/* ---- Places ---- */
+/* ---- Positions ---- */
 
 void berth__l_unravel(berth__kernel *k, berth__x index, uint32_t rank, const int64_t *dim, berth__x *at) {
   berth__x rest = index;
@@ -177,7 +180,7 @@ void berth__l_unravel(berth__kernel *k, berth__x index, uint32_t rank, const int
   }
 }
 
-/* Where axes after one another lie without a gap, the flat index of all of them is as good, and shorter. */
+/* If consecutive axes are contiguous, their flat index serves as well, and is shorter. */
 berth__x berth__l_place_flat(berth__kernel *k, const berth_tensor *tensor, berth__x index) {
   if (berth__is_contiguous(tensor)) return index;
   berth__x at[BERTH_MAX_RANK];
@@ -210,7 +213,7 @@ static berth__x shift_out_and_in(berth__kernel *k, berth__x value, berth__number
   return berth__x2(k, BERTH__INST_shr, berth__x2(k, BERTH__INST_shl, value, by), by);
 }
 
-/* Integers of fewer than 32 bits wrap as such. */
+/* Wraps integers of fewer than 32 bits. */
 berth__x berth__l_wrap(berth__kernel *k, berth__x value, berth_type type) {
   switch (type) {
     case BERTH_I8:
@@ -221,7 +224,7 @@ berth__x berth__l_wrap(berth__kernel *k, berth__x value, berth_type type) {
   }
 }
 
-/* The number that an element of this storage is stored from. */
+/* The number type from which an element of this storage is stored. */
 static berth__x stored_number(berth__kernel *k, berth__storage storage, berth__x value) {
   return berth__x_convert(k, berth__storage_number(storage), value);
 }
@@ -236,7 +239,7 @@ void berth__l_store_bits(const berth__lowering *l, berth__kernel *k, uint32_t op
     berth__x_store(k, berth__l_buffer(l, k, operand, storage), place, stored);
 }
 
-/* What is stored in its own width loses its upper bits there. */
+/* Storing in the element's own width drops the upper bits. */
 void berth__l_store(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place, berth__x value) {
   const berth_type type = l->call->out[i].type;
   const uint32_t operand = berth__operand_out(l->call, i);

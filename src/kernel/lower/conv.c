@@ -1,18 +1,18 @@
-/* conv, conv_transpose: channels first. Rows are the output channels of a group, columns the places of the result, so
- * that neighbouring threads have neighbouring places. */
+/* conv, conv_transpose: channels first. Rows are the output channels of a group, columns the positions of the result,
+ * so that neighbouring threads have neighbouring positions. */
 #include "ops/conv.h"
 
 #include "kernel/lower/tile.h"
 #include "ops/epilogue.h"
 
-/* Whether a place of the result is that of one place of x, always: x is a plain matrix then. */
+/* Whether each position of the result always reads the same position of x: x is a plain matrix then. */
 static bool covers_one(const berth__window *window) {
   for (uint32_t i = 0; i < BERTH__WINDOW_AXES; i++)
     if (window->axis[i].kernel != 1 || window->axis[i].begin != 0 || window->axis[i].end != 0) return false;
   return true;
 }
 
-/* The places of the result, three axes always, and the taps and x's strides along them. */
+/* The positions of the result, always with three axes, the taps, and x's strides along both. */
 static void describe_window(berth__tile *tile, const berth__window *window) {
   const berth_tensor *x = &tile->l->call->in[0];
   const uint32_t missing = BERTH__WINDOW_AXES - (x->rank - 2);
@@ -26,8 +26,8 @@ static void describe_window(berth__tile *tile, const berth__window *window) {
   }
 }
 
-/* The depth: the channels of a group and the taps. Weights lie with their taps last, which is the order that reads them
- * in one go; where threads read for themselves it is better to look once a tap whether that is inside. */
+/* The depth: the channels of a group and the taps. In weights, taps are the last axes, so this order reads them
+ * contiguously; if threads load for themselves, it is better to check once per tap whether it is inside. */
 static void describe_depth(berth__tile *tile, const berth__conv *c, int64_t channels, int64_t weight_channel) {
   const berth_tensor *x = &tile->l->call->in[0];
   const bool taps_first = !tile->l->limits->shares_well;
@@ -55,7 +55,7 @@ static void lower_conv_describe(berth__tile *tile, const berth__conv *c, int64_t
   describe_window(tile, &c->window);
 }
 
-/* The window is that of `conv`, which the tile keeps looking at. */
+/* The tile keeps a pointer to the window of `conv`. */
 static void lower_conv_plain(berth__tile *tile, berth__lowering *l, berth__conv *conv) {
   const berth_tensor *weight = &l->call->in[1];
   const int64_t channels = weight->dim[1], outputs = weight->dim[0] / l->call->attrs[BERTH__CONV_GROUP].i;

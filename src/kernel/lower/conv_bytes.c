@@ -1,8 +1,8 @@
-/* Convolutions of bytes, which have their channels last: qconv_last and qdepthwise. */
+/* int8 convolutions, which have their channels last: qconv_last and qdepthwise. */
 #include "kernel/lower/bytes.h"
 #include "kernel/lower/conv_last.h"
 
-/* Every channel is a batch of its own with one column. */
+/* Every channel is a batch with one column. */
 static void describe_depthwise(berth__tile *tile, const berth__last *last) {
   const berth_tensor *weight = &tile->l->call->in[1];
   const uint32_t spatial = weight->rank - 1, missing = BERTH__WINDOW_AXES - spatial;

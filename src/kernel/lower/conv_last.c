@@ -1,4 +1,4 @@
-/* conv_last, with weights that pack_weights made. */
+/* conv_last, with weights packed by pack_weights. */
 #include "kernel/lower/conv_last.h"
 
 #include "ops/epilogue.h"
@@ -17,7 +17,7 @@ void berth__l_last_pixels(berth__tile *tile, const berth__last *last) {
   }
 }
 
-/* The number of a tap, axis by axis, in steps of `each` rows. */
+/* Counts taps axis by axis, in steps of `each` rows. */
 static void count_taps(berth__tile *tile, const berth__last *last, int64_t each) {
   const berth__window_axis *w = last->window.axis;
   tile->right.depth[0] = w[1].kernel * w[2].kernel * each;
@@ -25,7 +25,7 @@ static void count_taps(berth__tile *tile, const berth__last *last, int64_t each)
   tile->right.depth[2] = each;
 }
 
-/* A panel that holds all columns of a group is a plain matrix. */
+/* A panel that contains all columns of a group is a plain matrix. */
 void berth__l_last_packed(berth__tile *tile, const berth__last *last, int64_t group) {
   const berth_tensor *weight = &tile->l->call->in[1];
   const uint32_t axis = tile->l->call->out[0].rank - 1;
@@ -43,7 +43,7 @@ void berth__l_last_packed(berth__tile *tile, const berth__last *last, int64_t gr
   tile->right.batch[0] = (outputs + panel - 1) / panel * weight->stride[0];
 }
 
-/* The window is that of `last`, which the tile keeps looking at. */
+/* The tile keeps a pointer to the window of `last`. */
 static void last_describe(berth__tile *tile, berth__lowering *l, berth__last *last) {
   berth__last_read(l->call, last);
   berth__tile_init(tile, l, BERTH__NUM_F32);

@@ -6,7 +6,7 @@
 #include "ops/conv_last.h"
 
 void berth__l_last_pixels(berth__tile *tile, const berth__last *last);
-/* A weight that pack_weights or pack_weights_i8 made; of the latter, depth is counted in rows. */
+/* A weight packed by pack_weights or pack_weights_i8; for the latter, depth is counted in rows. */
 void berth__l_last_packed(berth__tile *tile, const berth__last *last, int64_t group);
 
 #endif

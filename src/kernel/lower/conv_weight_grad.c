@@ -1,4 +1,5 @@
-/* conv_weight_grad: an element of the weight has as many threads as its sum over images and places is worth. */
+/* conv_weight_grad: the number of threads per element of the weight depends on the length of its sum over images and
+ * positions. */
 #include "ops/conv_weight_grad.h"
 
 #include "kernel/lower/rows.h"
@@ -6,11 +7,11 @@
 typedef struct weight_grad {
   const berth__lowering *l;
   berth__weight_grad g;
-  berth__x x, dy; /* where the channels of the element begin */
+  berth__x x, dy; /* offset of the element's channels */
   berth__x tap[BERTH__WINDOW_AXES];
 } weight_grad;
 
-/* Where the tap looks on an axis; *is_in becomes false where that is outside. */
+/* The position that the tap reads on an axis; *is_in becomes false if that is outside. */
 static berth__x lower_weight_grad_input(berth__kernel *k, const weight_grad *s, uint32_t axis, berth__x place,
                                         berth__x *is_in) {
   const berth__window_axis *w = &s->g.window.axis[axis];
@@ -40,7 +41,7 @@ static void lower_weight_grad_product(berth__kernel *k, const void *state, berth
   values[0] = berth__x_select(k, is_in, product, berth__x_f32(k, 0));
 }
 
-/* The channels and the tap of the element that is a row; rows past the last one stand for that. */
+/* The channels and the tap of the element of a row; rows past the last one use the last one. */
 static void lower_weight_grad_element(berth__kernel *k, weight_grad *s, berth__x row, int64_t count) {
   const berth__window_axis *w = s->g.window.axis;
   const int64_t each = s->g.channels / s->g.group, outputs = s->g.outputs / s->g.group;
@@ -60,7 +61,7 @@ berth_status berth__lower_conv_weight_grad(berth__lowering *l, berth_error *err)
   const berth__window_axis *w = s.g.window.axis;
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
-  const bool is_empty = berth__count(&l->call->in[BERTH__WEIGHT_GRAD_X]) == 0; /* and all that is read is padding */
+  const bool is_empty = berth__count(&l->call->in[BERTH__WEIGHT_GRAD_X]) == 0; /* only padding is read */
   const int64_t length = is_empty ? 0 : s.g.images * w[0].out * w[1].out * w[2].out;
   berth__l_rows rows = berth__l_rows_of(l, k, count, length, true);
   berth__x sum = berth__x_f32(k, 0);

@@ -2,13 +2,13 @@
 
 #include "base/storage.h"
 
-/* Bits of the width that elements of a storage have. */
+/* Integers as wide as the elements of a storage. */
 static berth__storage lower_copy_bits_of(berth__storage storage) {
   static const berth__storage bits[] = {[1] = BERTH_U32, [2] = BERTH_U16, [4] = BERTH_U8};
   return bits[berth__storage_per_word(storage)];
 }
 
-/* What lies as 16 bits where its type is f32 is read as what it stands for, unless the result lies so too. */
+/* f32 stored in 16 bits is read as its value, unless the result is stored alike. */
 berth__x berth__l_load_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, berth__x place) {
   const berth__storage storage = berth__l_storage_of(l, i);
   const bool is_kept = l->call->n_out > 0 && storage == berth__l_storage_of(l, l->call->n_in);
@@ -59,13 +59,15 @@ berth_status berth__l_copy_all(berth__lowering *l, const berth__l_copy *copy, be
 
 /* ---- Results that could be views of operand 0 ---- */
 
-/* identity, transpose, diagonal, expand: the family says where an element of the result comes from. */
+/* identity, transpose, diagonal, expand: the family's view function says which element of the operand each element of
+ * the result is. */
 berth_status berth__lower_view(berth__lowering *l, berth_error *err) {
   const berth_tensor *in = &l->call->in[0], *out = &l->call->out[0];
   berth__shape shape = {.rank = out->rank};
   int64_t offset = 0, stride[BERTH_MAX_RANK] = {0};
   memcpy(shape.dim, out->dim, sizeof shape.dim);
-  /* The strides are there also where the answer is that kernels elsewhere would not take them (narrow, backwards). */
+  /* The strides are valid even if the function says that kernels elsewhere could not use the view (narrow,
+   * reversed). */
   (void)l->op->family->view(in, l->call->attrs, &shape, in->type, 0, &offset, stride);
   const berth__l_copy copy = {
       .rank = out->rank, .dim = out->dim, .from_stride = stride, .from = offset, .to_stride = out->stride};
@@ -81,8 +83,8 @@ berth_status berth__lower_narrow(berth__lowering *l, berth_error *err) {
   return berth__lower_view(l, err);
 }
 
-/* reshape, flatten, squeeze, unsqueeze: the same order under another shape. Where one side lies without gaps, the
- * strides of the other say it all. */
+/* reshape, flatten, squeeze, unsqueeze: the same order with another shape. If one side is contiguous, the strides of
+ * the other suffice. */
 berth_status berth__lower_reshape(berth__lowering *l, berth_error *err) {
   const berth_tensor *in = &l->call->in[0], *out = &l->call->out[0];
   const bool by_operand = berth__is_contiguous(out);
@@ -121,9 +123,9 @@ berth_status berth__lower_tile(berth__lowering *l, berth_error *err) {
 
 /* ---- Parts of an axis ---- */
 
-#define PARTS_AT_ONCE 12u /* of a kernel: their buffers must fit beside those of the conditions */
+#define PARTS_AT_ONCE 12u /* per kernel: their buffers must fit in addition to those of the conditions */
 
-/* concat and split: tensors one after the other along an axis, and one that has all of them. */
+/* concat and split: several tensors that follow each other along an axis, and one that contains them all. */
 typedef struct parts {
   const berth_tensor *whole, *part;
   uint32_t n, axis;
@@ -139,8 +141,8 @@ static void move_element(const berth__lowering *l, berth__kernel *k, const parts
     berth__l_store_raw(l, k, part, place, berth__l_load_raw(l, k, 0, whole));
 }
 
-/* The parts `first` .. `last` - 1, of which the first stands at `start`: a thread an element of theirs, which asks for
- * one part after the other whether the element is in it. */
+/* Copies the parts `first` .. `last` - 1, the first of which begins at `start`: one thread per element, which tests
+ * part after part whether it contains the element. */
 static berth_status lower_copy_move_parts(berth__lowering *l, const parts *p, uint32_t first, uint32_t last,
                                           int64_t start, berth_error *err) {
   int64_t dim[BERTH_MAX_RANK], extent = 0, count = 1;
@@ -171,13 +173,13 @@ static berth_status lower_copy_move_parts(berth__lowering *l, const parts *p, ui
   return berth__l_end(l, k, err);
 }
 
-/* Parts that lie where they go are passed over. */
+/* Parts that are already in place are skipped. */
 static bool is_passed(const berth__lowering *l, const parts *p, uint32_t part, int64_t start) {
   return p->joins && berth__l_is_placed(l, part, start * p->whole->stride[p->axis]);
 }
 
 static berth_status move_all(berth__lowering *l, const parts *p, berth_error *err) {
-  int64_t start = 0, next = 0; /* of part `first` on the axis, and of part `last` */
+  int64_t start = 0, next = 0; /* offsets on the axis of part `first`, and of part `last` */
   for (uint32_t first = 0, last = 0; first < p->n; first = last, start = next) {
     while (last < p->n && last - first < PARTS_AT_ONCE && !is_passed(l, p, last, next))
       next += p->part[last++].dim[p->axis];

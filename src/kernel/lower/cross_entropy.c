@@ -1,6 +1,6 @@
-/* cross_entropy and its gradient: the largest logit of a row, the sum of the powers of what is left, and then the loss,
- * or the row again. Elements are written after all threads of the row have read, each by one that reads it again, so
- * that the gradient may lie over the logits. A label out of range is taken as the nearest that is there. */
+/* cross_entropy and its gradient: the maximum logit of a row, the sum of exponentials relative to it, and then the
+ * loss, or the row again. Elements are written after all threads of the row have read, each by a thread that reads it
+ * again, so the gradient may overwrite the logits. A label out of range is replaced by the nearest valid one. */
 #include <math.h>
 
 #include "kernel/lower/math.h"
@@ -9,9 +9,9 @@
 typedef struct entropy {
   const berth__lowering *l;
   int64_t length;
-  berth__x row, start; /* the place of the row's first element */
+  berth__x row, start; /* position of the row's first element */
   berth__x most, sum;
-  berth__x label, counts, dy; /* an i32; a bool; of the gradient alone */
+  berth__x label, counts, dy; /* an i32; a bool; only for the gradient */
 } entropy;
 
 static berth__x lower_cross_entropy_logit(berth__kernel *k, const entropy *s, berth__x i) {
@@ -49,7 +49,7 @@ static void lower_cross_entropy_write(berth__kernel *k, const void *state, berth
   berth__l_store(s->l, k, 0, place, berth__x_select(k, s->counts, slope, zero));
 }
 
-/* The row's label, held inside; and whether it counts. Rows past the last one stand for that. */
+/* The row's label, clamped; and whether it counts. Rows past the last one use the last one. */
 static void lower_cross_entropy_label(berth__kernel *k, entropy *s, int64_t rows) {
   const int64_t ignored = s->l->call->attrs[BERTH__CROSS_ENTROPY_IGNORED].i;
   s->row = berth__x_min(k, s->row, berth__x_i32(k, rows - 1));
@@ -57,7 +57,7 @@ static void lower_cross_entropy_label(berth__kernel *k, entropy *s, int64_t rows
   const berth__x given = berth__x_convert(k, BERTH__NUM_I32, loaded);
   const berth__x last = berth__x_i32(k, s->length - 1), zero = berth__x_i32(k, 0);
   s->counts = berth__x_ne(k, given, berth__x_i32(k, ignored < INT32_MIN || ignored > INT32_MAX ? INT32_MIN : ignored));
-  /* In this order: ptxas 13.0 takes max(min(x, n), 0) == n for true where x is n - 1. */
+  /* Keep this order: ptxas 13.0 takes max(min(x, n), 0) == n for true if x is n - 1. */
   s->label = berth__x_min(k, berth__x_max(k, given, zero), last);
 }
 
@@ -91,7 +91,7 @@ static berth__kernel *lower_cross_entropy_begin(berth__lowering *l, entropy *s, 
   return k;
 }
 
-/* Without classes nothing can be right: 0, as where all labels are ignored. */
+/* Without classes there is no right answer: 0, as if all labels were ignored. */
 static berth_status lower_cross_entropy_nothing(berth__lowering *l, berth_error *err) {
   berth__kernel *k = berth__l_begin(l, NULL);
   const berth__x i = berth__l_each(l, k, berth__count(&l->call->out[0]));

@@ -1,17 +1,17 @@
-/* cumsum, cumprod. The threads of a line have a piece of it each: they add it up (or multiply), learn what the pieces
- * before it give, and go over it again. A thread reads and writes its own piece alone, so that the result may lie over
- * the operand. */
+/* cumsum, cumprod. Each thread of a line has a piece of it: the threads add up (or multiply) their pieces, combine the
+ * results of the pieces before theirs, and go over their pieces again. A thread reads and writes only its own piece, so
+ * the result may overwrite the operand. */
 #include "kernel/lower/rows.h"
 
 typedef struct scan {
   const berth__lowering *l;
-  berth__x start, length, step; /* of the line: i32, element i lies at start + i * step */
+  berth__x start, length, step; /* of the line: i32, element i is at start + i * step */
   berth__x from, to;            /* the piece of this thread */
 } scan;
 
 static bool lower_cumsum_multiplies(const scan *s) { return s->l->op->code == BERTH__OP_cumprod; }
 
-/* What nothing gives: 0, or 1 for products. */
+/* The neutral element: 0, or 1 for products. */
 static berth__x lower_cumsum_none_of(berth__kernel *k, const scan *s) {
   const berth__x none = berth__x_i32(k, lower_cumsum_multiplies(s) ? 1 : 0);
   return berth__x_convert(k, berth__l_number(s->l->call->in[BERTH__CUMSUM_X].type), none);
@@ -46,14 +46,15 @@ static void write_sums(berth__kernel *k, const scan *s, berth__x before) {
   berth__x_end(k);
 }
 
-/* Puts what every thread has where the others find it. */
+/* Publishes every thread's value in shared memory. */
 static void show(berth__kernel *k, uint32_t array, berth__x value, bool is_first) {
-  if (!is_first) berth__x_barrier(k); /* what was there has been read */
+  if (!is_first) berth__x_barrier(k); /* the previous values have been read */
   berth__x_shared_store(k, array, berth__x_thread(k), value);
   berth__x_barrier(k);
 }
 
-/* What the lanes before this one give: in each round, a lane takes what the lane so many before it has. */
+/* Combines the values of the lanes before this one: in each round, a lane reads the value of a lane at twice the
+ * previous distance. */
 static berth__x sum_before(berth__kernel *k, const scan *s, const berth__l_rows *rows, berth__x mine) {
   const uint32_t array = berth__kernel_shared(k, berth__l_number(s->l->call->in[BERTH__CUMSUM_X].type), k->group_size);
   const berth__x thread = berth__x_thread(k), sum = berth__x_variable(k, mine);
@@ -86,7 +87,7 @@ static berth_status lower_cumsum_add_kernel(berth__lowering *l, const berth__lin
   return berth__l_end(l, k, err);
 }
 
-/* The axis is an element that only a run knows: a thread a line, of as many as there can be. */
+/* The axis is data that only a run knows: one thread per line, for the largest possible number of lines. */
 static berth_status add_kernel_for_any_axis(berth__lowering *l, berth_error *err) {
   const berth_tensor *x = &l->call->in[BERTH__CUMSUM_X];
   int64_t most = 0;

@@ -1,13 +1,13 @@
-/* deform_conv, in two kernels: what every tap sees in every channel at every output element goes into scratch, and is
- * then weighed. All output channels share what the taps see. */
+/* deform_conv, in two kernels: the samples of every tap in every channel at every output position go to scratch, and
+ * are then weighted. All output channels share these samples. */
 #include "kernel/lower/math.h"
 #include "ops/conv.h"
 
-/* What is seen lies in scratch as [N, C, taps, out...]. */
+/* Samples are stored in scratch as [N, C, taps, out...]. */
 typedef struct deforming {
   berth__lowering *l;
   berth__kernel *k;
-  const berth__window_axis *w; /* two */
+  const berth__window_axis *w; /* two axes */
   int64_t images, channels, taps, area;
 } deforming;
 
@@ -21,9 +21,9 @@ uint64_t berth__scratch_of_deform_conv(const berth_op_call *call, const berth__k
   return (uint64_t)seen_count(call) * 4;
 }
 
-/* ---- Looking ---- */
+/* ---- Sampling ---- */
 
-/* Which element of [N, C, taps, out rows, out columns] a thread makes. */
+/* The index of a thread's element in [N, C, taps, out rows, out columns]. */
 enum {
   AT_IMAGE,
   AT_CHANNEL,
@@ -43,7 +43,7 @@ static berth__x map_entry(const deforming *d, uint32_t operand, const berth__x *
   return berth__l_load(d->l, k, operand, berth__l_place(k, &d->l->call->in[operand], place));
 }
 
-/* Where a tap stands on one axis before it is moved. */
+/* The position of a tap on one axis before its offset is added. */
 static berth__x tap_place(const deforming *d, uint32_t axis, berth__x at, berth__x tap) {
   const berth__window_axis *w = &d->w[axis];
   const berth__x place =
@@ -69,7 +69,7 @@ static berth__x mixed(berth__kernel *k, berth__x part, berth__x a, berth__x b) {
   return berth__m_fma(k, part, b, berth__x_mul(k, rest, a));
 }
 
-/* Between four elements. */
+/* Interpolates between four elements. */
 static berth__x between(const deforming *d, const berth__x *at, berth__x y, berth__x z) {
   berth__kernel *k = d->k;
   const berth__x top = berth__x1(k, BERTH__INST_floor, y), left = berth__x1(k, BERTH__INST_floor, z);
@@ -108,7 +108,7 @@ static berth_status lower_deform_conv_look(deforming *d, berth_error *err) {
   return berth__l_end(d->l, k, err);
 }
 
-/* ---- Weighing ---- */
+/* ---- Weighting ---- */
 
 static berth_status lower_deform_conv_weigh(deforming *d, berth_error *err) {
   const berth_tensor *weight = &d->l->call->in[BERTH__DEFORM_WEIGHT], *out = &d->l->call->out[0];

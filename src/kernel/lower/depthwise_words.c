@@ -1,5 +1,5 @@
-/* Depthwise convolutions of bytes by words: a thread has a place of the result and the four channels of a word, for
- * which the bytes of x and of the weights are a word each at every tap. */
+/* Depthwise int8 convolutions by words: a thread has a position of the result and the four channels of a word, so the
+ * bytes of x and of the weights are one word each at every tap. */
 #include "kernel/lower/bytes.h"
 #include "kernel/lower/words.h"
 
@@ -10,7 +10,7 @@ static bool lower_depthwise_words_is_byte(const berth__lowering *l, uint32_t ope
   return (storage == BERTH_I8 || storage == BERTH_U8) && berth__l_begins_with_word(l, operand);
 }
 
-/* The batch is the channels, which lie beside each other in x, in the weights and in the result. */
+/* The batch is the channels, which must be contiguous in x, in the weights and in the result. */
 bool berth__tile_has_channel_words(const berth__tile *tile) {
   const berth__tile_side *x = &tile->left, *w = &tile->right;
   const berth_tensor *out = &tile->l->call->out[0];
@@ -27,7 +27,7 @@ typedef struct work {
   const berth__tile *tile;
   berth__kernel *k;
   berth__tile_at x, w;
-  berth__x zero[LANES]; /* of the weights; BERTH__X_NONE: nothing is taken off */
+  berth__x zero[LANES]; /* of the weights; BERTH__X_NONE: nothing to subtract */
   berth__x sum[LANES];  /* variables */
 } work;
 
@@ -51,7 +51,7 @@ static void multiply_tap(const work *w, const berth__tile_at *x, const berth__ti
   }
 }
 
-/* Short axes are gone through step by step, so that their conditions are simple ones. */
+/* Short axes are unrolled, which simplifies their conditions. */
 static void lower_depthwise_words_descend(const work *w, berth__tile_at x, berth__tile_at weight, uint32_t axis) {
   const berth__tile *t = w->tile;
   if (axis == t->depth.rank) {
@@ -69,7 +69,7 @@ static void lower_depthwise_words_descend(const work *w, berth__tile_at x, berth
   if (rounds == 1) berth__x_end(w->k);
 }
 
-/* Where every view has a channel of the place. */
+/* The position of a lane's channel in every view. */
 static void place_lane(const berth__tile *tile, berth__kernel *k, berth__x pixel, berth__x channel, berth__x *place) {
   berth__x at[BERTH_MAX_RANK], in_rows[BERTH__TILE_AXES];
   for (uint32_t axis = 0; axis < BERTH_MAX_RANK; axis++) at[axis] = berth__x_i32(k, 0);

@@ -1,4 +1,4 @@
-/* det: one thread a matrix, which it eliminates in its part of the scratch. */
+/* det: one thread per matrix, which it eliminates in its part of the scratch. */
 #include "base/math.h"
 #include "kernel/lower.h"
 
@@ -14,7 +14,7 @@ typedef struct work {
   berth__kernel *k;
   uint32_t scratch;
   int64_t n;
-  berth__x first;   /* of the matrix in scratch */
+  berth__x first;   /* offset of the matrix in scratch */
   berth__x product; /* a variable */
 } work;
 
@@ -30,7 +30,7 @@ static berth__x lower_det_size_of(const work *w, berth__x row, berth__x column) 
   return berth__x1(w->k, BERTH__INST_abs, get(w, row, column));
 }
 
-/* The row with the largest element of a column, from the diagonal on. */
+/* The row with the largest element in a column, from the diagonal on. */
 static berth__x lower_det_pivot_row(const work *w, berth__x column) {
   berth__kernel *k = w->k;
   const berth__x best = berth__x_variable(k, column);
@@ -42,7 +42,7 @@ static berth__x lower_det_pivot_row(const work *w, berth__x column) {
   return berth__x_get(k, best);
 }
 
-/* Changing two rows turns the sign. */
+/* Swapping two rows changes the sign. */
 static void lower_det_swap_rows(const work *w, berth__x a, berth__x b) {
   berth__kernel *k = w->k;
   berth__x_if(k, berth__x_ne(k, a, b));

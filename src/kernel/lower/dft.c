@@ -1,5 +1,5 @@
-/* dft: each number of the result is a sum over the line, taken directly. Angles are counted in whole parts of a turn,
- * so that they stay exact however long the line is. */
+/* dft: each number of the result is computed directly as a sum over the line. Angles are integer fractions of a turn,
+ * so they stay exact however long the line is. */
 #include "kernel/lower/math.h"
 #include "kernel/lower/rows.h"
 
@@ -8,16 +8,16 @@ enum {
   IMAGINARY
 };
 
-#define SHORT (INT64_C(1) << 16) /* products of two numbers below it fit 32 bits */
+#define SHORT (INT64_C(1) << 16) /* products of two numbers below it fit in 32 bits */
 #define LONGEST (INT64_C(1) << 21)
 #define HALF_BITS 1024
 
 typedef struct transform {
   const berth__lowering *l;
   int64_t length, extent, kept, inner, parts; /* of the transform, and of the operand's and the result's axis */
-  bool is_inverse, is_real;                   /* is_real: the spectrum is the first half of a real line's */
-  berth__x base;                              /* place of the line's first number */
-  berth__x wave;                              /* i32: the number of the result */
+  bool is_inverse, is_real;                   /* is_real: the spectrum is the first half of that of a real line */
+  berth__x base;                              /* position of the line's first number */
+  berth__x wave;                              /* i32: index of the result's number */
 } transform;
 
 /* i * wave modulo the length. */
@@ -40,7 +40,7 @@ static berth__x turns_of(berth__kernel *k, const transform *t, berth__x phase) {
   return berth__x_add(k, whole, berth__x_convert(k, BERTH__NUM_U32, rest));
 }
 
-/* Numbers of the spectrum of a real line that stand for themselves: the first, and of an even line the middle one,
+/* Whether a number of a real line's spectrum stands for itself: the first one, and for even lengths the middle one,
  * whose imaginary parts do not count. The others stand for two. */
 static berth__x is_alone(berth__kernel *k, const transform *t, berth__x i) {
   const berth__x is_first = berth__x_eq(k, i, berth__x_i32(k, 0));
@@ -104,7 +104,7 @@ berth_status berth__lower_dft(berth__lowering *l, berth_error *err) {
   berth__kernel *k = berth__l_begin(l, NULL);
   if (k == NULL) return berth__l_end(l, k, err);
   const int64_t taken = t.is_real ? t.length / 2 + 1 : t.length;
-  const int64_t filled = taken < t.extent ? taken : t.extent; /* after that are zeros */
+  const int64_t filled = taken < t.extent ? taken : t.extent; /* the rest is zeros */
   berth__l_rows rows = berth__l_rows_of(l, k, count, filled, false);
   const berth__x inner = berth__x_i32(k, t.inner), line = berth__x_div(k, rows.row, inner);
   const berth__x kept = berth__x_i32(k, t.kept), outer = berth__x_div(k, line, kept);

@@ -11,7 +11,7 @@ uint32_t berth__l_space_add(berth__l_space *space, const int64_t *stride) {
   return space->n++;
 }
 
-/* Whether axis `inner` goes on where the axis `outer` steps, for every tensor. */
+/* Whether the axes `outer` and `inner` are contiguous in every tensor. */
 static bool can_join(const berth__l_space *space, uint32_t outer, uint32_t inner) {
   for (uint32_t i = 0; i < space->n; i++)
     if (space->stride[i][outer] != space->stride[i][inner] * space->dim[inner]) return false;

@@ -1,10 +1,10 @@
-/* Element-wise kernels: one thread a result element. */
+/* Element-wise kernels: one thread per result element. */
 #ifndef BERTH_KERNEL_LOWER_ELEMENTS_H
 #define BERTH_KERNEL_LOWER_ELEMENTS_H
 
 #include "kernel/lower.h"
 
-/* Places in several tensors that are walked together: axes that lie one in the other for all of them are one. */
+/* Positions in several tensors that are traversed together: axes that are contiguous in all of them are joined. */
 #define BERTH__SPACE_TENSORS 16u
 typedef struct berth__l_space {
   uint32_t rank, n;
@@ -17,19 +17,19 @@ void berth__l_space_join(berth__l_space *space);
 int64_t berth__l_space_count(const berth__l_space *space);
 berth__x berth__l_space_place(berth__kernel *k, const berth__l_space *space, uint32_t tensor, const berth__x *at);
 
-/* What an element of result 0 is, from the elements of the operands at its place: in their number types. Operands
- * broadcast; those that are left out are BERTH__X_NONE. */
+/* Computes an element of result 0 from the operands' elements at its position, all in their number types. Operands are
+ * broadcast; omitted ones are BERTH__X_NONE. */
 typedef berth__x (*berth__l_element_fn)(const berth__lowering *l, berth__kernel *k, const berth__x *in,
                                         const void *state);
 berth_status berth__l_elements(berth__lowering *l, berth__l_element_fn fn, const void *state, berth_error *err);
 
-/* arithmetic.c: ops of two operands, as the ops of that name do it; `type` is theirs. */
+/* arithmetic.c: binary ops, like the ops of that name; `type` is that of the operands. */
 berth__x berth__l_binary(berth__kernel *k, berth__op_code op, berth__x a, berth__x b, berth_type type);
 berth__x berth__l_compare(berth__kernel *k, berth__op_code op, berth__x a, berth__x b);
-berth__x berth__l_clamp(berth__kernel *k, berth__x x, berth__x low, berth__x high); /* a NaN stays */
-/* cast.c: what an integer type holds, as far as 32 bits go. */
+berth__x berth__l_clamp(berth__kernel *k, berth__x x, berth__x low, berth__x high); /* NaN stays NaN */
+/* cast.c: the range of an integer type, limited to 32 bits. */
 void berth__l_limits(berth_type type, int64_t *low, int64_t *high);
-/* f32 to the nearest integer that a type holds, towards 0; NaN becomes 0. The result has the type's number. */
+/* f32 to an integer type, toward 0 and clamped; NaN becomes 0. The result has the type's number. */
 berth__x berth__l_saturate(berth__kernel *k, berth__x x, berth_type type);
 
 #endif

@@ -1,10 +1,10 @@
-/* expert_matmul: a tile whose batches, the uses of experts, have one row each; which weights a batch has is loaded. A
- * number that names no expert is an error of a run elsewhere; a GPU has no way to say so, and takes the nearest that is
- * there. */
+/* expert_matmul: a tile whose batches, the uses of experts, have one row each, and whose weights are chosen by loading
+ * the expert's number. A number out of range is a run-time error on other devices; a GPU cannot report it, and uses the
+ * nearest valid one. */
 #include "base/blocks.h"
 #include "kernel/lower/tile.h"
 
-/* Where the weights of a use begin. */
+/* The offset of a use's weights. */
 static berth__x experts_base(const berth__tile *tile, berth__kernel *k, berth__x use) {
   const berth_tensor *w = &tile->l->call->in[BERTH__EXPERTS_WEIGHTS];
   const berth__x given = berth__l_load(tile->l, k, BERTH__EXPERTS_WHICH, use);

@@ -1,5 +1,5 @@
-/* exp, log and what is made from them: a number is taken apart into a power of two and a rest near 1, for which a
- * polynomial does. The polynomials are least in their largest error over the interval that their comment names. */
+/* exp, log and functions based on them: a number is split into a power of two and a rest near 1, for which a polynomial
+ * is used. The polynomials are minimax over the interval that their comment names. */
 #include <math.h>
 
 #include "kernel/lower/math.h"
@@ -31,12 +31,12 @@ static berth__x lower_exponent_shr(berth__kernel *k, berth__x a, int64_t by) {
   return berth__x2(k, BERTH__INST_shr, a, berth__x_i32(k, by));
 }
 
-/* 2^n, for n within the exponents of normal numbers. */
+/* 2^n, for exponents n of normal numbers. */
 static berth__x power_of_two(berth__kernel *k, berth__x n) {
   return berth__x_bits(k, BERTH__NUM_F32, lower_exponent_shl(k, berth__x_affine(k, n, 1, 127), 23));
 }
 
-/* In two steps: 2^n by itself may be too large or too small where x * 2^n is neither. */
+/* In two steps: 2^n may overflow or underflow when x * 2^n does not. */
 berth__x berth__m_times_power(berth__kernel *k, berth__x x, berth__x n) {
   const berth__x half = lower_exponent_shr(k, n, 1), rest = berth__x_sub(k, n, half);
   return berth__x_mul(k, berth__x_mul(k, x, power_of_two(k, half)), power_of_two(k, rest));
@@ -50,14 +50,14 @@ static berth__x exp_near_0(berth__kernel *k, berth__x r) {
   return berth__m_plus(k, berth__m_fma(k, berth__x_mul(k, r, r), p, r), 1);
 }
 
-/* Between `low` and `high`; NaN stays. */
+/* Clamps to [low, high]; NaN stays. */
 static berth__x hold(berth__kernel *k, berth__x x, float low, float high) {
   x = berth__x_select(k, berth__m_below(k, x, low), berth__x_f32(k, low), x);
   return berth__x_select(k, berth__m_above(k, x, high), berth__x_f32(k, high), x);
 }
 
 berth__x berth__m_exp(berth__kernel *k, berth__x x) {
-  x = hold(k, x, -104, 89); /* 0 and infinity come out beyond */
+  x = hold(k, x, -104, 89); /* beyond it, the result is 0 or infinity */
   const berth__x n = berth__x1(k, BERTH__INST_round, berth__m_scale(k, x, LOG2_E));
   berth__x r = berth__m_mul_add(k, n, -LN_2_HIGH, x);
   r = berth__m_mul_add(k, n, -LN_2_LOW, r);
@@ -82,7 +82,8 @@ typedef struct parts {
 
 static parts lower_exponent_take_apart(berth__kernel *k, berth__x x) {
   berth__x bits = berth__x_bits(k, BERTH__NUM_I32, x);
-  /* A subnormal's fraction is an integer that f32 holds: x = fraction * 2^-149, whatever the device makes of x. */
+  /* The fraction of a subnormal is an integer that f32 can represent: x = fraction * 2^-149, whatever the device makes
+   * of x. */
   const berth__x is_tiny = berth__x_lt(k, bits, berth__x_i32(k, 0x00800000));
   const berth__x fraction = berth__x_convert(k, BERTH__NUM_F32, bits);
   bits = berth__x_select(k, is_tiny, berth__x_bits(k, BERTH__NUM_I32, fraction), bits);
@@ -105,7 +106,7 @@ static berth__x log_of_parts(berth__kernel *k, parts p) {
   return berth__m_mul_add(k, p.exponent, LN_2_HIGH, berth__x_add(k, p.rest, low));
 }
 
-/* What log is where x is not a positive, finite number. */
+/* The values of log for all x that are not positive and finite. */
 static berth__x log_at_edges(berth__kernel *k, berth__x x, berth__x inside) {
   const berth__x bits = berth__x_bits(k, BERTH__NUM_I32, x);
   const berth__x is_huge = berth__x_le(k, berth__x_i32(k, 0x7f800000), bits); /* infinity, NaN */
@@ -124,20 +125,20 @@ berth__x berth__m_log1p(berth__kernel *k, berth__x x) {
   const berth__x sum = berth__m_plus(k, x, 1);
   parts p = lower_exponent_take_apart(k, sum);
   const berth__x is_near = berth__x_and(k, berth__m_above(k, x, -0.29f), berth__m_below(k, x, 0.41f));
-  p.rest = berth__x_select(k, is_near, x, p.rest); /* without what the sum rounded away */
+  p.rest = berth__x_select(k, is_near, x, p.rest); /* exact, unlike the rounded sum */
   p.exponent = berth__x_select(k, is_near, berth__x_f32(k, 0), p.exponent);
   return log_at_edges(k, sum, log_of_parts(k, p));
 }
 
 /* ---- pow ---- */
 
-/* y as a number of few digits and the rest: products of the first with an exponent are exact. */
+/* y as a number of few digits and the rest: products of the former with an exponent are exact. */
 static berth__x leading_digits(berth__kernel *k, berth__x y) {
   const berth__x bits = berth__x_bits(k, BERTH__NUM_U32, y);
   return berth__x_bits(k, BERTH__NUM_F32, berth__x_and(k, bits, berth__x_u32(k, 0xfffff000u)));
 }
 
-/* a^y for a positive, finite a: 2 to the y log2 a, where whole powers are kept apart from what is left. */
+/* a^y for a positive, finite a: 2 to the y log2 a, with the integer part of the exponent kept separate. */
 static berth__x pow_inside(berth__kernel *k, berth__x a, berth__x y) {
   const parts p = lower_exponent_take_apart(k, a);
   const berth__x fraction = berth__m_scale(k, berth__x_add(k, p.rest, log_bend(k, p.rest)), LOG2_E);
@@ -149,7 +150,7 @@ static berth__x pow_inside(berth__kernel *k, berth__x a, berth__x y) {
   const berth__x power = berth__x_add(k, whole, more);
   const berth__x n = berth__x_convert(k, BERTH__NUM_I32, hold(k, power, -160, 160));
   const berth__x near_1 = exp_near_0(k, berth__m_scale(k, berth__x_sub(k, left, more), LN_2));
-  /* Far out the parts are no numbers any more, but a product in one piece still says which way it goes. */
+  /* Far out the parts are NaN or infinite, but the plain product still has the right sign. */
   const berth__x rough = berth__x_mul(k, y, berth__x_add(k, p.exponent, fraction));
   const berth__x value =
       berth__x_select(k, berth__m_below(k, rough, -152), berth__x_f32(k, 0), berth__m_times_power(k, near_1, n));
@@ -175,7 +176,7 @@ static berth__x pow_of_any(berth__kernel *k, berth__x x, berth__x y) {
   const berth__x a = berth__x1(k, BERTH__INST_abs, x), one = berth__x_f32(k, 1);
   berth__x value = pow_magnitude(k, a, y);
   value = berth__x_select(k, berth__x_eq(k, a, one), one, value);
-  /* Beyond 2^24 every number is even. */
+  /* Above 2^24 every number is even. */
   const berth__x is_odd = berth__x_and(
       k, berth__m_below(k, berth__x1(k, BERTH__INST_abs, y), 0x1p24f),
       berth__x_and(k, lower_exponent_is_whole(k, y), not(k, lower_exponent_is_whole(k, berth__m_scale(k, y, 0.5f)))));
@@ -189,7 +190,7 @@ static berth__x pow_of_any(berth__kernel *k, berth__x x, berth__x y) {
   return berth__x_select(k, is_one, one, value);
 }
 
-/* The powers that models are full of. */
+/* The powers that are frequent in models. */
 berth__x berth__m_pow(berth__kernel *k, berth__x x, berth__x y) {
   uint32_t bits;
   float power;
@@ -225,7 +226,7 @@ static binary read_binary(berth__kernel *k, berth__x x) {
 
 #define DIGITS_AT_ONCE 8 /* 24 and 8 are 32 */
 
-/* Long division: the remainder of the leading digits, eight more of them at a time. */
+/* Long division: the remainder of the leading digits, extended by eight digits at a time. */
 static berth__x long_remainder(berth__kernel *k, binary x, binary y) {
   const berth__x left = berth__x_variable(k, berth__x_rem(k, x.digits, y.digits));
   const berth__x more = berth__x_sub(k, x.exponent, y.exponent);

@@ -1,7 +1,7 @@
-/* Results that follow from shapes and from a few numbers: shape, size, range. */
+/* Results that depend on shapes and a few numbers only: shape, size, range. */
 #include "kernel/lower/elements.h"
 
-/* shape and size: numbers that are known now. */
+/* shape and size: known when the kernel is made. */
 static int64_t lower_fill_entry_of(const berth__lowering *l, int64_t i) {
   const berth_tensor *in = &l->call->in[0];
   if (l->op->code == BERTH__OP_size) return berth__count(in);

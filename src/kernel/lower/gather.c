@@ -1,20 +1,21 @@
-/* Picking elements by index. An index out of range is an error of a run elsewhere; a GPU has no way to say so, and
- * takes the nearest that is there. */
+/* Picking elements by index. An index out of range is a run-time error on other devices; a GPU cannot report it, and
+ * uses the nearest valid one. */
 #include "kernel/lower/copy.h"
 
-/* Counted from the end where it is negative, and held inside. */
+/* Negative indices count from the end; the result is clamped. */
 static berth__x usable(berth__kernel *k, berth__x index, int64_t extent) {
   const berth__x zero = berth__x_i32(k, 0), from_end = berth__x_affine(k, index, 1, extent);
   index = berth__x_select(k, berth__x_lt(k, index, zero), from_end, index);
   return berth__x_max(k, berth__x_min(k, index, berth__x_i32(k, extent - 1)), zero);
 }
 
-/* The kernel of all of them. The strides say where an element of the result finds its index (or the first of a tuple)
- * and where in the data it would be with all indices 0; the axes that are indexed follow one another from `first` on.
+/* The kernel that all of them share. The strides give, for an element of the result, the position of its index (or of
+ * the first one of a tuple) and its position in the data if all indices were 0; the indexed axes are consecutive, from
+ * `first` on.
  */
 typedef struct picking {
   int64_t index_stride[BERTH_MAX_RANK], data_stride[BERTH_MAX_RANK];
-  uint32_t first, n; /* axes of the data */
+  uint32_t first, n; /* indexed axes of the data */
   int64_t step;      /* between the indices of a tuple */
 } picking;
 
@@ -28,7 +29,7 @@ static berth_status lower_gather_pick(berth__lowering *l, const picking *p, bert
   const uint32_t from = berth__l_space_add(&space, p->data_stride);
   berth__l_space_join(&space);
   const int64_t count = berth__l_space_count(&space);
-  if (count == 0 || berth__count(data) == 0) return BERTH_OK; /* no index is in range of nothing */
+  if (count == 0 || berth__count(data) == 0) return BERTH_OK; /* no index is in range of an empty axis */
   berth__kernel *k = berth__l_begin(l, NULL);
   berth__l_unravel(k, berth__l_each(l, k, count), space.rank, space.dim, at);
   const berth__x first = berth__l_space_place(k, &space, index, at);
@@ -47,7 +48,7 @@ static uint32_t lower_gather_axis_of(const berth_op_call *call, int64_t axis) {
   return (uint32_t)(axis < 0 ? axis + call->in[BERTH__GATHER_X].rank : axis);
 }
 
-/* gather and embedding: the axes of the indices stand in the place of the one that is picked from. */
+/* gather and embedding: the axes of the indices replace the axis that is picked from. */
 berth_status berth__lower_gather(berth__lowering *l, berth_error *err) {
   const berth_tensor *data = &l->call->in[BERTH__GATHER_X], *indices = &l->call->in[BERTH__GATHER_INDICES];
   const bool is_embedding = l->op->code == BERTH__OP_embedding; /* always along axis 0 */

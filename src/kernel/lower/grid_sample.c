@@ -1,4 +1,4 @@
-/* grid_sample: a thread for each element of the result, which looks up its point of the grid. */
+/* grid_sample: one thread per element of the result, which looks up its point of the grid. */
 #include "kernel/lower/math.h"
 #include "kernel/lower/sample.h"
 #include "ops/resample.h"
@@ -19,18 +19,18 @@ typedef struct sampling {
   uint32_t spatial;
 } sampling;
 
-/* One axis: its extent, and what positions of it lie between. */
+/* One axis: its extent, and the limits of its positions. */
 typedef struct axis {
   int64_t extent;
   float last, low, high;
-  berth__x at, first;     /* f32: the position of the point, and of its first neighbour */
-  berth__x place, weight; /* of the neighbour in the loop: i32, f32 */
-  berth__x is_there;      /* bool: it is an element of x */
+  berth__x at, first;     /* f32: the point's position, and that of its first neighbour */
+  berth__x place, weight; /* of the current neighbour: i32, f32 */
+  berth__x is_there;      /* bool: it is inside x */
 } axis;
 
 static berth__x lower_grid_sample_floor_of(berth__kernel *k, berth__x x) { return berth__x1(k, BERTH__INST_floor, x); }
 
-/* Back and forth between the ends. */
+/* Reflects between the ends. */
 static berth__x lower_grid_sample_reflect(const sampling *s, const axis *a, berth__x x) {
   berth__kernel *k = s->k;
   const float range = a->high - a->low;
@@ -46,8 +46,8 @@ static berth__x is_between(berth__kernel *k, berth__x x, float low, float high) 
   return berth__x_and(k, berth__x_le(k, berth__x_f32(k, low), x), berth__x_le(k, x, berth__x_f32(k, high)));
 }
 
-/* A coordinate of -1 to 1 as a position, brought back inside where padding says so; cubic neighbours are brought back
- * one by one, which for the border is not the same. */
+/* Converts a coordinate of -1 to 1 to a position, moved inside if the padding mode says so; cubic neighbours are moved
+ * one by one, which for `border` is not the same. */
 static berth__x lower_grid_sample_position(const sampling *s, const axis *a, berth__x coordinate) {
   berth__kernel *k = s->k;
   const berth__x from_0 = berth__m_plus(k, coordinate, 1.0f);
@@ -105,7 +105,7 @@ static axis read_axis(const sampling *s, int64_t extent) {
   return (axis){.extent = extent, .last = last, .low = s->align ? 0 : -0.5f, .high = s->align ? last : last + 0.5f};
 }
 
-/* The axes of the point that the element at `at` of the result belongs to. */
+/* The axes of the point for the element at `at` of the result. */
 static void find_point(const sampling *s, const berth__x *at, axis *axes) {
   const berth_tensor *x = &s->l->call->in[0], *grid = &s->l->call->in[1];
   berth__x point[BERTH_MAX_RANK] = {at[0]};

@@ -1,4 +1,4 @@
-/* The ops of one f32. */
+/* Unary ops of f32. */
 #include "kernel/lower/math.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static berth__x or_nan(berth__kernel *k, berth__x x, berth__x y) {
 
 /* ---- Hyperbolic functions ---- */
 
-/* |x| < 0.625 by itself, beyond it by e^2a; in both a sign comes last, so that -0 stays. */
+/* Below 0.625 by a polynomial, above by e^2a; both apply the sign last, so -0 is kept. */
 static berth__x lower_math_tanh_of(berth__kernel *k, berth__x x) {
   const berth__x a = lower_math_absolute(k, x), z = berth__x_mul(k, a, a), one = berth__x_f32(k, 1);
   const berth__x p = BERTH__M_POLY(k, z, -0.33333284f, 0.13331492f, -0.053743534f, 0.020650716f, -0.005717196f);
@@ -22,7 +22,7 @@ static berth__x lower_math_tanh_of(berth__kernel *k, berth__x x) {
   return or_nan(k, x, berth__m_with_sign(k, y, x));
 }
 
-/* e^a / 2 by way of e^(a/2), which is finite as long as the half of its square is. */
+/* e^a / 2 via e^(a/2), which is finite whenever half of its square is. */
 static berth__x half_exp(berth__kernel *k, berth__x a) {
   const berth__x root = berth__m_exp(k, berth__m_scale(k, a, 0.5f));
   return berth__x_mul(k, berth__m_scale(k, root, 0.5f), root);
@@ -43,7 +43,7 @@ static berth__x cosh_of(berth__kernel *k, berth__x x) {
 
 #define SQUARE_FITS 0x1p60f
 
-/* log(2a), where a^2 would be too large and the 1 beside it is nothing. */
+/* log(2a), for a so large that a^2 would overflow and adding 1 would not matter. */
 static berth__x log_of_twice(berth__kernel *k, berth__x a) {
   return berth__m_plus(k, berth__m_log(k, a), 0.693147181f);
 }
@@ -77,13 +77,13 @@ static berth__x atanh_of(berth__kernel *k, berth__x x) {
   return berth__m_with_sign(k, y, x);
 }
 
-/* ---- Activations: the device's own exp is good enough for them, but need not keep a NaN ---- */
+/* ---- Activations: the device's own exp is accurate enough, but may not propagate NaN ---- */
 
 static berth__x device_exp(berth__kernel *k, berth__x x) { return berth__x1(k, BERTH__INST_exp, x); }
 
 static berth__x lower_math_sigmoid(berth__kernel *k, berth__x x) {
   const berth__x one = berth__x_f32(k, 1);
-  const berth__x e = device_exp(k, berth__x1(k, BERTH__INST_neg, lower_math_absolute(k, x))); /* never too large */
+  const berth__x e = device_exp(k, berth__x1(k, BERTH__INST_neg, lower_math_absolute(k, x))); /* never overflows */
   const berth__x above = berth__x_select(k, berth__m_below(k, x, 0), e, one);
   return or_nan(k, x, berth__x_div(k, above, berth__x_add(k, one, e)));
 }
@@ -107,7 +107,7 @@ static berth__x gelu_tanh(berth__kernel *k, berth__x x) {
   return weighed(k, x, lower_math_sigmoid(k, berth__m_scale(k, inner, 1.59576912f)));
 }
 
-#define LAST_ERFC 10.1f /* beyond it 1 - erf is nothing that f32 holds */
+#define LAST_ERFC 10.1f /* from here on 1 - erf underflows */
 
 /* 1 - erf(a) for a >= 0: e^-a^2 times a polynomial of 1 / (1 + 0.35 a). */
 static berth__x erfc_of(berth__kernel *k, berth__x a) {
@@ -130,7 +130,7 @@ static berth__x lower_math_erf_of(berth__kernel *k, berth__x x) {
   return or_nan(k, x, berth__m_with_sign(k, y, x));
 }
 
-/* x (1 + erf(x / sqrt 2)) / 2: a sum that would cancel below 0 is never taken. */
+/* x (1 + erf(x / sqrt 2)) / 2, in a form that does not cancel below 0. */
 static berth__x gelu(berth__kernel *k, berth__x x) {
   const berth__x tail = berth__m_scale(k, erfc_of(k, berth__m_scale(k, lower_math_absolute(k, x), 0.707106781f)), 0.5f);
   const berth__x rest = berth__x_sub(k, berth__x_f32(k, 1), tail);

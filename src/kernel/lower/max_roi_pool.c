@@ -1,11 +1,11 @@
-/* max_roi_pool: a thread for each bin of a region, in each channel. Regions of images that are not there, which the
- * reference refuses, are taken of the nearest image. */
+/* max_roi_pool: one thread per bin of a region, in each channel. Regions of images that do not exist, which the
+ * reference kernel refuses, use the nearest image. */
 #include <math.h>
 
 #include "kernel/lower/math.h"
 #include "kernel/lower/sample.h"
 
-#define FARTHEST 524288.0f /* corners further out are as good as there: no image reaches them */
+#define FARTHEST 524288.0f /* corners farther out are clamped to this: no image reaches it */
 
 typedef struct pooling {
   berth__lowering *l;
@@ -23,7 +23,7 @@ static berth__x lower_max_roi_pool_entry(const pooling *p, int64_t i) {
   return berth__l_load(p->l, p->k, 1, berth__l_place(p->k, &p->l->call->in[1], at));
 }
 
-/* A corner, in whole elements. */
+/* A corner, as an integer. */
 static berth__x lower_max_roi_pool_corner(const pooling *p, int64_t i) {
   berth__kernel *k = p->k;
   const berth__x scaled =
@@ -37,7 +37,7 @@ static berth__x lower_max_roi_pool_clamped(berth__kernel *k, berth__x x, int64_t
   return berth__x_max(k, berth__x_min(k, x, berth__x_i32(k, extent)), berth__x_i32(k, 0));
 }
 
-/* first: 1 for columns, 2 for rows. Bins end where whole elements do: bin * length / count, down and up. */
+/* first: 1 for columns, 2 for rows. Bins have integer bounds: bin * length / count, rounded down and up. */
 static span span_of(const pooling *p, int64_t first, berth__x bin, int64_t count, int64_t extent) {
   berth__kernel *k = p->k;
   const berth__x start = lower_max_roi_pool_corner(p, first), one = berth__x_i32(k, 1), n = berth__x_i32(k, count);

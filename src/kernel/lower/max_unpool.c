@@ -1,12 +1,12 @@
-/* max_unpool: every element at its place, and zeros everywhere else. Several elements may have one place: the last of
- * them counts, as in the reference kernel, in whatever order threads come. So elements do not go to their places: each
- * place has a word for its owner, the number of an element counted from 1, which only grows, and takes the owner's
- * value in the end. */
+/* max_unpool: every element at its position, and zeros elsewhere. Several elements may have the same position: the last
+ * of them counts, as in the reference kernel, whatever the order of the threads. So elements are not scattered: each
+ * position has a word for its owner, the index of an element plus 1, which is updated by atomic maximum, and finally
+ * takes the owner's value. */
 #include "base/math.h"
 #include "base/storage.h"
 #include "kernel/lower/copy.h"
 
-/* The shape that was pooled, in which the places count. */
+/* The shape before pooling, to which the positions refer. */
 static void lower_max_unpool_pooled_shape(const berth_op_call *call, int64_t *dim) {
   const berth_tensor *x = &call->in[0];
   const berth_attr *attr = call->attrs;
@@ -21,7 +21,7 @@ static void lower_max_unpool_pooled_shape(const berth_op_call *call, int64_t *di
   }
 }
 
-/* The words of the owners: the result's own where it has one for each element, scratch otherwise. */
+/* The words of the owners: the result itself if it has a word per element, otherwise scratch. */
 typedef struct owners {
   berth_tensor tensor;
   bool are_results;
@@ -39,7 +39,7 @@ static uint32_t owners_buffer(const berth__lowering *l, berth__kernel *k, const 
                         : berth__l_scratch(k, BERTH_U32);
 }
 
-/* Plans are made before storages are known: a result of a narrow type may lie in words all the same. */
+/* Plans are made before storages are known: a result of a narrow type may be stored in words after all. */
 uint64_t berth__scratch_of_max_unpool(const berth_op_call *call, const berth__kernel_limits *limits) {
   (void)limits;
   const berth_tensor *out = &call->out[0];
@@ -54,7 +54,7 @@ static berth_status lower_max_unpool_clear(berth__lowering *l, const owners *o, 
   return berth__l_end(l, k, err);
 }
 
-/* Places outside the result, which the reference refuses, are left out. */
+/* Positions outside the result, which the reference kernel refuses, are skipped. */
 static berth_status lower_max_unpool_claim(berth__lowering *l, const owners *o, const int64_t *pooled,
                                            berth_error *err) {
   const berth_tensor *x = &l->call->in[0], *places = &l->call->in[1], *out = &l->call->out[0];
@@ -74,7 +74,7 @@ static berth_status lower_max_unpool_claim(berth__lowering *l, const owners *o, 
   return berth__l_end(l, k, err);
 }
 
-/* Each element of the result takes its owner's value, or 0. `o` is NULL where nothing has an owner. */
+/* Each element of the result takes its owner's value, or 0. `o` is NULL if nothing has an owner. */
 static berth_status lower_max_unpool_take(berth__lowering *l, const owners *o, berth_error *err) {
   const berth_tensor *x = &l->call->in[0], *out = &l->call->out[0];
   berth__kernel *k = berth__l_begin(l, "take");

@@ -1,17 +1,17 @@
-/* ngrams: a thread for each element of the result walks its row, and compares with the n-grams of the pool, which are
- * part of the kernel. */
+/* ngrams: one thread per element of the result goes over its row and compares it with the n-grams of the pool, which
+ * are constants of the kernel. */
 #include "kernel/lower/math.h"
 
-#define LONGEST_POOL 1024u /* numbers in it: a kernel grows with them */
+#define LONGEST_POOL 1024u /* numbers in it: the kernel's size grows with them */
 
 typedef struct counting {
   berth__lowering *l;
   berth__kernel *k;
-  berth__x row, column; /* of the result; the row is BERTH__X_NONE where there are no rows */
+  berth__x row, column; /* of the result; the row is BERTH__X_NONE if there are no rows */
   berth__x result;      /* variable */
 } counting;
 
-/* Where the n-grams of length n begin and end in the pool. */
+/* Bounds of the n-grams of length n in the pool. */
 static void lower_ngrams_part_of(const berth_attr *attr, int64_t n, int64_t *first, int64_t *last) {
   *first = attr[BERTH__NGRAMS_STARTS].ints[n - 1];
   *last = n < attr[BERTH__NGRAMS_STARTS].count ? attr[BERTH__NGRAMS_STARTS].ints[n] : attr[BERTH__NGRAMS_POOL].count;
@@ -28,7 +28,7 @@ static int64_t number_of_shorter(const berth_attr *attr, int64_t n) {
   return number;
 }
 
-/* Whether the same n-gram stands in the pool before; that one counts. */
+/* Whether the same n-gram occurs earlier in the pool; then the earlier one counts. */
 static bool is_repeated(const berth_attr *attr, int64_t n, int64_t first, int64_t gram) {
   for (int64_t other = first; other < gram; other += n)
     if (memcmp(&attr[BERTH__NGRAMS_POOL].ints[other], &attr[BERTH__NGRAMS_POOL].ints[gram],
@@ -37,7 +37,7 @@ static bool is_repeated(const berth_attr *attr, int64_t n, int64_t first, int64_
   return false;
 }
 
-/* Whether an element is this number, which may be none that fits. */
+/* Whether an element equals this number, which may not fit the type. */
 static berth__x lower_ngrams_is_number(const counting *c, berth__x element, int64_t number) {
   const bool has_sign = berth__l_number(c->l->call->in[0].type) == BERTH__NUM_I32;
   if (number < (has_sign ? INT32_MIN : 0) || number > (has_sign ? INT32_MAX : (int64_t)UINT32_MAX))
@@ -61,7 +61,7 @@ static void count_gram(const counting *c, const berth__x *items, int64_t n, int6
   berth__x_set(k, c->result, berth__x_select(k, is_found, value, old));
 }
 
-/* The item at `at` of the row; a bool is a number here. */
+/* Item `at` of the row; a bool becomes a number. */
 static berth__x item(const counting *c, berth__x at) {
   const berth_tensor *x = &c->l->call->in[0];
   const berth__x place[2] = {x->rank == 2 ? c->row : at, at};
@@ -95,7 +95,7 @@ static berth_status count_all(const counting *c, berth_error *err) {
   return BERTH_OK;
 }
 
-/* How long the kernel would be: every n-gram at every distance. */
+/* Bounds the kernel's length: every n-gram at every distance. */
 static bool is_too_long(const berth_op_call *call) {
   const int64_t columns = call->in[0].dim[call->in[0].rank - 1];
   const int64_t steps = call->attrs[BERTH__NGRAMS_SKIP].i < columns ? call->attrs[BERTH__NGRAMS_SKIP].i + 1 : columns;

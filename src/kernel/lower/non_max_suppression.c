@@ -1,7 +1,6 @@
-/* non_max_suppression, in two kernels. A workgroup for each class of an image takes the best box that is left, round by
- * round, and strikes out what overlaps it; each of its threads has boxes of its own. Then a thread for each row of the
- * result finds the box that stands there. Rounds are counted beforehand: threads that meet at a barrier cannot leave
- * early. */
+/* non_max_suppression, in two kernels. A workgroup for each class of an image selects the best remaining box, round by
+ * round, and removes those that overlap it; each thread has some of the boxes. Then a thread for each row of the result
+ * finds its box. The number of rounds is fixed, because threads that meet at a barrier cannot leave early. */
 #include <math.h>
 
 #include "kernel/lower/math.h"
@@ -10,11 +9,11 @@
 
 #define GROUP 64u
 
-/* Scratch, in words: how many boxes each class has, which ones, and a flag for every box that is gone. */
+/* Scratch, in words: how many boxes each class has selected, which ones, and a flag for every removed box. */
 typedef struct sizes {
   int64_t classes, boxes; /* classes of all images */
   int64_t most;           /* boxes that a class keeps */
-  int64_t taken, gone;    /* where these begin */
+  int64_t taken, gone;    /* offsets of the selected boxes and of the flags */
 } sizes;
 
 typedef struct selecting {
@@ -23,7 +22,7 @@ typedef struct selecting {
   sizes size;
   uint32_t threads;
   berth__x class, thread, image;
-  berth__x overlap, score; /* the limits */
+  berth__x overlap, score; /* the thresholds */
   uint32_t scratch;
   uint32_t shared_score, shared_box;
   berth__x best, best_score; /* variables */
@@ -127,7 +126,7 @@ static berth__x has_none(const selecting *s) {
   return berth__x_lt(s->k, berth__x_get(s->k, s->best), berth__x_i32(s->k, 0));
 }
 
-/* The best of the thread's own boxes; among equals the first. */
+/* The best of the thread's own boxes; of equal ones the first. */
 static void find_own_best(const selecting *s) {
   berth__kernel *k = s->k;
   berth__x_set(k, s->best, berth__x_i32(k, -1));
@@ -140,7 +139,7 @@ static void find_own_best(const selecting *s) {
   berth__x_end(k);
 }
 
-/* The best of all threads', which every thread finds for itself. */
+/* The best box of all threads; every thread computes it. */
 static void find_best(const selecting *s) {
   berth__kernel *k = s->k;
   berth__x_shared_store(k, s->shared_score, s->thread, berth__x_get(k, s->best_score));
@@ -154,7 +153,7 @@ static void find_best(const selecting *s) {
   const berth__x is_box = berth__x_le(k, berth__x_i32(k, 0), i);
   take_if(s, berth__x_and(k, is_box, berth__x_or(k, has_none(s), is_better)), i, score);
   berth__x_end(k);
-  berth__x_barrier(k); /* before the next round writes there */
+  berth__x_barrier(k); /* before the next round overwrites it */
 }
 
 static void strike_out(const selecting *s, berth__x taken) {
@@ -235,7 +234,7 @@ static void lower_non_max_suppression_store_row(berth__lowering *l, berth__kerne
   berth__x_end(k);
 }
 
-/* Which class has the row, and which of its boxes that is: in three variables. */
+/* Finds the class of the row, and which of its boxes it is: in three variables. */
 static berth__x find_row(berth__lowering *l, berth__kernel *k, berth__x row, const berth__x *numbers) {
   const sizes size = sizes_of(l->call);
   const uint32_t scratch = berth__l_scratch(k, BERTH_U32);

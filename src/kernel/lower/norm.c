@@ -1,6 +1,6 @@
-/* layer_norm, rms_norm and their gradients, group_norm, batch_norm. The mean of a row is found first; a second fold
- * takes the squares of what is left and, with it, what rounding took from the mean. Elements are written after all
- * threads of the row have read, and each by one that reads it again, so that the result may lie over the operand. */
+/* layer_norm, rms_norm and their gradients, group_norm, batch_norm. The mean of a row is computed first; a second fold
+ * sums the squares of the differences and, at the same time, the mean's rounding error. Elements are written after all
+ * threads of the row have read, each by a thread that reads it again, so the result may overwrite the operand. */
 #include "ops/norm.h"
 #include "kernel/lower/elements.h"
 #include "kernel/lower/rows.h"
@@ -12,7 +12,7 @@ typedef struct norm {
   bool is_centred;
   berth__x first; /* element of the row */
   berth__x mean;
-  /* Places in scale and bias from the element's place in its row. */
+  /* Position in scale and bias of an element, given its position in its row. */
   berth__x (*value_place)(berth__kernel *k, const struct norm *n, uint32_t operand, berth__x row, berth__x i);
 } norm;
 
@@ -43,7 +43,7 @@ static berth__x inverse_root(berth__kernel *k, berth__x variance, double epsilon
 }
 
 typedef struct moments {
-  berth__x mean, rest; /* of the mean, BERTH__X_NONE where there is none */
+  berth__x mean, rest; /* of the mean, BERTH__X_NONE if there is none */
   berth__x factor;
 } moments;
 
@@ -116,7 +116,7 @@ static berth_status lower_norm_add_kernel(berth__lowering *l, norm *n, double ep
   return berth__l_end(l, k, err);
 }
 
-/* ---- layer_norm and rms_norm: over the axes from `axis` on; scale and bias broadcast to these ---- */
+/* ---- layer_norm and rms_norm: over the axes from `axis` on, to which scale and bias broadcast ---- */
 
 static berth__x place_in_row(berth__kernel *k, const norm *n, uint32_t operand, berth__x row, berth__x i) {
   const berth_op_call *call = n->l->call;
@@ -141,8 +141,8 @@ berth_status berth__lower_layer_norm(berth__lowering *l, berth_error *err) {
 typedef struct norm_slope {
   norm n;
   moments m;
-  berth__x held[BERTH__ROWS_HELD]; /* g, where elements are held */
-  berth__x mean, along;            /* of g; of g times what is normalised */
+  berth__x held[BERTH__ROWS_HELD]; /* g, if elements are held */
+  berth__x mean, along;            /* of g; of g times the normalised element */
 } norm_slope;
 
 static berth__x lower_norm_scaled(berth__kernel *k, const norm *n, berth__x dy, berth__x i) {
@@ -151,7 +151,7 @@ static berth__x lower_norm_scaled(berth__kernel *k, const norm *n, berth__x dy, 
   return berth__x_mul(k, dy, berth__l_load(n->l, k, BERTH__NORM_SCALE, place));
 }
 
-/* Once for all elements that a thread holds; those past the end of the row are as the last one. */
+/* Once for all elements that a thread holds; those past the end of the row repeat the last one. */
 static void lower_norm_hold_slopes(berth__kernel *k, norm_slope *s) {
   const berth__l_held *held = &s->n.rows->held;
   berth__l_rows_hold_beside(s->n.l, k, s->n.rows, BERTH__NORM_GRAD_DY, s->held);
@@ -224,12 +224,12 @@ berth_status berth__lower_layer_norm_grad(berth__lowering *l, berth_error *err) 
   return berth__l_end(l, k, err);
 }
 
-/* ---- layer_norm_scale_grad and rms_norm_scale_grad: the moments of all rows, and then sums over columns, in pieces
- * where there are many rows ---- */
+/* ---- layer_norm_scale_grad and rms_norm_scale_grad: the moments of all rows, and then sums over columns, in pieces if
+ * there are many rows ---- */
 
 typedef struct norm_columns {
-  norm n;         /* whose rows are summed over */
-  uint32_t slots; /* numbers of a row in scratch: its mean, what rounding took from it, its factor; or that alone */
+  norm n;         /* describes the rows to sum over */
+  uint32_t slots; /* numbers per row in scratch: its mean, the mean's rounding error, its factor; or only the factor */
   int64_t pieces, rows_each;
   uint32_t scratch;
   berth__x column, piece;
@@ -286,7 +286,7 @@ static void lower_norm_column_element(berth__kernel *k, const void *state, berth
   if (c->n.l->call->n_out > 1) values[1] = berth__x_select(k, is_there, dy, zero);
 }
 
-/* Where the sum of a piece lies, for result r. */
+/* The position of a piece's sum, for result r. */
 static berth__x lower_norm_piece_at(berth__kernel *k, const norm_columns *c, uint32_t r, berth__x piece) {
   const berth__x line = berth__x_affine(k, piece, c->n.length, 0);
   return berth__x_affine(k, berth__x_add(k, line, c->column), 1, c->n.count * c->slots + r * c->pieces * c->n.length);

@@ -1,4 +1,4 @@
-/* sgd and adamw: one thread an element, which reads all that it needs before it writes. */
+/* sgd and adamw: one thread per element, which reads everything before it writes. */
 #include <math.h>
 
 #include "kernel/lower/math.h"
@@ -7,18 +7,18 @@ static berth__x lower_optimizer_element(const berth__lowering *l, berth__kernel 
   return berth__l_load(l, k, operand, berth__l_place_flat(k, &l->call->in[operand], index));
 }
 
-/* A scalar; `otherwise` where it is left out. */
+/* A scalar; `otherwise` if it is left out. */
 static berth__x lower_optimizer_scalar(const berth__lowering *l, berth__kernel *k, uint32_t operand, float otherwise) {
   if (!berth__l_has(l, operand)) return berth__x_f32(k, otherwise);
   return berth__l_load(l, k, operand, berth__x_i32(k, 0));
 }
 
-/* The result, or the operand that it takes the place of where `apply` is there and 0. */
+/* The result or, if `apply` is given and 0, the operand that it replaces. */
 static void lower_optimizer_store(const berth__lowering *l, berth__kernel *k, uint32_t apply, uint32_t result,
                                   berth__x index, berth__x before, berth__x value) {
   if (berth__l_has(l, apply)) {
     const berth__x given =
-        berth__x_convert(k, BERTH__NUM_I32, berth__l_load(l, k, apply, berth__x_i32(k, 0))); /* i64 is two words */
+        berth__x_convert(k, BERTH__NUM_I32, berth__l_load(l, k, apply, berth__x_i32(k, 0))); /* i64 has two words */
     value = berth__x_select(k, berth__x_ne(k, given, berth__x_i32(k, 0)), value, before);
   }
   berth__l_store(l, k, result, berth__l_place_flat(k, &l->call->out[result], index), value);
@@ -35,7 +35,7 @@ berth_status berth__lower_sgd(berth__lowering *l, berth_error *err) {
   berth__x step = berth__x_mul(k, scale, lower_optimizer_element(l, k, BERTH__SGD_GRADIENT, i));
   if (attrs[BERTH__SGD_WEIGHT_DECAY].f != 0)
     step = berth__x_add(k, step, berth__m_scale(k, w, (float)attrs[BERTH__SGD_WEIGHT_DECAY].f));
-  berth__x velocity = w; /* where there is one */
+  berth__x velocity = w; /* if there is one */
   if (berth__l_has(l, BERTH__SGD_VELOCITY)) {
     velocity = lower_optimizer_element(l, k, BERTH__SGD_VELOCITY, i);
     step = berth__x_add(k, step, berth__m_scale(k, velocity, (float)attrs[BERTH__SGD_MOMENTUM].f));
@@ -46,7 +46,7 @@ berth_status berth__lower_sgd(berth__lowering *l, berth_error *err) {
   return berth__l_end(l, k, err);
 }
 
-/* 1 - beta^step, with all its digits for a beta near 1. */
+/* 1 - beta^step, with full precision for beta near 1. */
 static berth__x lower_optimizer_correction(berth__kernel *k, double beta, berth__x step) {
   if (beta == 0) return berth__x_f32(k, 1);
   return berth__x1(k, BERTH__INST_neg, berth__m_expm1(k, berth__m_scale(k, step, (float)log(beta))));

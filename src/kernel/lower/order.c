@@ -1,6 +1,6 @@
 #include "kernel/lower/order.h"
 
-/* The bits of an f32 are in order for positive numbers, and in reverse for negative ones. */
+/* The bits of an f32 are in ascending order for positive numbers, and in descending order for negative ones. */
 static berth__x lower_order_float_key(berth__kernel *k, berth__x value) {
   const berth__x zero = berth__x_i32(k, 0), all = berth__x_i32(k, INT32_MAX);
   const berth__x bits = berth__x_bits(k, BERTH__NUM_I32, value);

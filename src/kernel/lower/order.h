@@ -4,8 +4,8 @@
 
 #include "kernel/lower.h"
 
-/* An i32 in the order of the elements of a line: NaN above every number, -0 like 0. `smallest`: the other way round;
- * then NaN is the worst, or the best all the same (`nan_wins`). */
+/* Maps the elements of a line to i32 in the same order: NaN above every number, -0 equal to 0. `smallest`: in reverse;
+ * then NaN is the worst, or still the best (`nan_wins`). */
 berth__x berth__l_key(berth__kernel *k, berth__x value, bool smallest, bool nan_wins);
 
 #endif

@@ -1,9 +1,9 @@
-/* pack_weights and pack_weights_i8: one thread an element of the result. */
+/* pack_weights and pack_weights_i8: one thread per element of the result. */
 #include "kernel/lower.h"
 #include "ops/bytes.h"
 #include "ops/product.h"
 
-/* Where column `column` of the panels' first row lies; whether it is one at all comes out in *is_there. */
+/* The position of column `column` in the panels' first row; *is_there: whether the column exists. */
 static berth__x column_at(const berth__lowering *l, berth__kernel *k, berth__x panel, berth__x in_panel,
                           berth__x *is_there) {
   _Static_assert(
@@ -81,7 +81,7 @@ berth_status berth__lower_pack_weights_i8(berth__lowering *l, berth_error *err) 
 
 /* ---- pack_weights ---- */
 
-/* Of an operand with an element for every column, or one for all. */
+/* An element of an operand with one element per column, or one for all. */
 static berth__x of_column(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x column) {
   const berth_tensor *of = &l->call->in[operand];
   const berth__x place = of->dim[0] == 1 ? berth__x_i32(k, 0) : berth__x_affine(k, column, of->stride[0], 0);

@@ -1,8 +1,8 @@
-/* pad: elements around a tensor. Negative pads crop, before the others are added. */
+/* pad: adds elements around a tensor. Negative pads crop, before the others are added. */
 #include "kernel/lower/copy.h"
 #include "ops/operand.h"
 
-/* What becomes of an axis: `kept` elements from `crop` on, with `before` elements before them. */
+/* The change of an axis: `kept` elements from `crop` on, with `before` elements before them. */
 typedef struct margin {
   int64_t crop, kept, before;
 } margin;
@@ -26,16 +26,16 @@ static void read_margins(const berth_op_call *call, margin *margins) {
   }
 }
 
-/* A whole number of periods that lifts every index of the result over 0. */
+/* A multiple of the period that makes every index of the result non-negative. */
 static int64_t lift(int64_t before, int64_t period) { return (before + period - 1) / period * period; }
 
-/* Where index `i` of the kept elements, which may lie outside them, finds its element among them. */
+/* Maps index `i`, which may be outside the kept elements, to one of them. */
 static berth__x found(berth__kernel *k, const margin *m, const char *mode, berth__x i) {
   if (m->kept == 1) return berth__x_i32(k, 0);
   if (strcmp(mode, "edge") == 0)
     return berth__x_max(k, berth__x_min(k, i, berth__x_i32(k, m->kept - 1)), berth__x_i32(k, 0));
   const bool wraps = strcmp(mode, "wrap") == 0;
-  const int64_t period = wraps ? m->kept : 2 * (m->kept - 1); /* there and back, without the ends twice */
+  const int64_t period = wraps ? m->kept : 2 * (m->kept - 1); /* back and forth, without repeating the ends */
   const berth__x in_period =
       berth__x_rem(k, berth__x_affine(k, i, 1, lift(m->before, period)), berth__x_i32(k, period));
   if (wraps) return in_period;
@@ -49,7 +49,7 @@ static berth__x pad_value(const berth__lowering *l, berth__kernel *k) {
   return berth__l_cast(k, berth__x_f32(k, (float)l->call->attrs[BERTH__PAD_VALUE].f), BERTH_F32, type);
 }
 
-/* Elements of the operand, and `value` where an axis says that there are none. */
+/* Elements of the operand, or `value` if an axis says that there is none. */
 static berth__x lower_pad_padded(const berth__lowering *l, berth__kernel *k, const margin *margins,
                                  const berth__x *at) {
   const berth_tensor *in = &l->call->in[0];

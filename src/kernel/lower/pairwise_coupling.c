@@ -1,4 +1,4 @@
-/* pairwise_coupling: a thread for each row, with its matrix in scratch (ops/coupling.h). */
+/* pairwise_coupling: one thread per row, with its matrix in scratch (ops/coupling.h). */
 #include "kernel/lower/math.h"
 #include "ops/coupling.h"
 
@@ -7,7 +7,7 @@ typedef struct coupling {
   berth__kernel *k;
   int64_t n;
   uint32_t scratch;
-  berth__x row, first; /* first: of the row's own words */
+  berth__x row, first; /* first: index of the row's first word */
   berth__x pqp;        /* variable */
 } coupling;
 
@@ -65,7 +65,7 @@ static void coupling_matrix(const coupling *c) {
   berth__x_end(k);
 }
 
-/* Q p and p Q p anew, and the largest error. */
+/* Recomputes Q p and p Q p, and returns the largest error. */
 static berth__x coupling_error(const coupling *c) {
   berth__kernel *k = c->k;
   const berth__x sum = berth__x_variable(k, berth__x_f32(k, 0)), most = berth__x_variable(k, berth__x_f32(k, 0));
@@ -85,12 +85,12 @@ static berth__x coupling_error(const coupling *c) {
   const berth__x off = berth__x_sub(k, coupling_load(c, coupling_qp(c, each)), berth__x_get(k, c->pqp));
   const berth__x error = berth__x1(k, BERTH__INST_abs, off), held = berth__x_get(k, most);
   berth__x_set(k, most,
-               berth__x_select(k, berth__x_lt(k, held, error), error, held)); /* NaN is no error, as on the CPU */
+               berth__x_select(k, berth__x_lt(k, held, error), error, held)); /* NaN does not count, as on the CPU */
   berth__x_end(k);
   return berth__x_get(k, most);
 }
 
-/* Class i takes its step, and all others make room for it. */
+/* Updates the probability of class i, and rescales the others. */
 static void coupling_step(const coupling *c, berth__x i) {
   berth__kernel *k = c->k;
   const berth__x pqp = berth__x_get(k, c->pqp), qp = coupling_load(c, coupling_qp(c, i));

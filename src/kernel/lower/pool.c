@@ -1,5 +1,5 @@
-/* max_pool, avg_pool and lp_pool: a thread for each element of the result, which walks the taps of its window that are
- * not padding. */
+/* max_pool, avg_pool and lp_pool: one thread per element of the result, which iterates over the taps of its window that
+ * are not padding. */
 #include <math.h>
 
 #include "kernel/lower/elements.h"
@@ -10,9 +10,9 @@ typedef struct pooling {
   berth__lowering *l;
   berth__kernel *k;
   berth__window window;
-  uint32_t missing;            /* axes of the window that the tensors do not have */
-  uint32_t first;              /* axis of the tensors that is spatial */
-  berth__x at[BERTH_MAX_RANK]; /* the element of the result */
+  uint32_t missing;            /* axes of the window that the tensors lack */
+  uint32_t first;              /* first spatial axis of the tensors */
+  berth__x at[BERTH_MAX_RANK]; /* index of the result's element */
   berth__x best, place;        /* variables */
 } pooling;
 
@@ -29,13 +29,13 @@ static berth__x lower_pool_output_at(const pooling *p, uint32_t axis) {
   return axis < p->missing ? berth__x_i32(p->k, 0) : p->at[p->first + axis - p->missing];
 }
 
-/* x / n rounded up, no less than 0. */
+/* x / n rounded up, at least 0. */
 static berth__x lower_pool_ceil_div(berth__kernel *k, berth__x x, int64_t n) {
   const berth__x from_0 = berth__x_max(k, x, berth__x_i32(k, 0));
   return berth__x_div(k, berth__x_affine(k, from_0, 1, n - 1), berth__x_i32(k, n));
 }
 
-/* Those of the window at `at` that lie in [low, high) of the input. */
+/* The taps of the window at `at` that are in [low, high) of the input. */
 static taps taps_in(berth__kernel *k, const berth__window_axis *w, berth__x at, int64_t low, int64_t high) {
   const berth__x start = berth__x_affine(k, at, w->stride, -w->begin); /* of tap 0 */
   const berth__x first = lower_pool_ceil_div(k, berth__x_affine(k, start, -1, low), w->dilation);
@@ -43,7 +43,7 @@ static taps taps_in(berth__kernel *k, const berth__window_axis *w, berth__x at, 
   return (taps){first, berth__x_min(k, last, berth__x_i32(k, w->kernel))};
 }
 
-/* ---- What a tap does ---- */
+/* ---- Per tap ---- */
 
 static berth__x is_above(const pooling *p, berth__x value, berth__x best) {
   const berth__x above = berth__x_lt(p->k, best, value);
@@ -102,7 +102,7 @@ static void walk_taps(const pooling *p) {
   for (uint32_t axis = 0; axis < BERTH__WINDOW_AXES; axis++) berth__x_end(p->k);
 }
 
-/* ---- Before and after them ---- */
+/* ---- Before and after the taps ---- */
 
 static berth__x start_value(const pooling *p) {
   const berth_type type = p->l->call->in[0].type;
@@ -114,7 +114,7 @@ static berth__x start_value(const pooling *p) {
   return berth__x_i32(p->k, low < INT32_MIN ? INT32_MIN : low);
 }
 
-/* The average of none is 0: every tap of a dilated window may be padding. */
+/* The average of nothing is 0: all taps of a dilated window may be padding. */
 static berth__x average(const pooling *p, berth__x sum) {
   const bool with_padding = p->l->call->attrs[BERTH__POOL_COUNT_INCLUDE_PAD].i != 0;
   const berth__x zero = berth__x_i32(p->k, 0);
@@ -137,7 +137,7 @@ static berth__x lower_pool_finish(const pooling *p, berth__x value) {
   return berth__m_pow(p->k, value, berth__x_f32(p->k, (float)(1.0 / (double)exponent)));
 }
 
-/* A place in x, counted with the first spatial axis innermost. */
+/* A position in x, with the first spatial axis innermost. */
 static berth__x lower_pool_column_major(const pooling *p, berth__x place) {
   const berth__window_axis *w = p->window.axis;
   const int64_t dim[] = {w[0].in, w[1].in, w[2].in};

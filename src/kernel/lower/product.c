@@ -19,8 +19,8 @@ static bool are_zero(const int64_t *stride, uint32_t n) {
   return true;
 }
 
-/* The batch axes of the result, and what both sides have along them. Where the second matrix is the same for all, rows
- * of all batches are rows of one product. */
+/* The batch axes of the result, and both sides' strides along them. If the second matrix is the same for all batches,
+ * the rows of all batches are rows of one product. */
 static void describe_batch(berth__tile *tile, uint32_t rank, bool is_packed) {
   const berth_op_call *call = tile->l->call;
   const int64_t *dim = call->out[0].dim;
@@ -81,7 +81,7 @@ static void describe_product(berth__tile *tile, berth__lowering *l) {
   tile->has_weight = true;
   describe_batch(tile, out->rank - 2, is_packed);
   describe_rows(tile, false);
-  tile->right.depth[0] = w->stride[w->rank - (is_blocks ? 1 : 2)]; /* blocks lie along K */
+  tile->right.depth[0] = w->stride[w->rank - (is_blocks ? 1 : 2)]; /* blocks run along K */
   tile->right.line[0] = w->stride[w->rank - (is_blocks ? 2 : 1)];
   tile->right.panel = attr[BERTH__PRODUCT_PANEL].i;
   tile->right.panel_stride = is_packed ? w->stride[0] : 0;

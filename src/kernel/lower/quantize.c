@@ -13,7 +13,7 @@ static berth__x quantize_value(const berth__lowering *l, berth__kernel *k, const
   return berth__l_saturate(k, steps, l->call->out[0].type);
 }
 
-/* Integers are subtracted as such: unsigned ones would wrap, and large floats would round. */
+/* Integers are subtracted in their own type: unsigned ones would wrap, and large floats would round. */
 static berth__x dequantize_value(const berth__lowering *l, berth__kernel *k, const berth__x *in, const void *state) {
   (void)state;
   const bool is_float = berth__l_number(l->call->in[BERTH__QUANTIZE_X].type) == BERTH__NUM_F32;
@@ -32,10 +32,10 @@ berth_status berth__lower_dequantize(berth__lowering *l, berth_error *err) {
   return berth__l_elements(l, dequantize_value, NULL, err);
 }
 
-/* ---- quantize_range: the least and the largest element, by one workgroup or, where x is long, by several and then by
- * one over what these found ---- */
+/* ---- quantize_range: the minimum and maximum, by one workgroup or, if x is long, by several and then by one over
+ * their results ---- */
 
-#define EACH_GROUP 16384 /* elements: so many that a second kernel is worth its start */
+#define EACH_GROUP 16384 /* elements: enough that a second kernel is worth starting */
 #define MOST_GROUPS 128
 
 static int64_t groups_for(const berth_op_call *call) {
@@ -56,11 +56,11 @@ enum {
 
 typedef struct search {
   const berth__lowering *l;
-  bool is_second; /* over what the groups found */
-  berth__x first; /* element of this group */
+  bool is_second; /* over the results of the groups */
+  berth__x first; /* first element of this group */
 } search;
 
-/* Behind the last element the last one counts again, which changes nothing. */
+/* Past the end the last element is counted again, which changes nothing. */
 static void load_pair(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const search *s = state;
   if (s->is_second) {
@@ -73,7 +73,7 @@ static void load_pair(berth__kernel *k, const void *state, berth__x i, berth__x 
       berth__l_load(s->l, k, BERTH__QUANTIZE_X, berth__x_min(k, berth__x_add(k, s->first, i), last));
 }
 
-/* A NaN comes in and stays. */
+/* NaN is propagated. */
 static void join_pairs(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out) {
   (void)state;
   const berth__x wins[] = {berth__x_lt(k, b[LOW], a[LOW]), berth__x_lt(k, a[HIGH], b[HIGH])};
@@ -91,7 +91,7 @@ static void lower_quantize_store_result(const berth__lowering *l, berth__kernel 
   berth__l_store(l, k, 1, first, berth__l_saturate(k, berth__x1(k, BERTH__INST_round, point), BERTH_U8));
 }
 
-/* Over x, or over what `groups` groups found. */
+/* Over x, or over the results of `groups` groups. */
 static berth_status add_pass(berth__lowering *l, int64_t groups, bool is_second, berth_error *err) {
   berth__kernel *k = berth__l_begin(l, is_second ? "of groups" : NULL);
   if (k == NULL) return berth__l_end(l, k, err);

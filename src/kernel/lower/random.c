@@ -1,6 +1,6 @@
-/* random_uniform, random_normal: MT19937 as the reference op has it, in one thread, because every number follows from
- * those before it. Numbers of 53 bits are kept in two words, and which points lie in the unit disc is found in
- * integers, so that no draw is taken or left out that the reference treats the other way. */
+/* random_uniform, random_normal: MT19937 as in the reference kernel, in one thread, because every number depends on the
+ * ones before it. Numbers of 53 bits are kept in two words, and integers decide which points are in the unit disc, so
+ * that exactly the same draws are rejected as in the reference kernel. */
 #include "kernel/lower/math.h"
 
 #define WORDS 624
@@ -69,7 +69,7 @@ static berth__x tempered(berth__kernel *k, berth__x x) {
   return mixed_with(k, x, lower_random_shr(k, x, 18));
 }
 
-/* 53 bits of two words. They are asked for two at a time, and there are an even number of them. */
+/* 53 bits from two words. Words are consumed in pairs, and there is an even number of them. */
 static wide next_bits(berth__kernel *k, const generator *g) {
   berth__x_if(k, berth__x_eq(k, berth__x_get(k, g->at), berth__x_i32(k, WORDS)));
   lower_random_refill(k, g);
@@ -84,8 +84,8 @@ static wide next_bits(berth__kernel *k, const generator *g) {
 
 /* ---- Numbers ---- */
 
-/* The 32 bits of v from bit `from` on, the last of them set where any below it is: rounds as v itself does, where it
- * has more bits than an f32. */
+/* The 32 bits of v from bit `from` on, with the last one sticky: it is set if any lower bit is. If v has more bits than
+ * an f32, this rounds as v itself does. */
 static berth__x bits_from(berth__kernel *k, wide v, uint32_t from) {
   const berth__x cut = masked(k, v.low, (1u << from) - 1);
   const berth__x any = truth_as_u32(k, berth__x_ne(k, cut, berth__x_u32(k, 0)));
@@ -98,7 +98,7 @@ static berth__x lower_random_scaled(berth__kernel *k, berth__x bits, float by) {
 
 /* v / 2^53, rounded once. */
 static berth__x uniform_of(berth__kernel *k, wide v) {
-  const berth__x many = berth__x_u32(k, 1u << 25); /* enough bits for the rounding to be seen */
+  const berth__x many = berth__x_u32(k, 1u << 25); /* enough bits to round correctly */
   const berth__x top = bits_from(k, v, 21), middle = bits_from(k, v, 14), low = bits_from(k, v, 7);
   berth__x y = lower_random_scaled(k, v.low, 0x1p-53f);
   y = berth__x_select(k, berth__x_ne(k, v.high, berth__x_u32(k, 0)), lower_random_scaled(k, low, 0x1p-46f), y);
@@ -106,7 +106,7 @@ static berth__x uniform_of(berth__kernel *k, wide v) {
   return berth__x_select(k, berth__x_le(k, many, top), lower_random_scaled(k, top, 0x1p-32f), y);
 }
 
-/* 2 v / 2^53 - 1: its sign, and its magnitude in parts of 2^32. */
+/* 2 v / 2^53 - 1: its sign, and its magnitude as a multiple of 2^-32. */
 typedef struct coordinate {
   berth__x is_negative, size;
 } coordinate;
@@ -135,7 +135,7 @@ static berth__x parts_as_f32(berth__kernel *k, wide v) {
   return berth__x_add(k, lower_random_scaled(k, v.high, 0x1p-32f), lower_random_scaled(k, v.low, 0x1p-64f));
 }
 
-/* The square of the distance from 0, in parts of 2^64; is_in: it is below 1. */
+/* The square of the distance from 0, as a multiple of 2^-64; is_in: it is below 1. */
 typedef struct distance {
   wide square;
   berth__x is_in;
@@ -151,7 +151,7 @@ static distance distance_of(berth__kernel *k, coordinate x, coordinate y) {
   return (distance){.square = {.high = high, .low = low}, .is_in = berth__x1(k, BERTH__INST_not, is_out)};
 }
 
-/* sqrt(-2 log(square) / square); near 1 by what lacks to it, which has more digits. */
+/* sqrt(-2 log(square) / square); near 1 via 1 - square, which has more digits. */
 static berth__x factor_of(berth__kernel *k, wide square) {
   const berth__x zero = berth__x_u32(k, 0);
   const berth__x low = berth__x_sub(k, zero, square.low);
@@ -181,7 +181,7 @@ static void draw_uniform(const berth__lowering *l, berth__kernel *k, const gener
   berth__x_end(k);
 }
 
-/* Points are drawn until one lies in the disc; it gives two numbers. */
+/* Draws points until one is in the disc; it gives two numbers. */
 static void draw_normal(const berth__lowering *l, berth__kernel *k, const generator *g, int64_t count) {
   const berth__x pair = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, count), 2);
   const berth__x second = berth__x_affine(k, pair, 1, 1);

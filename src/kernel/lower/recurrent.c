@@ -1,6 +1,6 @@
-/* lstm, gru, rnn. What the inputs add to the gates does not hang on time: one product for all steps, into scratch;
- * qlstm has it as an operand. Then a workgroup goes through time for each row of the batch in each direction, with its
- * state in shared memory. */
+/* lstm, gru, rnn. What the inputs contribute to the gates does not depend on time: it is one product for all steps,
+ * into scratch (qlstm has it as an operand). Then a workgroup goes through time for each row of the batch in each
+ * direction, with its state in shared memory. */
 #include "kernel/lower/recurrent.h"
 
 #include "kernel/lower/tile.h"
@@ -18,7 +18,7 @@ void berth__recurrent_sizes_of(const berth_op_call *call, berth__op_code code, b
                                   .gates = berth__recurrent_gates(code)};
 }
 
-/* The state of a row: the last h twice, c (lstm) or the h that the reset gate lets through (gru). */
+/* The state of a row: two buffers for h, and c (lstm) or the h that has passed the reset gate (gru). */
 static int64_t lower_recurrent_state_of(const berth__recurrent_sizes *s) { return 3 * s->hidden; }
 
 bool berth__recurrent_is_shared(const berth__recurrent_sizes *s, const berth__kernel_limits *limits) {
@@ -37,9 +37,9 @@ uint64_t berth__scratch_of_recurrent(const berth_op_call *call, const berth__ker
   return 4 * (uint64_t)(berth__recurrent_state_at(&s) + states);
 }
 
-/* ---- What the inputs add: [steps, directions, batch, gates * hidden] ---- */
+/* ---- The inputs' contribution: [steps, directions, batch, gates * hidden] ---- */
 
-enum { /* axes of that */
+enum { /* its axes */
   STEP,
   DIRECTION,
   ROW,

@@ -1,7 +1,8 @@
-/* The way of lstm, gru, rnn and qlstm through time: one workgroup for each row of the batch in each direction.
+/* The recurrence of lstm, gru, rnn and qlstm: one workgroup for each row of the batch in each direction.
  *
- * On a real GPU 32 threads share the sum of a unit, so that weights are read as they lie, and pass what they have
- * through shared memory to the thread that owns the unit. Elsewhere each thread sums for its own units. */
+ * On a real GPU 32 threads share the sum of a unit, so that reads of weights are contiguous, and pass their parts
+ * through shared memory to the thread that owns the unit. On other devices each thread computes the sums of its own
+ * units. */
 #include <math.h>
 
 #include "kernel/lower/elements.h"
@@ -10,7 +11,7 @@
 #define LANES 32u
 #define MOST_THREADS 256u
 #define MOST_GATES 4u
-#define MOST_UNITS 32u /* that a workgroup sums at a time */
+#define MOST_UNITS 32u /* that a workgroup sums at the same time */
 
 typedef struct work {
   berth__lowering *l;
@@ -18,12 +19,12 @@ typedef struct work {
   berth__kernel *k;
   berth__activation activations[BERTH__MAX_ACTIVATIONS];
   bool is_shared;
-  uint32_t threads, lanes, units; /* units: a round's */
+  uint32_t threads, lanes, units; /* units: per round */
   uint32_t state, parts;          /* shared arrays */
-  int64_t state_at;               /* in scratch */
+  int64_t state_at;               /* offset in scratch */
   berth__x thread, direction, row, length;
   berth__x now, next;      /* which of the two h a step reads and which it writes: offsets into the state */
-  berth__x h_step, h_zero; /* of qlstm: how this step's h becomes bytes */
+  berth__x h_step, h_zero; /* of qlstm: the quantisation of this step's h */
 } work;
 
 /* The third part of the state. */
@@ -52,7 +53,7 @@ static void wait(const work *w) {
 
 /* ---- Sums ---- */
 
-/* One gate's sum over h, or over what the reset gate let through. */
+/* One gate's sum over h, or over what has passed the reset gate. */
 typedef struct gate_sum {
   int64_t number;
   berth__x vector; /* an offset into the state */
@@ -67,7 +68,7 @@ static berth__x qlstm_entry(const work *w, uint32_t operand, const gate_sum *g, 
   return berth__l_load(w->l, k, operand, berth__x_add(k, line, unit));
 }
 
-/* How the h of a step becomes bytes: every thread looks at all of it. */
+/* The quantisation of a step's h: every thread looks at all of it. */
 static void find_range(work *w) {
   berth__kernel *k = w->k;
   const berth__x zero = berth__x_f32(k, 0), low = berth__x_variable(k, zero), high = berth__x_variable(k, zero);
@@ -84,8 +85,8 @@ static void find_range(work *w) {
                         berth__x_quotient(k, berth__x1(k, BERTH__INST_neg, berth__x_get(k, low)), w->h_step));
 }
 
-/* Whole steps of h from its zero point, by rows of bytes less theirs: exact, so parts of a sum may come as f32 only
- * when they are scaled. */
+/* Sums (h - zero point) in quantised units times (byte - zero point): exact integers, so partial sums are converted to
+ * f32 only for scaling. */
 static berth__x qlstm_sum_over(const work *w, const gate_sum *g, berth__x unit, berth__x first) {
   berth__kernel *k = w->k;
   const int64_t hidden = w->s->hidden;
@@ -109,7 +110,7 @@ static berth__x qlstm_sum_over(const work *w, const gate_sum *g, berth__x unit, 
   return berth__x_get(k, sum);
 }
 
-/* A sum of integers, as the share in a gate. */
+/* Converts a sum of integers to its contribution to a gate. */
 static berth__x qlstm_scaled(const work *w, const gate_sum *g, berth__x unit, berth__x sum) {
   berth__kernel *k = w->k;
   const berth__x scale = berth__x_mul(k, w->h_step, qlstm_entry(w, BERTH__QLSTM_SCALE, g, unit));
@@ -136,7 +137,7 @@ static berth__x lower_recurrent_steps_part_at(const work *w, uint32_t gate, bert
   return berth__x_add(w->k, first, lane);
 }
 
-/* Every 32 threads sum for one unit after the other and leave 32 parts of each sum. */
+/* Each set of 32 threads sums for one unit after the other and leaves 32 parts of each sum. */
 static void sum_parts(const work *w, const gate_sum *gates, uint32_t n_gates, berth__x first_unit) {
   berth__kernel *k = w->k;
   const uint32_t lines = w->threads / LANES;
@@ -163,11 +164,11 @@ static berth__x lower_recurrent_steps_add_parts(const work *w, uint32_t gate, be
 
 /* ---- Steps ---- */
 
-/* What the thread that owns a unit has while it takes a step. */
+/* What the thread that owns a unit needs during a step. */
 typedef struct step {
-  berth__x unit, gates; /* gates: where those of the inputs begin, in scratch */
-  berth__x is_on;       /* the row is that long */
-  berth__x to;          /* where the step's h goes to, in the first result */
+  berth__x unit, gates; /* gates: offset in scratch of the inputs' contributions */
+  berth__x is_on;       /* the row has this step */
+  berth__x to;          /* position of the step's h in the first result */
   berth__x sum[MOST_GATES];
 } step;
 
@@ -192,7 +193,7 @@ static berth__x clipped(const work *w, berth__x x) {
   return berth__x_select(w->k, berth__x_lt(w->k, x, low), low, x);
 }
 
-/* An entry of an operand [directions, width], 0 where there is none. */
+/* An entry of an operand [directions, width], 0 if it is left out. */
 static berth__x lower_recurrent_steps_entry_of(const work *w, uint32_t operand, int64_t width, int64_t first,
                                                berth__x unit) {
   if (!berth__l_has(w->l, operand)) return berth__x_f32(w->k, 0);
@@ -200,7 +201,7 @@ static berth__x lower_recurrent_steps_entry_of(const work *w, uint32_t operand, 
   return berth__l_load(w->l, w->k, operand, at);
 }
 
-/* The share of the inputs in a gate: of qlstm without the first bias. */
+/* The inputs' contribution to a gate: of qlstm without the first bias. */
 static berth__x from_inputs(const work *w, const step *t, int64_t gate) {
   if (w->s->is_quantised) {
     const int64_t hidden = w->s->hidden, stride = w->l->call->in[BERTH__QLSTM_GATES].stride[3];
@@ -229,7 +230,7 @@ static berth__x gate_of(const work *w, const step *t, uint32_t sum, int64_t gate
 
 static berth__x old_h(const work *w, const step *t) { return load_state(w, berth__x_add(w->k, w->now, t->unit)); }
 
-/* Past the end of a row its state stays, and its results are 0. */
+/* Past the end of a row its state is kept, and its results are 0. */
 static void set_h(const work *w, const step *t, berth__x h) {
   berth__kernel *k = w->k;
   store_state(w, berth__x_add(k, w->next, t->unit), berth__x_select(k, t->is_on, h, old_h(w, t)));
@@ -265,7 +266,7 @@ static void lower_recurrent_step_rnn(const work *w, const step *t) {
 
 static bool is_linear_first(const work *w) { return w->l->call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0; }
 
-/* The first half of a gru's step, where the reset gate comes before the product: what it lets through of h. */
+/* The first half of a gru's step, if the reset gate comes before the product: the part of h that passes it. */
 static void step_reset(const work *w, const step *t) {
   const berth__x r = lower_recurrent_steps_activate(w, 0, clipped(w, gate_of(w, t, 0, 1)));
   store_state(w, berth__x_affine(w->k, t->unit, 1, third(w)), berth__x_mul(w->k, r, old_h(w, t)));
@@ -286,7 +287,7 @@ static void lower_recurrent_step_gru(const work *w, const step *t) {
   set_h(w, t, berth__x_add(k, fresh, berth__x_mul(k, z, old_h(w, t))));
 }
 
-/* All units: the sums of some gates, then what their owners make of them. */
+/* All units: the sums of some gates, then the owners' computation. */
 static void each_unit(const work *w, step *t, const gate_sum *gates, uint32_t n_gates,
                       void (*finish)(const work *w, const step *t)) {
   berth__kernel *k = w->k;
@@ -307,7 +308,7 @@ static void each_unit(const work *w, step *t, const gate_sum *gates, uint32_t n_
   }
   finish(w, t);
   berth__x_end(k);
-  if (w->lanes > 1) wait(w); /* before the parts are written again */
+  if (w->lanes > 1) wait(w); /* before the parts are overwritten */
   berth__x_end(k);
 }
 
@@ -332,9 +333,9 @@ static void take_step(work *w, step *t) {
   wait(w);
 }
 
-/* ---- The ends ---- */
+/* ---- Initial and final states ---- */
 
-/* Where unit 0 of the row is in [directions, batch, hidden]. */
+/* The position of unit 0 of the row in [directions, batch, hidden]. */
 static berth__x lower_recurrent_steps_state_of(const work *w, const berth_tensor *tensor) {
   return berth__x_add(w->k, berth__x_affine(w->k, w->direction, tensor->stride[0], 0),
                       berth__x_affine(w->k, w->row, tensor->stride[1], 0));
@@ -368,7 +369,7 @@ static void end_state(const work *w, uint32_t out, int64_t at) {
   berth__x_end(k);
 }
 
-/* Rows may differ in length, but all threads of all workgroups take every step: those past the end change nothing. */
+/* Rows may differ in length, but all threads of all workgroups take every step; rows that have ended change nothing. */
 static void go_through(work *w) {
   berth__kernel *k = w->k;
   const berth__recurrent_sizes *s = w->s;
@@ -405,7 +406,7 @@ static berth__x lower_recurrent_steps_length_of(const work *w) {
   return berth__x_max(k, berth__x_i32(k, 0), berth__x_min(k, given, all));
 }
 
-/* As many units a round as there is room for the parts of their sums. */
+/* As many units per round as there is room for the parts of their sums. */
 static void lower_recurrent_steps_choose(work *w) {
   const berth__kernel_limits *limits = w->l->limits;
   const uint32_t most = limits->group_size < MOST_THREADS ? limits->group_size : MOST_THREADS;

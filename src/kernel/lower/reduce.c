@@ -1,5 +1,5 @@
-/* reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, reduce_bytes. Where there are few results of many
- * elements, rows are cut into pieces that have workgroups of their own; what they give is folded by a second kernel. */
+/* reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, reduce_bytes. If there are few results of many
+ * elements, rows are cut into pieces with their own workgroups, and a second kernel folds the results of the pieces. */
 #include <math.h>
 
 #include "kernel/lower/elements.h"
@@ -7,7 +7,7 @@
 #include "ops/operand.h"
 
 #define WANTED_GROUPS 64 /* that keep a device busy */
-#define LEAST_PIECE 8192 /* elements: so many that a second kernel is worth its start */
+#define LEAST_PIECE 8192 /* elements: enough that a second kernel is worth starting */
 
 typedef struct reduction {
   const berth__lowering *l;
@@ -16,10 +16,10 @@ typedef struct reduction {
   berth__l_space kept; /* tensor 0: the operand; tensor 1: the result */
   berth__l_space gone; /* tensor 0: the operand */
   int64_t count, length;
-  int64_t pieces; /* of a row */
+  int64_t pieces; /* per row */
 } reduction;
 
-/* Whether the elements of a row lie closer together than rows do. */
+/* Whether elements are closer together along rows than across them. */
 static bool is_along_rows(const reduction *r) {
   if (r->kept.rank == 0) return true;
   if (r->gone.rank == 0) return false;
@@ -41,7 +41,7 @@ static uint32_t axes_of(const berth_op_call *call) {
   return attr->count == 0 ? (1u << rank) - 1 : axes;
 }
 
-/* Parts the operand's axes into those that stay and those that go. */
+/* Splits the operand's axes into those that are kept and those that are reduced. */
 static reduction lower_reduce_describe(const berth_op_call *call) {
   const berth_tensor *in = &call->in[BERTH__REDUCE_X], *out = &call->out[0];
   const uint32_t axes = axes_of(call);
@@ -77,7 +77,7 @@ uint64_t berth__scratch_of_reduce(const berth_op_call *call, const berth__kernel
 
 /* ---- One fold ---- */
 
-/* What a reduction of nothing gives. */
+/* The reduction of nothing. */
 static berth__x start_of(berth__kernel *k, const reduction *r) {
   const berth__number number = berth__l_number(r->type);
   const bool is_max = r->code == BERTH__OP_reduce_max, is_min = r->code == BERTH__OP_reduce_min;
@@ -90,7 +90,7 @@ static berth__x start_of(berth__kernel *k, const reduction *r) {
   return berth__x_i32(k, value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : value);
 }
 
-/* A NaN comes in and stays. */
+/* NaN is propagated. */
 static berth__x extreme(berth__kernel *k, berth__x held, berth__x x, bool is_max, bool is_float) {
   if (!is_float) return is_max ? berth__x_max(k, held, x) : berth__x_min(k, held, x);
   const berth__x wins = is_max ? berth__x_lt(k, held, x) : berth__x_lt(k, x, held);
@@ -99,10 +99,10 @@ static berth__x extreme(berth__kernel *k, berth__x held, berth__x x, bool is_max
 
 typedef struct source {
   const reduction *r;
-  uint32_t scratch; /* where pieces are folded */
-  bool is_second;   /* over what is there; otherwise over the operand */
-  berth__x base;    /* place of the row's first element */
-  int64_t step;     /* from one piece of a row to the next */
+  uint32_t scratch; /* where the pieces' results are */
+  bool is_second;   /* over those; otherwise over the operand */
+  berth__x base;    /* position of the row's first element */
+  int64_t step;     /* stride between the pieces of a row */
   berth__x first;   /* of the piece */
   berth__x start;
 } source;
@@ -161,7 +161,7 @@ static source lower_reduce_source_of(berth__kernel *k, const reduction *r, const
     return s;
   }
   berth__x at[BERTH_MAX_RANK];
-  const berth__x by = berth__x_i32(k, is_along ? r->pieces : r->count); /* what is beside each other stays so */
+  const berth__x by = berth__x_i32(k, is_along ? r->pieces : r->count); /* keeps neighbours together */
   const berth__x high = berth__x_div(k, rows->row, by), low = berth__x_rem(k, rows->row, by);
   berth__l_unravel(k, is_along ? high : low, r->kept.rank, r->kept.dim, at);
   s.base = berth__l_space_place(k, &r->kept, 0, at);

@@ -1,24 +1,25 @@
-/* resize: a thread for each element of the result. Where an axis is sampled follows from its scale, which an operand
- * may hold that only a run knows: positions and weights are computed on the device, in f32 as the reference does it. */
+/* resize: one thread per element of the result. The sampling positions of an axis depend on its scale, which may be an
+ * operand known only at run time: positions and weights are computed on the device, in f32 like the reference
+ * kernel. */
 #include "kernel/lower/copy.h"
 #include "kernel/lower/math.h"
 #include "kernel/lower/sample.h"
 #include "ops/resample.h"
 
-/* One axis. Where it is not sampled, element i is element i. */
+/* One axis. If it is not sampled, element i is element i. */
 typedef struct axis {
   bool is_sampled;
   int64_t in, out;
-  uint32_t entry;   /* of the operands */
+  uint32_t entry;   /* index in the operands */
   berth__x scale;   /* f32 */
   berth__x at;      /* f32: the position in x */
   berth__x index;   /* i32: of the result */
-  berth__x is_same; /* bool: the scale is 1, and so the axis is not sampled after all */
+  berth__x is_same; /* bool: the scale is 1, so the axis is not sampled after all */
   berth__x stretch; /* f32: of the filter */
   berth__x lowest;  /* f32: the first tap */
   berth__x count;   /* i32: taps */
-  berth__x factor;  /* f32: of all weights; BERTH__X_NONE: 1 */
-  berth__x from;    /* i32: the tap's place in x, in the loop over taps */
+  berth__x factor;  /* f32: sum of all weights; BERTH__X_NONE: 1 */
+  berth__x from;    /* i32: the tap's position in x, in the loop over taps */
   berth__x weight;  /* f32 */
 } axis;
 
@@ -41,7 +42,7 @@ static berth__x ratio(const resizing *r, uint32_t entry, int64_t extent) {
   return berth__x_div(r->k, berth__x_convert(r->k, BERTH__NUM_F32, asked), lower_resize_number(r, extent));
 }
 
-/* One for all axes, so that nothing is distorted. */
+/* One scale for all axes, which keeps the aspect ratio. */
 static berth__x lower_resize_common_scale(const resizing *r) {
   const bool largest = strcmp(r->l->call->attrs[BERTH__RESIZE_ASPECT].s, "not_smaller") == 0;
   berth__x best = BERTH__X_NONE;
@@ -62,7 +63,7 @@ static void find_scales(resizing *r) {
   for (uint32_t i = 0; i < r->l->call->in[BERTH__RESIZE_X].rank; i++) {
     axis *a = &r->axes[i];
     if (!has_scales && stretches && a->in == a->out && !crops(r)) a->is_sampled = false;
-    if (a->in == 1 && a->out == 1 && !crops(r)) a->is_sampled = false; /* there is nothing else to find */
+    if (a->in == 1 && a->out == 1 && !crops(r)) a->is_sampled = false; /* there is only one element */
     if (!a->is_sampled) continue;
     a->scale = has_scales  ? berth__l_load(r->l, r->k, BERTH__RESIZE_TARGET, berth__x_i32(r->k, a->entry))
                : stretches ? berth__x_f32(r->k, (float)a->out / (float)a->in)
@@ -131,7 +132,7 @@ static void find_positions(resizing *r) {
   }
 }
 
-/* Whether the element lies in the region that is cropped. */
+/* Whether the element is inside the cropped region. */
 static berth__x lower_resize_is_inside(const resizing *r) {
   berth__kernel *k = r->k;
   berth__x inside = berth__x_bool(k, true);
@@ -182,7 +183,7 @@ static berth__x lower_resize_filter(const resizing *r, berth__x distance) {
   return berth__x_max(k, near, berth__x_f32(k, 0.0f));
 }
 
-/* Tap number `tap`: where it stands, and its weight before all are made to add up to 1. */
+/* Tap `tap`: its position, and its weight before normalisation. */
 static berth__x lower_resize_weigh(const resizing *r, const axis *a, berth__x tap, berth__x *place) {
   berth__kernel *k = r->k;
   const berth__x zero = berth__x_f32(k, 0.0f);
@@ -198,7 +199,7 @@ static berth__x lower_resize_weigh(const resizing *r, const axis *a, berth__x ta
 
 static bool shrinks(const resizing *r, const axis *a) { return r->how.antialias && a->out < a->in; }
 
-/* The scale is at least this, whichever way extents were rounded. */
+/* A lower bound of the scale, however extents were rounded. */
 static void find_stretch(const resizing *r, axis *a) {
   berth__kernel *k = r->k;
   const float radius = r->how.mode == BERTH__RESAMPLE_CUBIC ? 2.0f : 1.0f;
@@ -218,7 +219,7 @@ static void find_stretch(const resizing *r, axis *a) {
   }
 }
 
-/* Weights add up to 1 by themselves unless some are left out or the filter is stretched. */
+/* Weights add up to 1 unless some are left out or the filter is stretched. */
 static void find_factor(const resizing *r, axis *a) {
   berth__kernel *k = r->k;
   a->factor = BERTH__X_NONE;
@@ -233,7 +234,7 @@ static void find_factor(const resizing *r, axis *a) {
   a->factor = berth__x_div(k, one, berth__x_select(k, is_none, one, total));
 }
 
-/* Opens the loop over the taps of an axis. An axis whose scale turns out to be 1 has one tap. */
+/* Opens the loop over the taps of an axis. An axis whose scale is 1 at run time has one tap. */
 static void lower_resize_open_taps(const resizing *r, axis *a) {
   berth__kernel *k = r->k;
   const berth__x one = berth__x_f32(k, 1.0f);

@@ -1,9 +1,9 @@
-/* roi_align: a thread for each bin of a region, in each channel. Regions of images that are not there, which the
- * reference refuses, are taken of the nearest image. */
+/* roi_align: one thread per bin of a region, in each channel. Regions of images that do not exist, which the reference
+ * kernel refuses, use the nearest image. */
 #include "kernel/lower/math.h"
 #include "kernel/lower/sample.h"
 
-#define MAX_SAMPLES 1024 /* of a bin along one axis: regions come from data, and may be of any size */
+#define MAX_SAMPLES 1024 /* per bin along one axis: regions come from data, and may have any size */
 
 typedef struct pooling {
   berth__lowering *l;
@@ -12,13 +12,13 @@ typedef struct pooling {
   berth__x at[4];
 } pooling;
 
-/* One axis of a region: where the bin begins, how far its samples are apart, how many it takes. */
+/* One axis of a region: where the bin begins, the distance between its samples, and their number. */
 typedef struct bins {
   berth__x begin, step, samples;
   int64_t extent;
 } bins;
 
-/* Between which two elements a sample stands, and how near the second; or it is off the axis. */
+/* The two elements that a sample is between, and the weight of the second; or it is off the axis. */
 typedef struct between {
   berth__x is_inside, low, high, fraction;
 } between;
@@ -73,7 +73,7 @@ static berth__x element(const pooling *p, berth__x image, berth__x row, berth__x
   return berth__l_load(p->l, p->k, 0, berth__l_place(p->k, &p->l->call->in[BERTH__ROI_ALIGN_X], at));
 }
 
-/* The four elements around a sample times their weights: added, or the largest of them. */
+/* The four elements around a sample times their weights: their sum, or their maximum. */
 static berth__x lower_roi_align_blend(const pooling *p, berth__x image, const between *y, const between *z) {
   berth__kernel *k = p->k;
   const berth__x one = berth__x_f32(k, 1.0f);

@@ -11,9 +11,9 @@ typedef struct job {
   bool has_tables, is_interleaved, is_packed;
 } job;
 
-/* Where a thread is. */
+/* The coordinates of a thread. */
 typedef struct spot {
-  berth__x batch, head, row, item; /* item: a pair, or after those an element that stays */
+  berth__x batch, head, row, item; /* item: a pair or, after the pairs, an element that is not rotated */
 } spot;
 
 static job lower_rope_describe(const berth__lowering *l) {
@@ -34,16 +34,15 @@ static job lower_rope_describe(const berth__lowering *l) {
 #define PI 3.14159265358979323846
 #define LOW_BITS 16u
 
-/* How far a step of the position turns pair i, as a fraction of a whole turn: 32 binary digits, or the 16 after them.
- * An f32 would do for the first few hundred positions. */
+/* How far a step of the position turns pair i, as a fraction of a whole turn: the first 32 binary digits, or the next
+ * 16. An f32 would do for the first few hundred positions only. */
 static uint32_t turn_of_step(const job *j, int64_t pair, bool low) {
   const double turn = pow(j->l->call->attrs[BERTH__ROPE_THETA].f, -2.0 * (double)pair / (double)j->dims) / (2 * PI);
   const double digits = (turn - floor(turn)) * 0x1p32, whole = floor(digits);
   return low ? (uint32_t)((digits - whole) * (double)(1u << LOW_BITS)) : (uint32_t)whole;
 }
 
-/* Entry `pair` of the list of all turns, of which those from `first` on are meant: the digits of the pair's number
- * choose half by half. */
+/* Entry `pair` of the list of all turns, from `first` on: selected by the bits of the pair's number. */
 static berth__x turn_of(const job *j, berth__kernel *k, berth__x pair, int64_t first, int64_t n, bool low) {
   if (n == 1) return berth__x_u32(k, turn_of_step(j, first < j->pairs ? first : j->pairs - 1, low));
   const int64_t half = n / 2;
@@ -52,7 +51,7 @@ static berth__x turn_of(const job *j, berth__kernel *k, berth__x pair, int64_t f
                          turn_of(j, k, pair, first, half, low));
 }
 
-/* position * turn: whole turns fall off on the left. */
+/* position * turn: whole turns overflow and vanish. */
 static void angle_by_position(const job *j, berth__kernel *k, berth__x row, berth__x pair, berth__x *sine,
                               berth__x *cosine) {
   int64_t n = 1;
@@ -103,12 +102,12 @@ static void turn_pair(const job *j, berth__kernel *k, const spot *s) {
 }
 
 static void keep_element(const job *j, berth__kernel *k, const spot *s) {
-  const berth__x element = berth__x_affine(k, s->item, 1, j->pairs); /* 2 pairs, less the items of theirs */
+  const berth__x element = berth__x_affine(k, s->item, 1, j->pairs); /* a pair is one item, but two elements */
   berth__l_store(j->l, k, 0, lower_rope_place(k, &j->out, s, element),
                  berth__l_load(j->l, k, BERTH__ROPE_X, lower_rope_place(k, &j->x, s, element)));
 }
 
-/* In the order in which the elements lie. */
+/* In memory order of the elements. */
 static spot spot_of(const job *j, berth__kernel *k, berth__x index, int64_t items) {
   const int64_t packed[] = {j->x.batch, j->x.length, j->x.heads, items};
   const int64_t apart[] = {j->x.batch, j->x.heads, j->x.length, items};

@@ -1,9 +1,9 @@
-/* row_product: a product of few rows (GEMV) whose rows are normalised on the way, or that has two right sides. */
+/* row_product: a product of few rows (GEMV) that normalises its rows first, or that has two right sides. */
 #include "base/blocks.h"
 #include "kernel/lower/tile.h"
 
 typedef struct row_end {
-  berth__tile_epilogue epilogue; /* bias alone */
+  berth__tile_epilogue epilogue; /* only a bias */
   berth__chain chain;
   berth__x second;
 } row_end;
@@ -23,7 +23,7 @@ static void row_product_weight(const berth__tile *tile, uint32_t operand, berth_
   side->line[0] = w->stride[is_blocks ? 0 : 1];
 }
 
-/* Rows of all batches are rows of one product. */
+/* The rows of all batches are rows of one product. */
 static void row_product_describe(berth__tile *tile) {
   const berth_op_call *call = tile->l->call;
   const berth_tensor *x = &call->in[BERTH__ROW_PRODUCT_X];

@@ -3,18 +3,18 @@
 #include "kernel/lower/words.h"
 
 #define MOST_THREADS 256u
-#define FEW_THREADS 64u     /* of a workgroup whose rows have a thread each */
-#define ENOUGH_THREADS 4096 /* to keep a device busy: no row needs to be shared for that */
-#define ENOUGH_TASKS 64     /* the same where a CPU plays the device */
+#define FEW_THREADS 64u     /* threads per workgroup if each row has one thread */
+#define ENOUGH_THREADS 4096 /* keep a device busy: rows need not be shared for that */
+#define ENOUGH_TASKS 64     /* the same if a CPU plays the device */
 #define LEAST_EACH 4        /* elements that are worth a thread */
-#define PIECE 64            /* elements that are added up before they meet the rest */
+#define PIECE 64            /* elements that are added up before they are added to the rest */
 #define LONG_SUM 256
-/* Where neighbouring threads have neighbouring rows, what is missing is threads, and pieces may be short: their sums
- * lie beside each other. */
+/* If neighbouring threads have neighbouring rows, threads are scarce, and pieces may be short, since reads of their
+ * sums are contiguous. */
 #define THREADS_ACROSS 65536
 #define MOST_ACROSS 64
 #define LEAST_ACROSS 128
-#define MANY_GROUPS 1024 /* workgroups that keep a device busy, from where on they are larger instead of more */
+#define MANY_GROUPS 1024 /* workgroups that keep a device busy; beyond that, they become larger instead of more */
 
 static uint32_t power_below(int64_t x, uint32_t most) {
   uint32_t power = 1;
@@ -22,7 +22,7 @@ static uint32_t power_below(int64_t x, uint32_t most) {
   return power;
 }
 
-/* Threads that can meet: each has a place in the shared arrays. */
+/* Threads that can join: each has an entry in the shared arrays. */
 static uint32_t most_threads(const berth__kernel_limits *limits) {
   const uint32_t places = limits->shared_bytes / (BERTH__FOLD_VALUES * (uint32_t)sizeof(uint32_t));
   return power_below(limits->group_size < places ? limits->group_size : places, MOST_THREADS);
@@ -38,7 +38,7 @@ static uint32_t choose_lanes(const berth__kernel_limits *limits, int64_t count, 
   return lanes;
 }
 
-/* Threads that exchange what they have: whole sets of them, in workgroups that hold some. */
+/* Threads that exchange values: whole subgroups, in workgroups that contain some. */
 static uint32_t reach_of(const berth__kernel_limits *limits, uint32_t threads) {
   const uint32_t lanes = limits->exchanges ? limits->lanes : 1;
   return lanes > 1 && (lanes & (lanes - 1)) == 0 && threads >= lanes ? lanes : 1;
@@ -50,7 +50,7 @@ int64_t berth__l_pieces_across(int64_t count, int64_t length) {
   return pieces > MOST_ACROSS ? MOST_ACROSS : pieces > 1 ? pieces : 1;
 }
 
-/* Gives the threads of workgroups their rows. */
+/* Assigns rows to the threads of workgroups. */
 static void place_rows(berth__kernel *k, berth__l_rows *rows, uint32_t threads, bool along_rows) {
   k->group_size = rows->lanes > 1 ? rows->lanes * rows->per_group : threads;
   if (rows->lanes == 1) rows->per_group = threads;
@@ -63,7 +63,7 @@ static void place_rows(berth__kernel *k, berth__l_rows *rows, uint32_t threads, 
   const berth__x of_group = rows->lanes == 1 ? thread : along_rows ? high : low;
   rows->row = berth__x_add(k, berth__x_affine(k, berth__x_group(k), rows->per_group, 0), of_group);
   rows->is_row = berth__x_lt(k, rows->row, berth__x_i32(k, rows->count));
-  if (rows->lanes == 1) berth__x_if(k, rows->is_row); /* no barriers come */
+  if (rows->lanes == 1) berth__x_if(k, rows->is_row); /* there are no barriers */
   rows->end = berth__x_select(k, rows->is_row, berth__x_i32(k, rows->length), berth__x_i32(k, 0));
 }
 
@@ -80,16 +80,16 @@ berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64
   return rows;
 }
 
-/* ---- Rows that are held ---- */
+/* ---- Held rows ---- */
 
-/* Elements that a thread loads at once: those of a word, which are never past the end of a row in part. Neighbouring
- * threads have neighbouring words, which is how both loads and stores are merged by every device. */
+/* Elements that a thread loads at once: those of a word, which never cross the end of a row. Neighbouring threads have
+ * neighbouring words, so every device coalesces loads and stores. */
 static uint32_t beside_of(const berth__lowering *l, uint32_t operand, int64_t length) {
   const uint32_t result = berth__operand_out(l->call, 0);
   const uint32_t of_word = berth__storage_per_word(berth__l_storage_of(l, operand)),
                  of_result = berth__storage_per_word(berth__l_storage_of(l, result));
   const uint32_t beside = length % of_word == 0 && berth__l_begins_with_word(l, operand) ? of_word : 1;
-  return beside % of_result == 0 ? beside : 0; /* 0: the result's words would be several threads' */
+  return beside % of_result == 0 ? beside : 0; /* 0: several threads would share the result's words */
 }
 
 static uint32_t held_by(const berth__l_rows *rows, uint32_t beside) {
@@ -97,7 +97,7 @@ static uint32_t held_by(const berth__l_rows *rows, uint32_t beside) {
   return times > BERTH__ROWS_HELD ? UINT32_MAX : (uint32_t)times * beside;
 }
 
-/* As few lanes as hold a row, but all of a set that exchanges. */
+/* As few lanes as can hold a row, but whole subgroups if they exchange. */
 static bool choose_held(const berth__lowering *l, berth__l_rows *rows, uint32_t operand) {
   const uint32_t most = most_threads(l->limits), beside = beside_of(l, operand, rows->length);
   if (!l->limits->shares_well || beside == 0) return false;
@@ -113,7 +113,7 @@ static bool choose_held(const berth__lowering *l, berth__l_rows *rows, uint32_t 
   return true;
 }
 
-/* Elements beside each other, which are a word of the operand, or are loaded one by one. */
+/* Adjacent elements, which are a word of the operand, or are loaded one by one. */
 static void load_beside(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place, uint32_t beside,
                         berth__x *values) {
   const berth__number number = berth__l_number(l->call->in[operand].type);
@@ -132,7 +132,7 @@ static bool rows_are_even(const berth__l_rows *rows) {
   return rows->length % ((int64_t)rows->lanes * rows->held.beside) == 0;
 }
 
-/* Threads without a row, or past its end, load what others do. */
+/* Threads without a row, or past its end, load the same as others. */
 void berth__l_rows_hold_beside(const berth__lowering *l, berth__kernel *k, const berth__l_rows *rows, uint32_t operand,
                                berth__x *values) {
   const berth__l_held *held = &rows->held;
@@ -180,7 +180,7 @@ berth__x berth__l_rows_held(const berth__l_rows *rows, berth__x i) {
   return e < rows->held.n ? rows->held.value[e] : BERTH__X_NONE;
 }
 
-/* Elements of a row that make a word of result 0; 1 where it has a word for each, or rows share words. */
+/* Elements of a row that form a word of result 0; 1 if it has a word per element, or rows share words. */
 static uint32_t lower_rows_word(const berth__lowering *l, const berth__l_rows *rows, bool is_dense) {
   const uint32_t result = berth__operand_out(l->call, 0);
   const uint32_t per_word = berth__storage_per_word(berth__l_storage_of(l, result));
@@ -189,7 +189,7 @@ static uint32_t lower_rows_word(const berth__lowering *l, const berth__l_rows *r
   return fits ? per_word : 1;
 }
 
-/* Elements that make a word of the result, or one. */
+/* Writes the elements of a word of the result, or one element. */
 static void write_word(const berth__lowering *l, berth__kernel *k, const berth__l_rows_writer *writer, uint32_t word,
                        const berth__x *at) {
   if (word > 1) berth__l_word_begin(l, k);
@@ -238,7 +238,7 @@ void berth__l_join_sums(berth__kernel *k, const void *state, const berth__x *a, 
     if (a[v] != BERTH__X_NONE) out[v] = berth__x_add(k, a[v], b[v]);
 }
 
-/* ---- What a thread folds by itself ---- */
+/* ---- The fold of one thread ---- */
 
 static void make_variables(berth__kernel *k, const berth__l_fold *fold, berth__x *held) {
   for (uint32_t v = 0; v < fold->n; v++) held[v] = berth__x_variable(k, fold->start[v]);
@@ -276,7 +276,7 @@ static void fold_pieces(berth__kernel *k, const berth__l_rows *rows, const berth
   berth__x_end(k);
 }
 
-/* Straight through what is held. */
+/* Unrolled over the held elements. */
 static void fold_held(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
   const berth__l_held *held = &rows->held;
   berth__x more[BERTH__FOLD_VALUES], joined[BERTH__FOLD_VALUES];
@@ -293,7 +293,7 @@ static void fold_held(berth__kernel *k, const berth__l_rows *rows, const berth__
   }
 }
 
-/* ---- What the threads of a row fold together ---- */
+/* ---- The fold of all threads of a row ---- */
 
 static void lower_rows_load_shared(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x at,
                                    berth__x *values) {
@@ -306,7 +306,7 @@ static void lower_rows_store_shared(berth__kernel *k, const berth__l_rows *rows,
   for (uint32_t v = 0; v < fold->n; v++) berth__x_shared_store(k, rows->array[v], at, values[v]);
 }
 
-/* `count`: places of each array. */
+/* `count`: entries per array. */
 static void make_arrays(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, const berth__x *values,
                         uint32_t count) {
   if (k->status != BERTH_OK) return;
@@ -317,7 +317,7 @@ static void make_arrays(berth__kernel *k, berth__l_rows *rows, const berth__l_fo
   if (rows->n_joins < fold->n) rows->n_joins = fold->n;
 }
 
-/* Halves the lanes until one is left. */
+/* Halves the number of lanes until one is left. */
 static void join_halves(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
   const berth__x thread = berth__x_thread(k);
   berth__x mine[BERTH__FOLD_VALUES], others[BERTH__FOLD_VALUES], joined[BERTH__FOLD_VALUES];
@@ -337,7 +337,8 @@ static void join_halves(berth__kernel *k, berth__l_rows *rows, const berth__l_fo
   lower_rows_load_shared(k, rows, fold, berth__x_sub(k, thread, berth__x_affine(k, rows->lane, rows->step, 0)), values);
 }
 
-/* With the thread so far away; both find the same, so the lower one's come first, unless that makes no difference. */
+/* Joins with the thread at this distance; both get the same result, so the lower thread's values come first, unless the
+ * order makes no difference. */
 static void join_across(berth__kernel *k, const berth__l_fold *fold, uint32_t distance, berth__x *values) {
   berth__x others[BERTH__FOLD_VALUES] = {BERTH__X_NONE, BERTH__X_NONE}, before[BERTH__FOLD_VALUES],
            after[BERTH__FOLD_VALUES];
@@ -352,8 +353,8 @@ static void join_across(berth__kernel *k, const berth__l_fold *fold, uint32_t di
   fold->join(k, fold->state, before, after, values);
 }
 
-/* Sets of threads that exchange are folded first; what each of them has meets the others' in shared memory, where every
- * thread joins what is its row's. */
+/* First folds within subgroups; their results are exchanged through shared memory, where every thread joins those of
+ * its row. */
 static void join_sets(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
   const uint32_t step = rows->step, of_row = rows->lanes * step, reach = rows->reach, sets = of_row / reach;
   for (uint32_t distance = (of_row < reach ? of_row : reach) / 2; distance >= step; distance /= 2)

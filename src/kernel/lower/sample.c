@@ -14,7 +14,7 @@ berth__x berth__l_clamped_index(berth__kernel *k, berth__x x, int64_t extent) {
   const berth__x zero = berth__x_f32(k, 0.0f), last = berth__x_f32(k, (float)(extent - 1));
   const berth__x from_0 = berth__x_select(k, berth__x_lt(k, zero, x), x, zero);
   const berth__x inside = berth__x_convert(k, BERTH__NUM_I32, berth__x_min(k, from_0, last));
-  /* Again in integers: that is what ranges are known from. */
+  /* Clamped again as an integer, because ranges are derived from that. */
   return berth__x_max(k, berth__x_min(k, inside, berth__x_i32(k, extent - 1)), berth__x_i32(k, 0));
 }
 

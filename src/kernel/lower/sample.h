@@ -1,4 +1,4 @@
-/* What the ops that look between elements have in common. Everything is f32 unless it says otherwise. */
+/* Shared by ops that interpolate. Everything is f32 unless stated otherwise. */
 #ifndef BERTH_KERNEL_LOWER_SAMPLE_H
 #define BERTH_KERNEL_LOWER_SAMPLE_H
 
@@ -6,11 +6,11 @@
 
 /* To the nearest whole number, halves away from 0. */
 berth__x berth__l_round_away(berth__kernel *k, berth__x x);
-/* A whole number as an index (i32) of an axis: the nearest there is. NaN is 0. */
+/* An integral number as an index (i32) of an axis, clamped. NaN becomes 0. */
 berth__x berth__l_clamped_index(berth__kernel *k, berth__x x, int64_t extent);
-/* The weight of a neighbour in cubic interpolation, at a distance. */
+/* The weight of a neighbour at a distance in cubic interpolation. */
 berth__x berth__l_cubic(berth__kernel *k, float a, berth__x distance);
-/* The larger of two; the other where one is NaN. */
+/* The larger of two; if one is NaN, the other. */
 berth__x berth__l_fmax(berth__kernel *k, berth__x a, berth__x b);
 /* bool */
 berth__x berth__l_is_finite(berth__kernel *k, berth__x x);

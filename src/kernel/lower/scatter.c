@@ -1,21 +1,21 @@
-/* Putting updates into a copy of the operand. Several updates of one element go in one after the other, in their order,
- * so that the result is the same on every device; hence no two threads write one element. There are two ways:
- *   scan  a thread has an element of the result and looks through all updates that could be its;
- *   walk  the operand is copied, then a thread takes the updates that only it may meet, one after the other.
- * The first has work for many threads, the second little work. An index out of range is an error of a run elsewhere;
- * here its update goes nowhere. */
+/* Puts updates into a copy of the operand. Several updates of one element are applied in their order, so that the
+ * result is the same on every device; hence no two threads write the same element. There are two ways:
+ * scan  a thread has an element of the result and goes through all updates that could be for it;
+ * walk  the operand is copied, then a thread applies the updates that only it can meet, one after the other.
+ * The first has parallelism, the second little work. An index out of range is a run-time error on other devices; here
+ * its update is dropped. */
 #include "ops/scatter.h"
 
 #include "kernel/lower/copy.h"
 
 #define THREADS 8192   /* that a GPU keeps busy */
-#define STEP_OF_WALK 8 /* a step of a walk waits for memory, which those of a scan share */
-#define START 16       /* what one more kernel costs, in steps */
-#define MOST_SHARES 64 /* of the rows that updates of slices go to, for walkers of their own */
+#define STEP_OF_WALK 8 /* a step of a walk waits for memory; steps of scans overlap */
+#define START 16       /* cost of one more kernel, in steps */
+#define MOST_SHARES 64 /* shares of the rows that slices are written to, one walker each */
 
 static int64_t rounds(int64_t threads) { return (threads + THREADS - 1) / THREADS; }
 
-/* Both ways go over all updates of a thread; a walk needs no copy where the result is written over the operand. */
+/* Both ways go over all updates of a thread; a walk needs no copy if the result overwrites the operand. */
 static bool scans(const berth__lowering *l, int64_t walkers, int64_t updates) {
   const int64_t all = rounds(berth__count(&l->call->out[0]));
   const int64_t copy = berth__l_is_placed(l, BERTH__SCATTER_X, 0) ? 0 : all + START;
@@ -47,7 +47,7 @@ static berth_status copy_operand(berth__lowering *l, berth_error *err) {
       l, &(berth__l_copy){.rank = in->rank, .dim = in->dim, .from_stride = in->stride, .to_stride = out->stride}, err);
 }
 
-/* Puts an update where the index says, which is in range. */
+/* Puts an update at the position of an index that is in range. */
 static void lower_scatter_put(const berth__lowering *l, berth__kernel *k, berth__reduction r, berth__x place,
                               berth__x from) {
   const berth__x held = berth__x_load(k, berth__l_out(l, k, 0), place);
@@ -55,14 +55,14 @@ static void lower_scatter_put(const berth__lowering *l, berth__kernel *k, berth_
   berth__l_store(l, k, 0, place, combined(l, k, r, old, berth__l_load(l, k, BERTH__SCATTER_UPDATES, from)));
 }
 
-/* ---- scatter: an index for every update, along an axis ---- */
+/* ---- scatter: one index per update, along an axis ---- */
 
 typedef struct scattering {
   uint32_t axis;
   berth__reduction reduction;
 } scattering;
 
-/* Element `j` of the line that is at `at` on the other axes. */
+/* Element `j` of the line with coordinates `at` on the other axes. */
 static berth__x on_line(berth__kernel *k, const berth_tensor *tensor, const berth__x *at, uint32_t axis, berth__x j) {
   berth__x all[BERTH_MAX_RANK];
   memcpy(all, at, tensor->rank * sizeof *at);
@@ -136,12 +136,12 @@ berth_status berth__lower_scatter(berth__lowering *l, berth_error *err) {
   return walk_lines(l, &s, lines, err);
 }
 
-/* ---- scatter_nd: a tuple of indices for every slice ---- */
+/* ---- scatter_nd: one tuple of indices per slice ---- */
 
 typedef struct slices {
   berth__reduction reduction;
-  uint32_t tuple;  /* indices of one, for as many first axes */
-  int64_t n, each; /* tuples, and elements of a slice */
+  uint32_t tuple;  /* indices per tuple, for as many leading axes */
+  int64_t n, each; /* number of tuples, and elements per slice */
 } slices;
 
 static berth__x tuple_index(const berth__lowering *l, berth__kernel *k, const slices *s, berth__x tuple, uint32_t i) {
@@ -175,8 +175,8 @@ static berth_status scan_slices(berth__lowering *l, const slices *s, berth_error
   return berth__l_end(l, k, err);
 }
 
-/* Where few threads would walk far, several walk, each for a share of the rows: looking at an index is little beside
- * what an update waits for. Whoever has a row still takes its updates in their order. */
+/* If few threads would have long walks, several walk, each for a share of the rows: checking an index is cheap compared
+ * with an update, which waits for memory. A row's updates are still applied in order, by its owner. */
 static int64_t shares_of(const berth__lowering *l, const slices *s) {
   int64_t shares = l->limits->shares_well ? MOST_SHARES : 1;
   while (shares > 1 &&

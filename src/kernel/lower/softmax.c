@@ -1,6 +1,6 @@
-/* softmax and log_softmax: the largest element of a row, the sum of the powers of what is left, and the row again.
- * Elements are written after all threads of the row have read, and each by one that reads it again, so that the result
- * may lie over the operand. */
+/* softmax and log_softmax: the maximum of a row, the sum of exponentials relative to it, and the row again. Elements
+ * are written after all threads of the row have read, each by a thread that reads it again, so the result may overwrite
+ * the operand. */
 #include <math.h>
 
 #include "kernel/lower/math.h"
@@ -10,7 +10,7 @@ typedef struct line {
   const berth__lowering *l;
   const berth__l_rows *rows;
   berth__lines lines;
-  berth__x start; /* the place of its first element, in a contiguous tensor */
+  berth__x start; /* position of its first element, in a contiguous tensor */
   berth__x most, sum;
   bool is_log;
 } line;

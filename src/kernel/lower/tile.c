@@ -1,4 +1,4 @@
-/* Describes a tile, chooses its form from shapes and limits, and finishes a sum in the usual way. */
+/* Describes a tile, chooses its form by shapes and limits, and applies the usual epilogue to a sum. */
 #include "kernel/lower/tile.h"
 
 #include "ops/epilogue.h"
@@ -37,7 +37,7 @@ uint32_t berth__tile_view_axis(berth__tile *tile, uint32_t axis, int64_t stride)
   return tile->n_views++;
 }
 
-/* ---- The usual end ---- */
+/* ---- The usual epilogue ---- */
 
 berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *epilogue, uint32_t bias, uint32_t axis,
                                        const berth_attr *adds, uint32_t first_extra, const berth_attr *code,
@@ -46,7 +46,7 @@ berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *
   const bool has_bias = berth__l_has(tile->l, bias), has_sum = adds != NULL && adds->i != 0;
   *epilogue =
       (berth__tile_epilogue){.bias = has_bias ? bias : BERTH__TILE_NONE,
-                             .sum = has_sum ? first_extra - 1 : BERTH__TILE_NONE, /* the epilogue's own come after it */
+                             .sum = has_sum ? first_extra - 1 : BERTH__TILE_NONE, /* the epilogue's operands follow */
                              .first_extra = first_extra};
   if (has_bias) epilogue->bias_view = berth__tile_view_axis(tile, axis, call->in[bias].stride[0]);
   if (has_sum) epilogue->sum_view = berth__tile_view_operand(tile, epilogue->sum);
@@ -59,7 +59,7 @@ berth_status berth__tile_epilogue_read(berth__tile *tile, berth__tile_epilogue *
   return BERTH_OK;
 }
 
-/* Number i of what is added (where there is such) and the epilogue's own. */
+/* Loads extra operand i: first what is added (if there is any), then the epilogue's own. */
 static berth__x load_extra(const berth__tile *tile, const berth__tile_epilogue *epilogue, berth__kernel *k,
                            const berth__x *place, uint32_t i) {
   const bool has_sum = epilogue->sum != BERTH__TILE_NONE;
@@ -104,7 +104,7 @@ void berth__tile_finish(const berth__tile *tile, berth__kernel *k, const berth__
   berth__l_store(tile->l, k, 0, place[0], berth__tile_epilogue_value(tile, tile->user, k, place, sum));
 }
 
-/* ---- What the forms have in common ---- */
+/* ---- Shared by the forms ---- */
 
 static double count_bytes(const berth__lowering *l) {
   double bytes = 0;
@@ -140,7 +140,7 @@ static int64_t last_stride(const berth__tile_space *space, const int64_t *stride
   return stride[axis] < 0 ? -stride[axis] : stride[axis];
 }
 
-/* Neighbouring places of a window beat neighbouring taps, which are soon at an end. */
+/* Neighbouring positions of a window are preferred to neighbouring taps, of which there are few. */
 bool berth__tile_is_deep(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines) {
   const uint32_t deepest = lower_tile_last_axis(&tile->depth);
   if (side->window != NULL && deepest >= side->taps && deepest < side->taps + BERTH__WINDOW_AXES) return false;
@@ -164,15 +164,15 @@ static void swap_sides(berth__tile *tile) {
   tile->right = left;
 }
 
-/* Sums shorter than this are not worth a piece of shared memory, nor sharing between threads. */
+/* Shorter sums are worth neither staging in shared memory nor sharing between threads. */
 #define SHORT_DEPTH 32
 #define LONG_DEPTH 512
 
-/* Tiles from large to small, for workgroups of 256 threads and, where a device has no such, of 64. A thread with r rows
- * and c columns reads r + c elements of shared memory for r * c products, so a larger tile is better once there are
- * workgroups enough to fill the device, and those hide each other's waiting; `groups` is how many that are (measured on
- * a GPU of 132 cores, where a smaller tile than needed costs a fifth and a larger one half). 8 x 8 sums and what feeds
- * them still fit the 128 registers a thread that let two such workgroups share a core. */
+/* Tiles from large to small, for workgroups of 256 threads and, for devices that have none so large, of 64. A thread
+ * with r rows and c columns reads r + c elements of shared memory for r * c products, so a larger tile is better once
+ * there are enough workgroups to fill the device and to hide each other's latency; `groups` is that number (measured on
+ * a GPU of 132 cores, where a tile that is too small costs a fifth and one that is too large a half). 8 x 8 sums and
+ * their operands still fit in the 128 registers per thread with which two such workgroups share a core. */
 static const struct choice {
   berth__tile_form form;
   int64_t groups;
@@ -181,7 +181,7 @@ static const struct choice {
     {{2, 2, 16, 16, 32}, 40},  {{1, 1, 16, 16, 32}, 0},  {{4, 4, 8, 8, 16}, 128},  {{2, 2, 8, 8, 16}, 0},
 };
 
-/* The table of a format of blocks lies beside the pieces. */
+/* The table of a block format takes shared memory, too. */
 static bool lower_tile_fits(const berth__tile *tile, const berth__tile_form *f) {
   const berth__kernel_limits *limits = tile->l->limits;
   const uint32_t rows = f->group_rows * f->thread_rows, columns = f->group_columns * f->thread_columns;
@@ -200,13 +200,13 @@ static int64_t lower_tile_groups_of(const berth__tile *tile, const berth__tile_f
                             (int64_t)f->group_columns * f->thread_columns);
 }
 
-/* The share of a tile's results that are there, and not over the edge. */
+/* The fraction of a tile's results that is inside the result. */
 static double use_of(const berth__tile *tile, const berth__tile_form *f) {
   return results_of(tile) / ((double)lower_tile_groups_of(tile, f) * f->group_rows * f->thread_rows * f->group_columns *
                              f->thread_columns);
 }
 
-/* The first tile with workgroups enough that is not mostly over the edge; otherwise the last one that fits. */
+/* The first tile with enough workgroups that is mostly inside the result; otherwise the last one that fits. */
 static const berth__tile_form *choose_shared(const berth__tile *tile) {
   const berth__tile_form *chosen = NULL;
   for (size_t i = 0; i < sizeof shared_forms / sizeof *shared_forms; i++) {
@@ -219,15 +219,15 @@ static const berth__tile_form *choose_shared(const berth__tile *tile) {
   return chosen;
 }
 
-/* Where the tiles above leave most of a device idle, and sums are long: from large to small, for workgroups of 256
- * threads, four parts of 64. Each thread has as many sums as in larger tiles of the shared form, and reads shared
- * memory as rarely. Results whose elements share words, and blocks, are left to the shared form. */
+/* For shapes with long sums for which the tiles above leave most of a device idle: from large to small, for workgroups
+ * of 256 threads, four parts of 64 (split-K). Each thread has as many sums as in larger tiles of the shared form, and
+ * reads shared memory as rarely. Results whose elements share words, and blocks, use the shared form. */
 static const struct choice deep_forms[] = {
     {{4, 4, 8, 8, 16}, 96},
     {{2, 2, 8, 8, 16}, 0},
 };
-#define DEEP_DEPTH 256  /* sums that are worth joining */
-#define DEEP_GROUPS 128 /* tiles of 64 x 64 that keep a device busy without */
+#define DEEP_DEPTH 256  /* shortest depth that is worth splitting */
+#define DEEP_GROUPS 128 /* tiles of 64 x 64 that keep a device busy without splitting */
 
 static const berth__tile_form *choose_deep(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
@@ -243,9 +243,9 @@ static const berth__tile_form *choose_deep(const berth__tile *tile) {
   return NULL;
 }
 
-/* Threads that read straight from memory: rows and columns enough to use what is loaded, but not past the shape. Where
- * a CPU plays the GPU, loads are what costs, lane by lane, and registers are plenty: 8 x 8. On a GPU this form is for
- * short sums, where threads are what is needed. */
+/* Threads that load directly from memory: enough rows and columns to reuse what is loaded, but not past the shape. If a
+ * CPU plays the GPU, loads lane by lane are the bottleneck, and registers are plentiful: 8 x 8. On a GPU this form is
+ * for short sums, which need many threads. */
 static berth__tile_form choose_registers(const berth__tile *tile) {
   const int64_t rows = berth__tile_count(&tile->rows), columns = berth__tile_count(&tile->columns);
   const bool shares_well = tile->l->limits->shares_well;
@@ -266,9 +266,9 @@ static berth__tile_form choose_registers(const berth__tile *tile) {
   return form;
 }
 
-/* Columns and parts of the depth beside each other in a workgroup: neighbours in memory are neighbouring threads. Such
- * a sum is bound by reading, and what that needs is threads: where the depth lies in one piece 128 of them share a
- * column; across, 16 columns are 64 bytes in one piece, and only very many columns are enough threads with 32. */
+/* Columns and parts of the depth within a workgroup: neighbouring threads read neighbouring elements. Such a sum is
+ * limited by reading, which needs threads: if the depth is contiguous, 128 threads share a column; otherwise 16 columns
+ * are 64 contiguous bytes, and 32 are used only if there are very many columns. */
 static berth__tile_form choose_split(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const int64_t columns = berth__tile_count(&tile->columns);
@@ -285,10 +285,10 @@ static berth__tile_form choose_split(const berth__tile *tile) {
   return form;
 }
 
-/* Few results with long sums: the threads of a workgroup share the depth, or most of the device would idle. One row
- * alone, a step of decoding, is bound by reading the weights, which this form does in one go. */
+/* Few results with long sums: the threads of a workgroup share the depth, or most of the device would be idle. A single
+ * row, a decoding step, is limited by reading the weights, and this form reads them contiguously. */
 static bool wants_split(const berth__tile *tile) {
-  if (berth__tile_has_blocks(tile)) return false; /* it takes elements one by one */
+  if (berth__tile_has_blocks(tile)) return false; /* it loads single elements */
   const int64_t depth = berth__tile_count(&tile->depth), rows = berth__tile_count(&tile->rows);
   const berth__kernel_limits *limits = tile->l->limits;
   if (limits->group_size < 16 || limits->shared_bytes < 2048) return false;
@@ -297,17 +297,16 @@ static bool wants_split(const berth__tile *tile) {
   return depth >= LONG_DEPTH && results_of(tile) < 4096;
 }
 
-#define PACKED_LANES 128u /* that share a sum, at most */
-#define PACKED_THREADS \
-  256u /* of a workgroup, which has the rows in its shared memory; half of them where that is small */
+#define PACKED_LANES 128u   /* most lanes that share a sum */
+#define PACKED_THREADS 256u /* per workgroup, which keeps the rows in shared memory; half as many if that is small */
 #define PACKED_SHARED 32768u
-#define PACKED_COLUMNS 2u /* of a thread, at most */
+#define PACKED_COLUMNS 2u /* most columns per thread */
 #define PACKED_COLUMNS_CPU 4u
-#define PACKED_ENOUGH 49152 /* threads that keep a large device busy with what each of them loads at once */
+#define PACKED_ENOUGH 49152 /* threads that keep a large device busy, given what each loads at once */
 #define PACKED_ENOUGH_CPU 256
 
-/* Sums are short here, and what they wait for is memory: as many lanes share one as it has slices, and each loads
- * little and at once. Where a CPU plays the GPU, each thread has its sums to itself. */
+/* Sums are short here, and limited by memory latency: as many lanes share one as it has slices, so that each loads
+ * little, all at once. If a CPU plays the GPU, each thread computes whole sums. */
 static uint32_t choose_packed_lanes(const berth__tile *tile, uint32_t threads) {
   const berth__kernel_limits *limits = tile->l->limits;
   const int64_t slices = berth__tile_packed_slices(tile);
@@ -317,7 +316,7 @@ static uint32_t choose_packed_lanes(const berth__tile *tile, uint32_t threads) {
   return lanes;
 }
 
-/* A thread has several columns to share what it loads of the rows, as far as there are threads enough. */
+/* A thread has several columns, which reuse the rows that it loads, if there are enough threads. */
 static berth__tile_form choose_packed(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const int64_t columns = berth__tile_count(&tile->columns);
@@ -336,11 +335,11 @@ static berth__tile_form choose_packed(const berth__tile *tile) {
   return form;
 }
 
-#define FLOW_GROUPS 528u /* that a large device has at once */
-#define FLOW_ROUNDS 4    /* of columns that a workgroup has, so that none is left behind by much */
+#define FLOW_GROUPS 528u /* workgroups that a large device runs at once */
+#define FLOW_ROUNDS 4    /* rounds of columns per workgroup, which keeps workgroups balanced */
 
-/* Where kernels begin early: as many workgroups as run at once, whose lanes are those that exchange. Several columns a
- * thread save loads of the rows, where there are columns enough. */
+/* If kernels begin early: as many workgroups as run at once, with one subgroup per sum. Several columns per thread save
+ * loads of the rows, if there are enough columns. */
 static berth__tile_form choose_flow(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const int64_t columns = berth__tile_count(&tile->columns), slices = berth__tile_packed_slices(tile);
@@ -358,7 +357,7 @@ static berth__tile_form choose_flow(const berth__tile *tile) {
   return form;
 }
 
-/* Few rows, as when text is generated a token at a time: such a product is bound by reading the weights. */
+/* Few rows, as in text generation: such a product is limited by reading the weights. */
 static bool wants_packed(const berth__tile *tile) {
   if (berth__tile_count(&tile->rows) > BERTH__TILE_FEW_ROWS || !berth__tile_takes_packed(tile)) return false;
   return berth__tile_has_blocks(tile) || tile->second != BERTH__TILE_NONE || tile->l->limits->shares_well;
@@ -378,7 +377,7 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
   }
   if (berth__tile_count(&tile->rows) > berth__tile_count(&tile->columns) && !berth__tile_is_normed(tile) &&
       (berth__tile_count(&tile->columns) <= 4 || wants_split(tile)) && !berth__tile_has_blocks(tile))
-    swap_sides(tile); /* blocks stay where they are looked for, and norms */
+    swap_sides(tile); /* blocks and norms must stay on their sides */
   if (wants_split(tile)) {
     form = choose_split(tile);
     return berth__tile_split(tile, &form, err);

@@ -1,18 +1,18 @@
-/* The form `deep` (split-K inside a workgroup), for few results with long sums: as `shared`, but the threads of a
- * workgroup form parts that share the depth. Each part has its own pieces in shared memory and sums for the same
- * results; at the end the first part adds up the partial sums of the others. A device that such results would leave
- * idle has more work at once, and no partial sums are kept in memory. */
+/* The form `deep` (split-K inside a workgroup), for few results with long sums: like `shared`, but the threads of a
+ * workgroup form parts that share the depth. Each part has its own pieces in shared memory, and sums for the same
+ * results; at the end the first part adds up the partial sums of the others. This keeps busy a device that so few
+ * results would leave idle, without partial sums in memory. */
 #include "kernel/lower/tile.h"
 
-#define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */
+#define MOST_ELEMENTS 16u /* of a piece, per thread */
 
 typedef struct deep_piece {
   const berth__tile_side *side;
   const berth__tile_space *lines;
-  uint32_t width;                   /* lines of the piece, which lie beside each other */
+  uint32_t width;                   /* lines of the piece, which are contiguous */
   berth__x first;                   /* line of the workgroup */
-  berth__x base;                    /* where the part's piece begins in the array */
-  uint32_t n_elements;              /* that a thread fetches: itself and those so many threads after it */
+  berth__x base;                    /* offset of the part's piece in the array */
+  uint32_t n_elements;              /* elements per thread: every `threads`-th */
   berth__x elements[MOST_ELEMENTS]; /* variables */
 } deep_piece;
 
@@ -21,7 +21,7 @@ typedef struct deep_work {
   const berth__tile_form *form;
   berth__kernel *k;
   deep_piece left, right;
-  uint32_t array;                                   /* shared: pieces of both sides, part by part; in the end sums */
+  uint32_t array;                                   /* shared: pieces of both sides, part by part; finally sums */
   berth__x thread, part, batch;                     /* thread: of its part */
   berth__x row, column;                             /* of the thread, in the tile */
   berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* variables */
@@ -29,7 +29,7 @@ typedef struct deep_work {
 
 static uint32_t deep_threads(const deep_work *w) { return w->form->group_rows * w->form->group_columns; }
 
-/* One element more than lines between rows of a piece, so that threads which go down its depth hit different banks. */
+/* One more than the number of lines, so that threads with consecutive depths use different banks. */
 static uint32_t deep_pitch(const deep_piece *p) { return p->width + 1; }
 
 static uint32_t deep_piece_size(const deep_work *w, const deep_piece *p) { return deep_pitch(p) * w->form->depth; }
@@ -51,8 +51,8 @@ static void deep_open_piece(const deep_work *w, deep_piece *p) {
     p->elements[i] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
 }
 
-/* A thread's element number `i` as a line and a depth of the piece: threads beside each other take what lies beside
- * each other in memory. Pieces are whole rounds of threads. */
+/* The line and depth in the piece of a thread's element `i`: neighbouring threads load neighbouring elements. Pieces
+ * are a multiple of the number of threads. */
 static void deep_place(const deep_work *w, const deep_piece *p, uint32_t i, berth__x *line, berth__x *depth) {
   berth__kernel *k = w->k;
   const bool is_deep = berth__tile_is_deep(w->tile, p->side, p->lines);
@@ -63,11 +63,11 @@ static void deep_place(const deep_work *w, const deep_piece *p, uint32_t i, bert
   *depth = is_deep ? low : high;
 }
 
-/* From memory into the thread's variables; past the end of the depth, zeros. */
+/* Loads from memory into the thread's variables; zeros past the end of the depth. */
 static void deep_fetch(const deep_work *w, const deep_piece *p, berth__x from) {
   berth__kernel *k = w->k;
   const int64_t whole = berth__tile_count(&w->tile->depth), lines = berth__tile_count(p->lines);
-  const bool is_even = whole % ((int64_t)w->form->depth * BERTH__TILE_PARTS) == 0; /* no piece hangs over the end */
+  const bool is_even = whole % ((int64_t)w->form->depth * BERTH__TILE_PARTS) == 0; /* no partial piece at the end */
   for (uint32_t i = 0; i < p->n_elements; i++) {
     berth__x line, depth;
     deep_place(w, p, i, &line, &depth);
@@ -122,7 +122,7 @@ static void deep_fetch_both(const deep_work *w, berth__x round) {
   deep_fetch(w, &w->right, from);
 }
 
-/* While a piece is worked on, the next one is on its way from memory. */
+/* While a piece is processed, the next one is being loaded. */
 static void deep_sum(const deep_work *w) {
   berth__kernel *k = w->k;
   const int64_t step = (int64_t)w->form->depth * BERTH__TILE_PARTS;
@@ -141,7 +141,7 @@ static void deep_sum(const deep_work *w) {
   berth__x_end(k);
 }
 
-/* Sums of parts as [part][result of a thread][thread]. */
+/* Sums of parts are stored as [part][result of a thread][thread]. */
 static berth__x deep_slot(const deep_work *w, berth__x part, uint32_t result) {
   const berth__x first = berth__x_affine(w->k, part, deep_sums(w), (int64_t)result * deep_threads(w));
   return berth__x_add(w->k, first, w->thread);

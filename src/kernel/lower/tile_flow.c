@@ -1,8 +1,8 @@
-/* Workgroups that continue with further columns and keep the rows for all of them. A sum belongs to lanes of one
+/* Workgroups that loop over further columns and keep the rows for all of them. A sum belongs to the lanes of one
  * subgroup, so no barrier is needed. */
 #include "kernel/lower/tile_packed.h"
 
-/* What each row is divided by. The barrier after the rows is in it. */
+/* The divisors of the rows. Contains the barrier after staging the rows. */
 static void packed_flow_factors(const berth__packed *w, berth__x *factors) {
   berth__kernel *k = w->k;
   const uint32_t sets = k->group_size / w->reach, rows = w->form->thread_rows;
@@ -27,7 +27,7 @@ static void packed_flow_factors(const berth__packed *w, berth__x *factors) {
   }
 }
 
-/* Every lane has every sum: lane i finishes number i. */
+/* Every lane has every sum: lane i finishes sum i. */
 static void packed_flow_store(const berth__packed *w, const berth__tile_cells *cells, const berth__x *factors) {
   berth__kernel *k = w->k;
   const bool has_second = w->tile->second != BERTH__TILE_NONE;
@@ -53,7 +53,7 @@ static void packed_flow_store(const berth__packed *w, const berth__tile_cells *c
   berth__x_end(k);
 }
 
-/* The columns of the thread in a set of those that a workgroup has at a time. */
+/* The thread's columns within the set that a workgroup processes at a time. */
 static berth__tile_cells packed_flow_cells(const berth__packed *w, berth__x set, berth__x group) {
   const berth__tile_form *f = w->form;
   const berth__x first = berth__x_affine(w->k, set, (int64_t)f->group_columns * f->thread_columns, 0);

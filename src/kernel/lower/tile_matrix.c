@@ -1,10 +1,10 @@
-/* Sums on matrix units (tensor cores). A workgroup goes along the depth a piece at a time, with several pieces in
- * shared memory: while it multiplies one, others are being copied. A side whose elements lie as the units need them,
- * 16 adjacent bytes at a time, is copied asynchronously; any other side goes through registers, where it is unpacked
- * and rounded. */
+/* Sums on matrix units (tensor cores). A workgroup goes along the depth piece by piece, with several pieces in shared
+ * memory: while it multiplies one, others are being copied. A side whose elements are stored as the units need them, 16
+ * contiguous bytes at a time, is copied asynchronously; any other side goes through registers, where it is unpacked and
+ * rounded. */
 #include "kernel/lower/tile.h"
 
-#define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */
+#define MOST_ELEMENTS 16u /* of a piece, per thread */
 
 typedef struct piece {
   const berth__tile_side *side;
@@ -12,9 +12,9 @@ typedef struct piece {
   berth__kernel_tile tile;
   berth__x first; /* line of the workgroup */
   bool is_copied;
-  uint32_t chunk;                   /* elements that a copy moves */
-  uint32_t n_fetched;               /* elements that a thread fetches: itself and those so many threads after it */
-  uint32_t beside;                  /* of them, along the depth, that a block brings at once */
+  uint32_t chunk;                   /* elements per copy */
+  uint32_t n_fetched;               /* elements per thread: every `threads`-th */
+  uint32_t beside;                  /* adjacent elements along the depth that a block yields at once */
   berth__x elements[MOST_ELEMENTS]; /* variables */
 } piece;
 
@@ -34,8 +34,8 @@ static berth_type type_of(const berth__tile *tile, const berth__tile_side *side)
   return berth__l_storage_of(tile->l, side->operand);
 }
 
-/* Operands that are both bf16, or f16, lose nothing by being multiplied as such; f32 does what the plan allows. What
- * has blocks on one side goes with the type of the other. */
+/* Operands that are both bf16, or both f16, lose nothing when multiplied in that type; f32 uses what the plan allows.
+ * If one side has a block type, the type of the other side decides. */
 berth_compute berth__tile_kind(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const berth_type left = type_of(tile, &tile->left), right = type_of(tile, &tile->right);
@@ -46,8 +46,8 @@ berth_compute berth__tile_kind(const berth__tile *tile) {
   return (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
 }
 
-/* From large to small; `groups`: as many of them keep a large GPU busy. The largest leaves no registers for sides that
- * are fetched. depth: of numbers of two bytes, of four half as much. is_narrow: for those of two alone. */
+/* From large to small; `groups` of them keep a large GPU busy. The largest leaves no registers for sides that are
+ * loaded through them. depth: of 2-byte numbers, half as much of 4-byte ones. is_narrow: only for 2-byte numbers. */
 static const struct choice {
   uint32_t rows, columns, threads, depth;
   int64_t groups;
@@ -56,40 +56,40 @@ static const struct choice {
                     {64, 64, 256, 64, 96, false, true},    {64, 64, 128, 32, 96, false, false},
                     {32, 64, 128, 32, 96, false, false},   {32, 32, 128, 64, 0, false, false}};
 
-/* Where there are too few of these, and sums are long: parts of a workgroup share the depth of each piece. */
+/* If there would be too few workgroups, and sums are long: parts of a workgroup share the depth of each piece. */
 static const struct choice long_forms[] = {
     {32, 32, 256, 256, 96, false, false}, {32, 16, 256, 256, 72, false, false}, {16, 16, 256, 256, 0, false, false}};
 #define LONG_PARTS 8u
-#define LONG_DEPTH 256 /* sums that are worth joining */
-#define LONG_GROUPS 96 /* workgroups of 64 x 64 that keep a device busy without */
+#define LONG_DEPTH 256 /* shortest depth that is worth splitting */
+#define LONG_GROUPS 96 /* workgroups of 64 x 64 that keep a device busy without splitting */
 
-/* Where warpgroups multiply; the first has a core for itself. */
+/* For warpgroups; a workgroup of the first form has a core to itself. */
 static const struct choice warpgroup_forms[] = {{128, 256, 256, 64, 120, true, true},
                                                 {128, 128, 256, 64, 64, true, true}};
 
-/* Of f32, by threads. Depth and parts are what registers and room allow; `share` is of the core's rate, as measured
- * where all cores are busy. */
+/* For f32, multiplied by threads. Depth and parts are limited by registers and shared memory; `share` is the fraction
+ * of the core's peak rate, measured with all cores busy. */
 static const struct four_choice {
   uint32_t rows, columns, threads, depth, parts;
   double share;
 } four_forms[] = {
     {128, 128, 256, 16, 1, 0.75}, {64, 64, 128, 32, 1, 0.6}, {32, 32, 256, 128, 8, 0.55}, {32, 16, 256, 128, 8, 0.4}};
-#define FOUR_DEPTH 32      /* sums that are worth a piece of shared memory */
+#define FOUR_DEPTH 32      /* shortest depth that is worth staging in shared memory */
 #define FOUR_CORES 132     /* of a large GPU */
-#define FOUR_START 60000.0 /* multiplications that a core could do while a workgroup begins and ends */
+#define FOUR_START 60000.0 /* multiplications that a core could do in the time to start and end a workgroup */
 
 static bool begins_aligned(const berth__tile *tile, const berth__tile_side *side) {
   return tile->l->at == NULL || tile->l->at[side->operand] % 16 == 0;
 }
 
-/* How a side comes to its tile: what it is held as, and which way it lies there. */
+/* How a side is loaded into its tile: its storage there, and its orientation. */
 typedef struct coming {
   berth__storage storage;
   bool is_deep, is_copied;
 } coming;
 
-/* Elements that lie in memory as a tile may have them, 16 bytes beside each other, are copied. f32 is rounded where it
- * is multiplied then. */
+/* Elements whose layout in memory suits a tile, with 16 contiguous bytes, are copied. f32 is then rounded when it is
+ * multiplied. */
 static coming find_coming(const berth__tile *tile, berth_compute kind, const berth__tile_side *side,
                           const berth__tile_space *lines) {
   const berth__storage wanted = berth__compute_storage(kind), storage = type_of(tile, side);
@@ -126,7 +126,7 @@ static bool can_copy_both(const berth__tile *tile, berth_compute kind) {
          find_coming(tile, kind, &tile->right, &tile->columns).is_copied && kind != BERTH_COMPUTE_TF32X3;
 }
 
-/* Pieces of half the depth rather than fewer than three of them, or more than a thread can fetch. */
+/* Prefers pieces of half the depth to having fewer than three pieces, or more elements than a thread can load. */
 static void choose_slots(const berth__tile *tile, berth_compute kind, berth__matrix_form *form) {
   const uint32_t room = tile->l->limits->tile_bytes, lines = form->rows > form->columns ? form->rows : form->columns;
   if (form->parts > 1 && lines * form->depth / form->threads > MOST_ELEMENTS && !can_copy_both(tile, kind))
@@ -137,7 +137,7 @@ static void choose_slots(const berth__tile *tile, berth_compute kind, berth__mat
   if (form->slots > 4) form->slots = 4;
 }
 
-/* The first of some forms with workgroups enough, or the last that fits. */
+/* The first form with enough workgroups, or the last one that fits. */
 static bool choose_of(const berth__tile *tile, berth_compute kind, const struct choice *choices, size_t n,
                       uint32_t parts, berth__matrix_form *out) {
   bool found = false;
@@ -157,7 +157,7 @@ static bool choose_of(const berth__tile *tile, berth_compute kind, const struct 
   return found;
 }
 
-/* Sides that lie in memory as they are multiplied, and workgroups enough. */
+/* Requires sides stored in the type in which they are multiplied, and enough workgroups. */
 static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth__matrix_form *out) {
   const berth__kernel_limits *limits = tile->l->limits;
   const berth__storage wanted = berth__compute_storage(kind);
@@ -178,7 +178,7 @@ static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth_
   return false;
 }
 
-/* What the busiest core multiplies, in the time that a form takes for it. */
+/* The multiplications of the busiest core, divided by the form's rate. */
 static double four_cost(const berth__tile *tile, const struct four_choice *c) {
   const int64_t groups = berth__tile_groups(tile, c->rows, c->columns);
   const int64_t rounds = (groups + FOUR_CORES - 1) / FOUR_CORES;
@@ -238,8 +238,7 @@ static void open_piece(const work *w, piece *p, bool is_left) {
   for (uint32_t i = 0; i < p->n_fetched; i++) p->elements[i] = berth__x_variable(w->k, berth__tile_zero(t, w->k));
 }
 
-/* Number n of the groups of `wide` elements that a tile has, as a line and a depth: neighbours lie beside each other in
- * memory. */
+/* The line and depth of group n of `wide` elements of a tile: neighbours are contiguous in memory. */
 static void place_of(const work *w, const piece *p, berth__x n, uint32_t wide, berth__x *line, berth__x *depth) {
   berth__kernel *k = w->k;
   const uint32_t along = p->tile.is_deep ? p->tile.depth : p->tile.lines;
@@ -249,7 +248,7 @@ static void place_of(const work *w, const piece *p, berth__x n, uint32_t wide, b
   *depth = p->tile.is_deep ? low : high;
 }
 
-/* The element of the side at a line of the tile and a depth; and whether there is one. */
+/* The element of the side at a line of the tile and a depth; and whether it exists. */
 static berth__tile_at find_element(const work *w, const piece *p, berth__x line, berth__x depth, uint32_t wide,
                                    berth__x *is_there) {
   berth__kernel *k = w->k;
@@ -257,7 +256,7 @@ static berth__tile_at find_element(const work *w, const piece *p, berth__x line,
   const int64_t lines = berth__tile_count(p->lines), whole = berth__tile_count(&t->depth);
   const uint32_t along_depth = p->tile.is_deep ? wide : 1, along_lines = p->tile.is_deep ? 1 : wide;
   const berth__x at_line = berth__x_add(k, p->first, line);
-  const bool is_even = whole % w->form->depth == 0; /* no piece hangs over the end */
+  const bool is_even = whole % w->form->depth == 0; /* no partial piece at the end */
   *is_there = berth__x_lt(k, at_line, berth__x_i32(k, lines));
   if (!is_even) *is_there = berth__x_and(k, *is_there, berth__x_lt(k, depth, berth__x_i32(k, whole)));
   const berth__x inside_line = berth__x_min(k, at_line, berth__x_i32(k, lines - along_lines));
@@ -281,7 +280,8 @@ static void copy_piece(const work *w, const piece *p, berth__x slot, berth__x fr
   }
 }
 
-/* From memory into the thread's variables. Lines over the edge are never seen: any number will do for them. */
+/* Loads from memory into the thread's variables. Lines outside the result are never used, so their values are
+ * arbitrary. */
 static void fetch_piece(const work *w, const piece *p, berth__x from) {
   berth__kernel *k = w->k;
   const bool is_even = berth__tile_count(&w->tile->depth) % w->form->depth == 0;
@@ -337,17 +337,17 @@ static berth__x slot_of(const work *w, berth__x number) {
   return berth__x_rem(w->k, number, berth__x_i32(w->k, w->form->slots));
 }
 
-/* Whether units begin with a piece while they end the one before, which takes registers: where they are the limit, and
- * not the memory that a small tile waits for. */
+/* Whether units start on a piece while they finish the previous one, which costs registers: worth it if the units are
+ * the bottleneck, and not the memory latency that small tiles wait for. */
 static bool looks_ahead(const work *w) {
   return w->sides[0].is_copied && w->sides[1].is_copied && w->form->threads == 256 && w->form->parts == 1 &&
          !w->form->is_late && !w->form->by_fours;
 }
 
-/* Pieces that are on their way while one is multiplied. A slot that is done with late is free a piece later. */
+/* Pieces being copied while one is multiplied. With is_late, a slot becomes free one piece later. */
 static uint32_t pieces_ahead(const work *w) { return w->form->slots - 1 - (w->form->is_late ? 1 : 0); }
 
-/* Where kernels begin early, weights are on their way before what the kernels before this one make is there. */
+/* If kernels begin early, copies of weights start before the results of the previous kernels are awaited. */
 static bool begins_early(const work *w) {
   const berth__lowering *l = w->tile->l;
   return l->limits->begins_early && w->tile->has_weight && w->sides[1].is_copied && l->n_conditions == 0;
@@ -372,14 +372,14 @@ static void begin_pieces(const work *w, int64_t n_pieces) {
   put_both(w, berth__x_i32(k, 0));
 }
 
-/* The next piece is there, and all threads have loaded what they need of the one before. */
+/* Waits until the next piece has arrived, and all threads have loaded what they need of the previous one. */
 static void wait_for_piece(const work *w) {
   if (copies(w)) berth__x_wait(w->k, pieces_ahead(w) - 1);
   berth__x_barrier(w->k);
 }
 
-/* What begins early waits beside this kernel, and takes places on cores unevenly: best not before it is needed. Of
- * numbers of two bytes, pieces take so little time that the first weights should be on their way a few before the end
+/* A kernel that begins early occupies cores, unevenly, while it waits: it is best released shortly before it is needed.
+ * Pieces of 2-byte numbers take so little time that the first weights should be requested a few pieces before the end
  * (measured: ResNet-50 and MiniLM-L6). */
 #define RELEASE_PIECES 3
 static bool releases_in_time(const work *w) { return berth__compute_storage(w->kind) != BERTH_F32; }
@@ -392,8 +392,8 @@ static void release_in_time(const work *w, berth__x number, int64_t n_pieces) {
   berth__x_end(w->k);
 }
 
-/* One barrier a piece: what is copied goes where the piece before was, which all are done with; what is fetched, where
- * the next will be multiplied. */
+/* One barrier per piece: copies go to the slot of the previous piece, which all threads have finished with; loads
+ * through registers go to the slot that is multiplied next. */
 static void sum_pieces(const work *w) {
   berth__kernel *k = w->k;
   const int64_t depth = w->form->depth, n = (berth__tile_count(&w->tile->depth) + depth - 1) / depth;
@@ -422,7 +422,7 @@ static void sum_pieces(const work *w) {
   if (begins_early(w) && !releases_in_time(w)) berth__x_release(k);
 }
 
-/* Workgroups that run at the same time are beside each other both ways, so that they share more of what they read. */
+/* Workgroups that run at the same time are neighbours in both directions, so that they share more of what they read. */
 static void place_group(berth__kernel *k, const int64_t *dims, berth__x *group) {
   int64_t band = 8;
   while (dims[1] % band != 0) band /= 2;
@@ -451,7 +451,7 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
       (piece){.side = &tile->right, .lines = &tile->columns, .first = berth__x_affine(k, group[2], form->columns, 0)};
   open_piece(&w, &w.sides[0], true);
   open_piece(&w, &w.sides[1], false);
-  const bool has_two = form->rows * form->columns / form->threads >= 2; /* sums beside each other that a thread keeps */
+  const bool has_two = form->rows * form->columns / form->threads >= 2; /* adjacent sums per thread */
   const uint32_t together = berth__tile_word(tile) == 2 && has_two ? 2 : 1;
   w.sums = berth__kernel_sums_of(k, &(berth__kernel_sums){.left = w.sides[0].tile,
                                                           .right = w.sides[1].tile,

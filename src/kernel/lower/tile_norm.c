@@ -1,5 +1,5 @@
-/* Normalises rows inside a product: x / root * scale times w equals (x * scale times w) / root, and whoever computes
- * the sum sees all elements that the root is computed from. */
+/* Normalises rows inside a product: x / root * scale times w equals (x * scale times w) / root, and the threads that
+ * compute the sum see all elements that the root depends on. */
 #include "kernel/lower/tile.h"
 
 berth__x berth__tile_norm_factor(const berth__tile *tile, berth__kernel *k, berth__x squares) {

@@ -1,17 +1,17 @@
-/* Products of few rows (GEMV): those whose lanes share sums, and those whose threads have sums of their own.
- * tile_packed_sum.c computes the sums. */
+/* Products of few rows (GEMV): with sums shared by lanes, and with one thread per sum. tile_packed_sum.c computes the
+ * sums. */
 #include "kernel/lower/tile_packed.h"
 #include "base/blocks.h"
 
-/* ---- Sums that lanes share ---- */
+/* ---- Sums shared by lanes ---- */
 
 #define FEW_PARTS 8u
-/* The parts of sums in shared memory: `n` sums, `parts` of each, one more place between them for the banks. */
+/* The parts of sums in shared memory: `n` sums of `parts` each, padded by one entry to avoid bank conflicts. */
 typedef struct packed_parts {
   uint32_t array, n, parts;
 } packed_parts;
 
-/* Sums of a row of a thread: of its columns, of those with the second right side, and of the squares. */
+/* Sums per row of a thread: of its columns, of those of the second right side, and of squares. */
 static uint32_t packed_second_at(const berth__packed *w) { return w->form->thread_columns; }
 static uint32_t packed_squares_at(const berth__packed *w) {
   return w->form->thread_columns * (w->tile->second != BERTH__TILE_NONE ? 2 : 1);
@@ -26,7 +26,7 @@ static packed_parts packed_make_parts(const berth__packed *w, uint32_t parts) {
   return (packed_parts){berth__kernel_shared(w->k, BERTH__NUM_F32, n * (parts + 1)), n, parts};
 }
 
-/* Of those that packed_join makes. */
+/* Bytes of the parts that packed_join needs. */
 static uint64_t packed_parts_bytes(const berth__packed *w) {
   const berth__tile_form *f = w->form;
   const uint64_t n = (uint64_t)f->thread_rows * packed_row_sums(w) * f->group_columns;
@@ -49,7 +49,7 @@ static berth__x packed_add_parts(berth__kernel *k, const packed_parts *p, berth_
   return berth__x_get(k, sum);
 }
 
-/* Many parts of each sum become FEW_PARTS, each by a thread. */
+/* Reduces many parts of each sum to FEW_PARTS, each by one thread. */
 static packed_parts packed_fold(const berth__packed *w, const packed_parts *many) {
   berth__kernel *k = w->k;
   const packed_parts few = packed_make_parts(w, FEW_PARTS);
@@ -64,7 +64,7 @@ static packed_parts packed_fold(const berth__packed *w, const packed_parts *many
   return few;
 }
 
-/* What a row is divided by, once its sums are whole. */
+/* Divides a cell by its row's divisor, once its sums are complete. */
 void berth__packed_scale_cell(const berth__packed *w, berth__tile_cells *cells, uint32_t row, uint32_t column,
                               berth__x factor) {
   cells->sum[row][column] = berth__x_mul(w->k, cells->sum[row][column], factor);
@@ -72,7 +72,7 @@ void berth__packed_scale_cell(const berth__packed *w, berth__tile_cells *cells, 
     cells->second[row][column] = berth__x_mul(w->k, cells->second[row][column], factor);
 }
 
-/* What the lanes have that exchange. */
+/* Adds up the lanes of a subgroup. */
 berth__x berth__packed_exchange(const berth__packed *w, berth__x variable) {
   berth__x sum = berth__x_get(w->k, variable);
   for (uint32_t distance = w->reach / 2; distance > 0; distance /= 2)
@@ -80,7 +80,7 @@ berth__x berth__packed_exchange(const berth__packed *w, berth__x variable) {
   return sum;
 }
 
-/* Sums are counted [row][sum of the row][of the workgroup]. */
+/* Sums are indexed [row][sum of the row][sum of the workgroup]. */
 static void packed_store_part(const berth__packed *w, const packed_parts *parts, uint32_t row, uint32_t sum,
                               berth__x group, berth__x value) {
   const int64_t before = (int64_t)(row * packed_row_sums(w) + sum) * w->form->group_columns;
@@ -89,7 +89,7 @@ static void packed_store_part(const berth__packed *w, const packed_parts *parts,
   berth__x_shared_store(w->k, parts->array, to, value);
 }
 
-/* All of a thread's sums; of those that exchange, the first stores them. */
+/* All of a thread's sums; in a subgroup, the first lane stores them. */
 static void packed_store_parts(const berth__packed *w, const packed_parts *parts, berth__x group) {
   const berth__tile_form *f = w->form;
   berth__kernel *k = w->k;
@@ -108,7 +108,7 @@ static void packed_store_parts(const berth__packed *w, const packed_parts *parts
   berth__x_end(k);
 }
 
-/* Sum `sum` of the row, of the columns' group at[2]. */
+/* Sum `sum` of the row, for the column group at[2]. */
 static berth__x packed_whole(const berth__packed *w, const packed_parts *parts, const berth__x *at, berth__x sum) {
   berth__kernel *k = w->k;
   const berth__x of_row = berth__x_add(k, berth__x_affine(k, at[0], packed_row_sums(w), 0), sum);
@@ -116,7 +116,7 @@ static berth__x packed_whole(const berth__packed *w, const packed_parts *parts, 
   return packed_add_parts(k, parts, number, berth__x_i32(k, 0), parts->parts);
 }
 
-/* Those of a row: what all threads of the workgroup have seen of it where it is staged. */
+/* The sum of squares of a row: over all threads of the workgroup if the row is staged. */
 static berth__x packed_whole_squares(const berth__packed *w, const packed_parts *parts, const berth__x *at) {
   berth__kernel *k = w->k;
   const berth__x which = berth__x_i32(k, packed_squares_at(w));
@@ -130,7 +130,7 @@ static berth__x packed_whole_squares(const berth__packed *w, const packed_parts 
   return sum;
 }
 
-/* One thread for each result finishes it. */
+/* One thread per result finishes it. */
 static void packed_join(const berth__packed *w, const berth__tile_cells *cells, berth__x first_column, berth__x group) {
   const berth__tile_form *f = w->form;
   berth__kernel *k = w->k;
@@ -178,7 +178,7 @@ void berth__packed_rows(berth__kernel *k, berth__tile_cells *cells, berth__x fir
     cells->column[column] = berth__x_affine(k, first_column, 1, column);
 }
 
-/* ---- Both ways ---- */
+/* ---- Shared by both ---- */
 
 static void packed_stage(berth__packed *w) {
   berth__packed_put_rows(w);
@@ -226,14 +226,14 @@ static void packed_together(berth__packed *w, berth__tile *tile, const int64_t *
   packed_join(w, &cells, first, of[0]);
 }
 
-/* Lanes of a sum that exchange: all of them, or sets of as many as the device has. */
+/* Lanes of a sum that exchange: all of them, or sets as large as a subgroup. */
 static uint32_t packed_reach(const berth__kernel_limits *limits, const berth__tile_form *form) {
   const uint32_t lanes = limits->exchanges ? limits->lanes : 1;
   if (lanes < 2 || (lanes & (lanes - 1)) != 0 || form->group_rows * form->group_columns % lanes != 0) return 1;
   return form->group_rows < lanes ? form->group_rows : lanes;
 }
 
-/* Bytes that a thread has on their way before it waits, about. */
+/* Approximate bytes that a thread has in flight before it waits. */
 #define EARLY_BYTES 128
 
 static uint32_t packed_count_early(const berth__packed *w) {

@@ -1,31 +1,32 @@
-/* Products of few rows with weights that lie along the depth, in blocks or not: what is shared by tile_packed.c,
+/* Products of few rows with weights that run along the depth, in blocks or not: shared by tile_packed.c,
  * tile_packed_sum.c and tile_flow.c. */
 #ifndef BERTH_KERNEL_LOWER_TILE_PACKED_H
 #define BERTH_KERNEL_LOWER_TILE_PACKED_H
 
 #include "kernel/lower/tile.h"
 
-#define BERTH__PACKED_EARLY 4u /* slices of a thread that are loaded before the rows, at most */
+#define BERTH__PACKED_EARLY 4u /* most slices of a thread that are loaded before the rows */
 
 typedef struct berth__packed {
   const berth__tile *tile;
-  const berth__tile_form *form; /* thread_rows, thread_columns; group_rows: lanes of a sum; group_columns: such sums */
+  const berth__tile_form *form; /* thread_rows, thread_columns; group_rows: lanes per sum; group_columns: such sums */
   berth__kernel *k;
   berth__l_slices slices;
-  int64_t elements; /* of a block */
+  int64_t elements; /* per block */
   bool is_plain, is_wide, has_wide_scale;
   berth__tile_at left[BERTH__TILE_MOST], right[BERTH__TILE_MOST];
   berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST];                               /* variables */
-  berth__x second[BERTH__TILE_MOST][BERTH__TILE_MOST], squares[BERTH__TILE_MOST]; /* likewise, where there are such */
+  berth__x second[BERTH__TILE_MOST][BERTH__TILE_MOST], squares[BERTH__TILE_MOST]; /* the same, if needed */
   berth__x lane;
-  uint32_t n_early; /* slices of the thread that are loaded before the rows; 0: none are, and no kernel begins early */
-  uint32_t reach;   /* lanes beside each other that exchange what they have; 1: none do */
-  /* Where the workgroup keeps the rows, multiplied by the scale where they are normed; `pitch` elements each. */
+  uint32_t n_early; /* slices of the thread that are loaded before the rows; 0: none, and kernels do not begin early */
+  uint32_t reach;   /* adjacent lanes that exchange values; 1: none */
+  /* Whether the workgroup keeps the rows in shared memory, multiplied by the scale if they are normalised; `pitch`
+   * elements each. */
   bool is_staged;
-  uint32_t staged, pitch, between; /* quads without a gap: neighbouring lanes then hit different banks */
+  uint32_t staged, pitch, between; /* quads between gaps, which let neighbouring lanes use different banks */
 } berth__packed;
 
-/* A slice of each column, of both right sides. */
+/* A slice per column, for both right sides. */
 typedef berth__l_quad berth__packed_slice[2][BERTH__TILE_MOST][BERTH__SLICE_QUADS];
 
 /* tile_packed_sum.c */
@@ -34,15 +35,15 @@ int64_t berth__packed_elements(const berth__tile *tile);
 berth__l_slices berth__packed_slices(const berth__tile *tile);
 bool berth__packed_is_wide(const berth__tile *tile);
 bool berth__packed_has_wide_scale(const berth__tile *tile);
-/* Whether the rows go to shared memory: they fit beside the parts of sums. */
+/* Decides whether the rows go to shared memory, if they fit in addition to the parts of sums. */
 void berth__packed_choose_stage(berth__packed *w, berth__storage storage, uint64_t parts_bytes);
-void berth__packed_put_rows(berth__packed *w); /* all threads of the workgroup; a barrier has to follow */
+void berth__packed_put_rows(berth__packed *w); /* called by all threads of the workgroup; a barrier must follow */
 void berth__packed_start(berth__packed *w, const berth__tile_cells *cells);
 void berth__packed_load_first(const berth__packed *w, berth__packed_slice *quads);
-void berth__packed_sum(const berth__packed *w, berth__packed_slice *early); /* NULL: none are loaded yet */
+void berth__packed_sum(const berth__packed *w, berth__packed_slice *early); /* NULL: nothing is loaded yet */
 
 /* tile_packed.c */
-berth__x berth__packed_exchange(const berth__packed *w, berth__x variable); /* what the lanes have that exchange */
+berth__x berth__packed_exchange(const berth__packed *w, berth__x variable); /* the sum over the lanes that exchange */
 void berth__packed_scale_cell(const berth__packed *w, berth__tile_cells *cells, uint32_t row, uint32_t column,
                               berth__x factor);
 void berth__packed_rows(berth__kernel *k, berth__tile_cells *cells, berth__x first_column);

@@ -1,11 +1,11 @@
-/* Few rows, and weights whose blocks lie along the depth. A thread decodes a slice of a block at a time, of one weight
- * row or a few, from whole words that are loaded once; neighbouring threads have neighbouring slices. What it loads of
- * the rows serves all its columns. Factors and offsets are taken once for the elements that share them:
+/* Few rows, and weights with blocks along the depth. A thread decodes a slice of a block at a time, of one or a few
+ * weight rows, from whole words that are loaded once; neighbouring threads have neighbouring slices. All its columns
+ * reuse what it loads of the rows. Factors and offsets are applied once for the elements that share them:
  *
  *   sum of x * (factor * (q - bias) + offset) = factor * sum of x * q + (offset - factor * bias) * sum of x
  *
- * Weights of f16 and bf16 go the same way, in blocks of eight; so do those of f32 where kernels begin early. There a
- * thread loads its first slices before it waits for the rows, which the kernel before is still busy with. */
+ * Weights of f16 and bf16 are treated alike, in blocks of eight, and so are those of f32 if kernels begin early. Then a
+ * thread loads its first slices before it waits for the rows, which the previous kernel is still computing. */
 #include "base/blocks.h"
 #include "kernel/lower/tile_packed.h"
 #include "kernel/lower/words.h"
@@ -14,7 +14,7 @@
 
 typedef berth__x values[BERTH__SLICE_QUADS][4];
 
-/* ---- When ---- */
+/* ---- Conditions ---- */
 
 bool berth__packed_is_plain(berth__storage storage) {
   return storage == BERTH_F16 || storage == BERTH_BF16 || storage == BERTH_F32;
@@ -65,7 +65,7 @@ int64_t berth__tile_packed_slices(const berth__tile *tile) {
   return tile->depth.dim[0] / berth__packed_elements(tile) * berth__packed_slices(tile).per_block;
 }
 
-/* Whether four neighbours of a row are one load. */
+/* Whether four neighbours of a row are a single load. */
 bool berth__packed_is_wide(const berth__tile *tile) {
   const uint32_t operand = tile->left.operand;
   return berth__l_storage_of(tile->l, operand) == BERTH_F32 &&
@@ -135,16 +135,16 @@ static void packed_load_slice(const berth__packed *w, uint32_t operand, uint32_t
                            : berth__l_blocks_quad(&b, berth__l_slice_quad(k, storage, slice, i));
 }
 
-/* ---- Rows in shared memory: slices lie apart, and lanes that load them from memory take a line of the cache each ----
+/* ---- Rows in shared memory: slices are apart, so lanes that load them from memory would use a cache line each ----
  */
 
-#define STAGED_LANES 8u /* that read quads of shared memory at once */
+#define STAGED_LANES 8u /* lanes that read quads of shared memory at once */
 
 static berth__x packed_staged_quad(const berth__packed *w, berth__x quad) {
   return berth__x_add(w->k, quad, berth__x_div(w->k, quad, berth__x_i32(w->k, w->between)));
 }
 
-/* How many lanes of the first ones meet in a bank with others, with a gap of a quad after so many. */
+/* The number of bank conflicts among the first lanes, with a gap of one quad after every `between`. */
 static uint32_t packed_conflicts(const berth__packed *w, berth__storage storage, uint32_t between) {
   uint32_t seen[STAGED_LANES] = {0}, most = 0;
   for (uint32_t lane = 0; lane < STAGED_LANES; lane++) {
@@ -157,7 +157,7 @@ static uint32_t packed_conflicts(const berth__packed *w, berth__storage storage,
   return most;
 }
 
-/* Whether the rows fit beside the parts of sums, twice at least. */
+/* Whether the rows fit in addition to the parts of sums, with room for at least two workgroups. */
 void berth__packed_choose_stage(berth__packed *w, berth__storage storage, uint64_t parts_bytes) {
   const uint64_t depth = (uint64_t)w->tile->depth.dim[0];
   uint32_t best = UINT32_MAX;
@@ -173,7 +173,7 @@ void berth__packed_choose_stage(berth__packed *w, berth__storage storage, uint64
   w->pitch = (uint32_t)pitch;
 }
 
-/* All threads of the workgroup; a barrier has to follow. */
+/* Called by all threads of the workgroup; a barrier must follow. */
 void berth__packed_put_rows(berth__packed *w) {
   berth__kernel *k = w->k;
   const int64_t quads = w->tile->depth.dim[0] / 4;
@@ -205,14 +205,14 @@ static bool packed_share(const berth__l_quad *a, const berth__l_quad *b) {
   return a->factor == b->factor && a->offset == b->offset;
 }
 
-/* What x is multiplied by beside q; BERTH__X_NONE: nothing. */
+/* The factor of x that does not depend on q; BERTH__X_NONE: none. */
 static berth__x packed_rest(berth__kernel *k, const berth__l_quad *quad) {
   if (quad->bias == 0) return quad->offset;
   const berth__x less = berth__x_mul(k, quad->factor, berth__x_f32(k, (float)-quad->bias));
   return quad->offset == BERTH__X_NONE ? less : berth__x_add(k, less, quad->offset);
 }
 
-/* The quads from `first` on that share its factor, against one row. */
+/* Multiplies one row by the quads from `first` on that share its factor. */
 static void packed_add_group(const berth__packed *w, const berth__l_quad *quads, uint32_t first, values x,
                              berth__x variable) {
   berth__kernel *k = w->k;
@@ -244,7 +244,7 @@ static void packed_add_column(const berth__packed *w, const berth__x (*sums)[BER
   }
 }
 
-/* The rows' elements of a slice, and what becomes of them where rows are normed. */
+/* The rows' elements for a slice, scaled if rows are normalised. */
 static void packed_load_rows(const berth__packed *w, berth__x block, berth__x slice, values *x) {
   const berth__storage storage = berth__l_storage_of(w->tile->l, w->tile->right.operand);
   berth__kernel *k = w->k;
@@ -272,7 +272,7 @@ static void packed_find_slice(const berth__packed *w, berth__x number, berth__x 
   *slice = berth__x_rem(w->k, number, per_block);
 }
 
-/* The first slices of the thread, which lie `lanes` apart. */
+/* The first slices of the thread, `lanes` apart. */
 void berth__packed_load_first(const berth__packed *w, berth__packed_slice *quads) {
   for (uint32_t i = 0; i < w->n_early; i++) {
     berth__x block, slice;
@@ -285,7 +285,7 @@ void berth__packed_load_first(const berth__packed *w, berth__packed_slice *quads
   }
 }
 
-/* loaded NULL: they are not yet. */
+/* loaded NULL: loads them first. */
 static void packed_add_slice(const berth__packed *w, berth__x number, berth__packed_slice loaded) {
   values x[BERTH__TILE_MOST];
   berth__x block, slice;
@@ -303,7 +303,7 @@ static void packed_add_slice(const berth__packed *w, berth__x number, berth__pac
 
 #define UNROLLED 4 /* slices of a thread that are loaded together */
 
-/* Slices [from, to) of the thread, which are there for every lane. */
+/* Slices [from, to) of the thread, which exist for every lane. */
 static void packed_add_slices(const berth__packed *w, int64_t from, int64_t to) {
   berth__kernel *k = w->k;
   const int64_t lanes = w->form->group_rows, whole = from + (to - from) / UNROLLED * UNROLLED;
@@ -317,7 +317,7 @@ static void packed_add_slices(const berth__packed *w, int64_t from, int64_t to) 
   berth__x_end(k);
 }
 
-/* `early`: those that are loaded already; NULL: none are. */
+/* `early`: slices already loaded; NULL: none. */
 void berth__packed_sum(const berth__packed *w, berth__packed_slice *early) {
   berth__kernel *k = w->k;
   const int64_t lanes = w->form->group_rows, all = berth__tile_packed_slices(w->tile);

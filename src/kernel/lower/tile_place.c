@@ -42,7 +42,7 @@ berth__x berth__tile_add_product(const berth__tile *tile, berth__kernel *k, bert
 
 /* ---- One side ---- */
 
-/* The zero point of a line, less what stored weights are short of. */
+/* The zero point of a line, adjusted by the offset of the stored weights. */
 static berth__x lower_tile_place_zero_of(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                                          berth__x batch, berth__x line) {
   if (side->zero == BERTH__TILE_NONE) return side->shift == 0 ? BERTH__X_NONE : berth__x_i32(k, -side->shift);
@@ -117,7 +117,7 @@ berth__tile_at berth__tile_step(berth__kernel *k, const berth__tile_side *side, 
 berth__tile_at berth__tile_dive(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                                 berth__tile_at at, berth__x depth) {
   const berth__tile_space *space = &tile->depth;
-  if (side->window == NULL) { /* axes without gaps between them need no dividing */
+  if (side->window == NULL) { /* contiguous axes need no division */
     berth__x *count = side->fours > 0 ? &at.row : &at.index;
     *count = berth__x_add(k, *count, berth__tile_place(k, depth, space->rank, space->dim, side->depth));
     return at;
@@ -154,7 +154,7 @@ void berth__tile_views(const berth__tile *tile, berth__kernel *k, const berth__x
   }
 }
 
-/* Where each view has the line: its share of the place. */
+/* The contribution of a line to the position in each view. */
 static void lower_tile_place_share(const berth__tile *tile, berth__kernel *k, const berth__tile_space *space,
                                    berth__x flat, berth__x *places) {
   for (uint32_t v = 0; v < tile->n_views; v++) {
@@ -170,7 +170,7 @@ static int64_t result_stride(const berth__tile *tile, const berth__tile_space *s
   return space->times[axis] == 0 ? 0 : tile->views[0].stride[space->of[axis]] * space->times[axis];
 }
 
-/* Whether steps over the axes of a space, but for one, never leave a word at another place than its first. */
+/* Whether steps over all axes of a space but one keep elements at the start of a word. */
 static bool keeps_words(const berth__tile *tile, const berth__tile_space *space, uint32_t except, int64_t per_word) {
   for (uint32_t axis = 0; axis < space->rank; axis++)
     if (axis != except && space->dim[axis] > 1 && result_stride(tile, space, axis) % per_word != 0) return false;
@@ -191,7 +191,7 @@ uint32_t berth__tile_word(const berth__tile *tile) {
              : 1;
 }
 
-/* Where the views have the columns, the rows and the batch of the cells, which are all inside. */
+/* The contributions of the cells' columns, rows and batch to the positions in the views; all are inside. */
 typedef struct shares {
   berth__x batch[BERTH__TILE_VIEWS], row[BERTH__TILE_MOST][BERTH__TILE_VIEWS],
       column[BERTH__TILE_MOST][BERTH__TILE_VIEWS];
@@ -212,7 +212,7 @@ static void place_cell(const berth__tile *tile, berth__kernel *k, const shares *
     place[v] = berth__x_add(k, berth__x_add(k, s->batch[v], s->row[row][v]), s->column[column][v]);
 }
 
-/* What the operands of the end hold, for all cells: [row][column][operand]. */
+/* Values of the epilogue's operands, for all cells: [row][column][operand]. */
 typedef berth__x cell_extras[BERTH__TILE_MOST][BERTH__TILE_MOST][BERTH__TILE_EXTRAS];
 
 static void load_extras(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, const shares *s,
@@ -225,7 +225,7 @@ static void load_extras(const berth__tile *tile, berth__kernel *k, const berth__
     }
 }
 
-/* Cells of one row whose results make a word, or one cell. extras NULL: there are none. */
+/* Cells of one row whose results make up a word, or one cell. extras NULL: there are none. */
 static void finish_cells(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, const shares *s,
                          uint32_t row, uint32_t column, uint32_t together,
                          const berth__x (*extras)[BERTH__TILE_EXTRAS]) {
@@ -267,7 +267,7 @@ void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__t
 
 /* ---- Sums of tiles ---- */
 
-/* The cells of the sums that an `each` is at. */
+/* The cells of the current step of an `each`. */
 static berth__tile_cells cells_of(berth__kernel *k, uint32_t sums, berth__x each, berth__x batch, berth__x row,
                                   berth__x column) {
   berth__tile_cells cells = {.rows = 1, .columns = k->status == BERTH_OK ? k->sums[sums].together : 1, .batch = batch};
@@ -277,14 +277,14 @@ static berth__tile_cells cells_of(berth__kernel *k, uint32_t sums, berth__x each
   return cells;
 }
 
-/* What the end needs of its operands for the sums of a thread, held in an array of each thread before the first of them
- * is stored: as many `each` at a time as there are registers for. */
+/* The epilogue's operands for a thread's sums, loaded into a local array before the first sum is stored: for as many
+ * steps of the `each` at a time as registers allow. */
 typedef struct held_extras {
   uint32_t n, array;
-  uint32_t count, most; /* times that an `each` goes round, and of these at a time */
+  uint32_t count, most; /* steps of the `each`, and steps at a time */
 } held_extras;
-#define MOST_HELD 64u /* numbers, beside the sums */
-#define SOME_HELD 32u /* where those are not enough for all: there are many sums then */
+#define MOST_HELD 64u /* numbers, in addition to the sums */
+#define SOME_HELD 32u /* if those do not suffice for all, there are many sums */
 
 static held_extras open_extras(const berth__tile *tile, berth__kernel *k, uint32_t sums) {
   held_extras held = {.n = berth__tile_n_extras(tile), .count = 1, .most = 1};
@@ -297,7 +297,7 @@ static held_extras open_extras(const berth__tile *tile, berth__kernel *k, uint32
   return held;
 }
 
-/* Opens a block for those from `first` on, where they are not all. */
+/* Opens a block for the steps from `first` on, unless that is all of them. */
 static void begin_some(berth__kernel *k, const held_extras *held, berth__x each, uint32_t first) {
   if (held->most >= held->count) return;
   const berth__x is_after = berth__x_le(k, berth__x_i32(k, first), each);

@@ -1,9 +1,9 @@
-/* The form `registers`: each thread computes some rows and columns of the result and reads the factors straight from
+/* The form `registers`: each thread computes some rows and columns of the result and reads the factors directly from
  * memory. Adjacent threads have adjacent columns, and a thread's own columns are close to each other. */
 #include "kernel/lower/tile.h"
 
-/* Steps along the last axis of the depth that a round of its loop takes: one where a step is long enough to make a
- * loop cheap, for what is made of the kernel's source in the end takes its time too. */
+/* Unrolling along the last axis of the depth: 1 if a step is long enough to amortise the loop, because compiling a
+ * longer kernel takes time, too. */
 static int64_t unroll_of(uint32_t rows, uint32_t columns) { return rows * columns >= 16 ? 1 : 4; }
 
 typedef struct work {
@@ -11,13 +11,13 @@ typedef struct work {
   berth__kernel *k;
   uint32_t rows, columns;
   berth__tile_words left, right;
-  uint32_t steps;                                      /* along the depth, that words bring at once */
+  uint32_t steps;                                      /* steps along the depth per word */
   berth__x sum[BERTH__TILE_MOST][BERTH__TILE_MOST];    /* variables */
-  berth__x second[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* likewise, where there is a second right side */
-  berth__x squares[BERTH__TILE_MOST];                  /* variables, where rows are normed */
+  berth__x second[BERTH__TILE_MOST][BERTH__TILE_MOST]; /* the same, if there is a second right side */
+  berth__x squares[BERTH__TILE_MOST];                  /* variables, if rows are normalised */
 } work;
 
-/* Where the thread is on its way down the axes of the depth. */
+/* The thread's current position on each axis of the depth. */
 typedef struct places {
   berth__tile_at left[BERTH__TILE_MOST], right[BERTH__TILE_MOST], second[BERTH__TILE_MOST];
 } places;
@@ -31,7 +31,7 @@ static void step_all(const work *w, places *p, uint32_t axis, berth__x x) {
     p->second[j] = berth__tile_step(w->k, &w->tile->second_side, p->second[j], axis, x);
 }
 
-/* One step along the depth for words of lines, or as many as a word brings. */
+/* One step along the depth for words of lines, or as many steps as a word contains. */
 typedef berth__x elements[BERTH__TILE_MOST][BERTH__TILE_WORD];
 
 static void load_lines(const work *w, const berth__tile_side *side, berth__tile_words words, const berth__tile_at *at,
@@ -47,7 +47,7 @@ static void load_lines(const work *w, const berth__tile_side *side, berth__tile_
   }
 }
 
-/* The depth is one axis here. */
+/* The depth has one axis here. */
 static void lower_tile_registers_norm(const work *w, berth__x x, elements left) {
   berth__kernel *k = w->k;
   for (uint32_t i = 0; i < w->rows; i++) berth__tile_norm_square(k, w->squares[i], left[i], w->steps);
@@ -68,7 +68,7 @@ static void lower_tile_registers_add(const work *w, elements left, elements righ
     }
 }
 
-/* `steps` along the depth, from x on. */
+/* `steps` steps along the depth, from x on. */
 static void lower_tile_registers_multiply(const work *w, const places *p, uint32_t axis, berth__x x) {
   const berth__tile *t = w->tile;
   berth__kernel *k = w->k;
@@ -147,12 +147,12 @@ static void sum_cells(work *w, berth__tile_cells *cells) {
   }
 }
 
-#define LANES 64 /* neighbouring threads whose columns of one number lie beside each other */
+#define LANES 64 /* neighbouring threads with adjacent columns */
 
 static int64_t lower_tile_registers_ceil_of(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-/* Words of both sides, as far as a thread has whole words of lines: its rows lie beside each other, and so do `beside`
- * of its columns. */
+/* Loads words of both sides if a thread has whole words of lines: its rows are adjacent, and so are `beside` of its
+ * columns. */
 static void lower_tile_registers_words(work *w, uint32_t beside) {
   const berth__tile_words none = {1, 1};
   w->left = berth__tile_words_of(w->tile, &w->tile->left, &w->tile->rows);
@@ -162,8 +162,8 @@ static void lower_tile_registers_words(work *w, uint32_t beside) {
   w->steps = w->left.depth > w->right.depth ? w->left.depth : w->right.depth;
 }
 
-/* Columns of a thread that lie beside each other: those of a word of the result. Where a CPU plays the GPU, and it does
- * not matter what neighbouring threads have, also those of a word of the right side. */
+/* Adjacent columns of a thread: those of a word of the result. If a CPU plays the GPU, where coalescing does not
+ * matter, also those of a word of the right side. */
 static uint32_t columns_beside(const berth__tile *tile, const berth__tile_form *form, uint32_t word) {
   const uint32_t lines = berth__tile_words_of(tile, &tile->right, &tile->columns).lines;
   if (!tile->l->limits->shares_well && lines > word && form->thread_columns % lines == 0) return lines;
@@ -189,7 +189,7 @@ berth_status berth__tile_registers(berth__tile *tile, const berth__tile_form *fo
       berth__x_add(k, berth__x_affine(k, at[2], lanes * form->thread_columns, 0), berth__x_affine(k, at[3], beside, 0));
   berth__tile_cells cells = {.rows = form->thread_rows, .columns = form->thread_columns, .batch = at[0]};
   for (uint32_t i = 0; i < cells.rows; i++) cells.row[i] = berth__x_affine(k, at[1], cells.rows, i);
-  for (uint32_t j = 0; j < cells.columns; j++) /* the next ones beside each other are so many lanes apart */
+  for (uint32_t j = 0; j < cells.columns; j++) /* the next adjacent ones are `lanes` further on */
     cells.column[j] = berth__x_affine(k, first, 1, (int64_t)(j - j % beside) * lanes + j % beside);
   work w = {.tile = tile, .k = k, .rows = cells.rows, .columns = cells.columns};
   lower_tile_registers_words(&w, beside);

@@ -1,23 +1,23 @@
-/* Long sums with few results. The depth is cut into sections, which are one more axis of the batch, so that any form
- * sums them and each has workgroups of its own. What they sum lies in the step's scratch. A second kernel adds it up,
- * always in the same order, and makes the results. */
+/* Long sums with few results. The depth is cut into sections, which become another axis of the batch, so any form can
+ * compute them, and each section has its own workgroups (split-K). Their sums go to the step's scratch. A second kernel
+ * adds them up, always in the same order, and makes the results. */
 #include "kernel/lower/tile.h"
 
 #include "base/blocks.h"
 
 /* ---- Choosing ----
  *
- * A plan counts the scratch before it knows how operands will lie, so extents, types and limits alone say how many
- * sections there are. */
+ * A plan sizes the scratch before it knows the storage of operands, so the number of sections depends only on extents,
+ * types and limits. */
 
 #define MOST_SECTIONS 8u
-#define SECTION_STEP 8       /* a section is so many steps of its axis, times some: 16 bytes of what is narrow */
-#define SECTION_DEPTH 128    /* sums that are worth a workgroup */
-#define SECTION_RESULTS 4096 /* fewer are left to the threads of a workgroup */
+#define SECTION_STEP 8       /* the length of a section is a multiple of this: 16 bytes of narrow elements */
+#define SECTION_DEPTH 128    /* shortest sum that is worth a workgroup */
+#define SECTION_RESULTS 4096 /* with fewer results, the threads of a workgroup share the sums instead */
 #define MOST_SCRATCH (64 << 20)
 
-/* What stands for the forms that a tile may get: nanoseconds that a step of the depth takes a core which has one
- * workgroup, or each of several, measured on a GPU of 132 cores. */
+/* A cost model of the forms that a tile may get: nanoseconds per step of the depth on a core that has one workgroup, or
+ * several, measured on a GPU of 132 cores. */
 typedef struct section_form {
   int64_t rows, columns;
   double alone, each;
@@ -26,14 +26,14 @@ static const section_form float_forms[] = {{128, 128, 97, 97}, {64, 64, 30, 30},
 static const section_form unit_forms[] = {{128, 128, 16, 12}, {64, 64, 11, 8}, {32, 32, 5.9, 5.9}, {32, 16, 4.2, 4.2}};
 static const section_form warpgroup_forms[] = {{128, 256, 14, 14}, {128, 128, 17, 9}};
 #define SECTION_CORES 132
-#define SECTION_START 700.0  /* of a workgroup */
-#define SECTION_MERGE 1800.0 /* of the second kernel */
-#define SECTION_BYTES 3000.0 /* that sections store and the second kernel loads in a nanosecond */
-#define SECTION_GAIN 0.75    /* of the time as a whole: what takes less is worth it */
+#define SECTION_START 700.0  /* nanoseconds per workgroup */
+#define SECTION_MERGE 1800.0 /* nanoseconds for the second kernel */
+#define SECTION_BYTES 3000.0 /* bytes per nanosecond that sections store and the second kernel loads */
+#define SECTION_GAIN 0.75    /* sections must take less than this fraction of the time */
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* How products are multiplied, by types alone. */
+/* The compute type of the products, from types alone. */
 static berth_compute section_kind(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const berth_tensor *in = tile->l->call->in;
@@ -73,7 +73,7 @@ static bool section_is_tap(const berth__tile_side *side, uint32_t axis) {
   return side->window != NULL && axis >= side->taps && axis < side->taps + BERTH__WINDOW_AXES;
 }
 
-/* The longest axis of the depth that has strides on both sides; rank: there is none. */
+/* The longest axis of the depth with strides on both sides; rank: there is none. */
 static uint32_t section_axis(const berth__tile *tile) {
   uint32_t best = tile->depth.rank;
   for (uint32_t axis = 0; axis < tile->depth.rank; axis++) {
@@ -83,7 +83,7 @@ static uint32_t section_axis(const berth__tile *tile) {
   return best;
 }
 
-/* Sections are whole blocks, where there are such. */
+/* Sections consist of whole blocks. */
 static int64_t section_step(const berth__tile *tile) {
   if (!berth__tile_has_blocks(tile)) return SECTION_STEP;
   const int64_t block = berth_type_storage(tile->l->call->in[tile->right.operand].type).elements;
@@ -129,7 +129,7 @@ uint64_t berth__tile_scratch(const berth__tile *tile) {
 
 /* ---- Lowering ---- */
 
-/* Puts an axis of n steps before those of the batch. */
+/* Inserts an axis of n steps before those of the batch. */
 static void section_add_batch(int64_t *strides, uint32_t rank, int64_t stride) {
   memmove(strides + 1, strides, rank * sizeof *strides);
   strides[0] = stride;
@@ -140,7 +140,7 @@ static void section_store(const berth__tile *tile, berth__kernel *k, const berth
   berth__x_store(k, berth__l_scratch(k, BERTH_F32), place[0], sum);
 }
 
-/* Scratch has the results of the first section, without gaps, and so on. */
+/* Scratch has the results of the sections one after the other, each contiguous. */
 static void section_view(const berth_tensor *out, int64_t results, berth__tile_view *view) {
   int64_t stride = 1;
   *view = (berth__tile_view){.stride = {0}};
@@ -166,11 +166,11 @@ static berth__tile section_tile(const berth__tile *whole, uint32_t n) {
   return t;
 }
 
-/* The end of a tile whose sums are still those of sections. */
+/* The epilogue of a tile whose sums belong to sections. */
 typedef struct section_end {
   void (*finish)(const berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
   const void *user;
-  uint32_t view; /* where scratch has the first section's */
+  uint32_t view; /* scratch, at the first section */
   uint32_t n;
   int64_t results;
 } section_end;
@@ -189,7 +189,7 @@ static void section_finish(const berth__tile *tile, berth__kernel *k, const bert
   whole.finish(&whole, k, place, sum);
 }
 
-/* One thread a result, or a word of them. */
+/* One thread per result, or per word of results. */
 static berth_status section_merge(const berth__tile *whole, uint32_t n, berth_error *err) {
   berth__lowering *l = whole->l;
   const int64_t results = section_results(whole);

@@ -1,18 +1,17 @@
-/* The form `shared`: a workgroup copies a piece of both sides at a time to shared memory, where a whole row or
- * column of threads uses each element. While it works on a piece, the next one is being loaded from memory into
- * registers. */
+/* The form `shared`: a workgroup copies a piece of both sides at a time to shared memory, where a whole row or column
+ * of threads uses each element. While it works on a piece, the next one is being loaded into registers. */
 #include "kernel/lower/tile.h"
 
-#define MOST_ELEMENTS 16u /* of a piece, that a thread fetches */
+#define MOST_ELEMENTS 16u /* of a piece, per thread */
 
 typedef struct piece {
   const berth__tile_side *side;
   const berth__tile_space *lines;
   berth__kernel_tile tile;
-  uint32_t width;                   /* lines of the piece, which lie beside each other */
+  uint32_t width;                   /* lines of the piece, which are contiguous */
   berth__x first;                   /* line of the workgroup */
-  uint32_t n_elements;              /* that a thread fetches: itself and those so many threads after it */
-  uint32_t beside;                  /* of them, along the depth, that a word or a block brings at once */
+  uint32_t n_elements;              /* elements per thread: every `threads`-th */
+  uint32_t beside;                  /* adjacent elements along the depth that a word or a block yields at once */
   berth__x elements[MOST_ELEMENTS]; /* variables */
 } piece;
 
@@ -27,7 +26,7 @@ typedef struct work {
 
 static uint32_t threads_of(const work *w) { return w->form->group_rows * w->form->group_columns; }
 
-/* Elements of blocks come four at once. */
+/* Elements of blocks are decoded four at a time. */
 static uint32_t lower_tile_shared_beside(const work *w, const piece *p) {
   const uint32_t n = berth__tile_words_of(w->tile, p->side, p->lines).depth;
   const uint32_t units = p->width * w->form->depth / n;
@@ -46,8 +45,8 @@ static void open_piece(const work *w, piece *p, uint32_t width) {
     p->elements[i] = berth__x_variable(w->k, berth__tile_zero(w->tile, w->k));
 }
 
-/* A thread's element number `i` as a line and a depth of the piece: threads beside each other take what lies beside
- * each other in memory. Whether there is one comes out too. */
+/* The line and depth in the piece of a thread's element `i`, and whether it exists: neighbouring threads load
+ * neighbouring elements. */
 static berth__x place_element(const work *w, const piece *p, uint32_t i, berth__x *line, berth__x *depth) {
   berth__kernel *k = w->k;
   const bool is_deep = p->beside > 1 || berth__tile_is_deep(w->tile, p->side, p->lines);
@@ -59,12 +58,12 @@ static berth__x place_element(const work *w, const piece *p, uint32_t i, berth__
   return berth__x_lt(k, n, berth__x_i32(k, (int64_t)p->width * w->form->depth / p->beside));
 }
 
-/* One element, or those beside it, too: a depth of whole blocks ends with all of these or none. */
+/* One element, or several adjacent ones: a depth of whole blocks contains all of these or none. */
 static void lower_tile_shared_load_elements(const work *w, const piece *p, berth__x line, berth__x depth,
                                             berth__x *values) {
   berth__kernel *k = w->k;
   const int64_t lines = berth__tile_count(p->lines), whole = berth__tile_count(&w->tile->depth);
-  const bool is_even = whole % w->form->depth == 0; /* no piece hangs over the end */
+  const bool is_even = whole % w->form->depth == 0; /* no partial piece at the end */
   const berth__x at_line = berth__tile_clamp(k, berth__x_add(k, p->first, line), lines);
   const berth__x inside = is_even ? depth : berth__x_min(k, depth, berth__x_i32(k, whole - p->beside));
   berth__tile_at at = berth__tile_start(w->tile, k, p->side, p->lines, w->batch, at_line);
@@ -78,7 +77,7 @@ static void lower_tile_shared_load_elements(const work *w, const piece *p, berth
         berth__x_select(k, berth__x_lt(k, depth, berth__x_i32(k, whole)), values[f], berth__tile_zero(w->tile, k));
 }
 
-/* From memory into the thread's variables. */
+/* Loads from memory into the thread's variables. */
 static void fetch_piece(const work *w, const piece *p, berth__x from) {
   for (uint32_t i = 0; i < p->n_elements; i += p->beside) {
     berth__x line, depth, values[BERTH__TILE_WORD];

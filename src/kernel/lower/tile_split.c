@@ -1,15 +1,15 @@
-/* The form `split`: a workgroup computes some columns of a few rows, and its threads share the depth: each sums a
- * part of it. Adjacent parts are added up as sets by subgroup exchange where lanes can do that, and sets in shared
- * memory; elsewhere a set is one part. */
+/* The form `split`: a workgroup computes some columns of a few rows, and its threads share the depth: each sums a part
+ * of it. Adjacent parts form sets, which are added up by subgroup exchange if lanes can do that; otherwise a set is one
+ * part. The sets are added up in shared memory. */
 #include "kernel/lower/tile.h"
 
 typedef struct work {
   const berth__tile *tile;
-  const berth__tile_form *form; /* group_columns: columns of a workgroup; group_rows: parts of the depth */
+  const berth__tile_form *form; /* group_columns: columns per workgroup; group_rows: parts of the depth */
   berth__kernel *k;
   berth__x part, column; /* of the thread, in its workgroup */
-  uint32_t lanes, sets;  /* parts of a set, and sets */
-  uint32_t parts;        /* shared: [rows][sets][columns]; where rows are normed, their squares as rows after them */
+  uint32_t lanes, sets;  /* parts per set, and number of sets */
+  uint32_t parts;        /* shared: [rows][sets][columns]; if rows are normalised, their squares are further rows */
 } work;
 
 static void sum_part(const work *w, const berth__tile_cells *cells, berth__x *sums) {
@@ -44,13 +44,13 @@ static berth__x slot_of(const work *w, uint32_t row, berth__x set) {
   return berth__x_add(w->k, first, w->column);
 }
 
-/* Parts that are a set. */
+/* Parts per set. */
 static uint32_t lanes_of(const berth__kernel_limits *limits, const berth__tile_form *form, bool is_deep) {
   const uint32_t lanes = limits->exchanges && is_deep ? limits->lanes : 1;
   return lanes > 1 && (lanes & (lanes - 1)) == 0 && form->group_rows % lanes == 0 ? lanes : 1;
 }
 
-/* What all of a set have summed goes to its slot. */
+/* Stores the sum of a set in its slot. */
 static void store_sets(const work *w, uint32_t rows, const berth__x *sums) {
   berth__kernel *k = w->k;
   const berth__x lanes = berth__x_i32(k, w->lanes), set = berth__x_div(k, w->part, lanes);
@@ -65,7 +65,7 @@ static void store_sets(const work *w, uint32_t rows, const berth__x *sums) {
   berth__x_end(k);
 }
 
-/* Halves the sets until one is left. A number of them that is no power of two folds its epilogue first. */
+/* Halves the number of sets until one is left. If it is not a power of two, the excess is added first. */
 static void lower_tile_split_add_sets(const work *w, uint32_t rows) {
   berth__kernel *k = w->k;
   uint32_t left = w->sets;
@@ -85,13 +85,13 @@ static void lower_tile_split_add_sets(const work *w, uint32_t rows) {
   }
 }
 
-/* Columns that make a word of the result, where a workgroup has whole words; 1 otherwise. */
+/* Columns that make up a word of the result, if a workgroup has whole words; otherwise 1. */
 static uint32_t lower_tile_split_word(const work *w) {
   const uint32_t word = berth__tile_word(w->tile);
   return w->form->group_columns % word == 0 ? word : 1;
 }
 
-/* The threads of the first parts finish a row each: a column, or those of a word. */
+/* The threads of the first parts finish one row each: a column, or the columns of a word. */
 static void lower_tile_split_store_rows(const work *w, const berth__tile_cells *cells) {
   berth__kernel *k = w->k;
   const uint32_t word = lower_tile_split_word(w);

@@ -1,8 +1,8 @@
-/* Loads whole words of factors: one load of narrow elements brings neighbours along the depth, or adjacent lines. */
+/* Loads whole words of factors: one load of narrow elements yields neighbours along the depth, or adjacent lines. */
 #include "kernel/lower/tile.h"
 #include "kernel/lower/words.h"
 
-/* Strides over axes that have more than one element, all of them multiples of n. */
+/* Whether the strides of all axes with more than one element are multiples of n. */
 static bool are_multiples(const int64_t *stride, const int64_t *dim, uint32_t rank, uint32_t except, int64_t n) {
   for (uint32_t axis = 0; axis < rank; axis++)
     if (axis != except && dim[axis] > 1 && stride[axis] % n != 0) return false;
@@ -27,20 +27,21 @@ static bool has_depth_words(const berth__tile *tile, const berth__tile_side *sid
   return are_multiples(side->line, lines->dim, lines->rank - BERTH__WINDOW_AXES, BERTH__TILE_NONE, n);
 }
 
-/* n lines beside each other, from a multiple of n on. */
+/* n adjacent lines, from a multiple of n on. */
 static bool has_line_words(const berth__tile *tile, const berth__tile_side *side, const berth__tile_space *lines,
                            int64_t n) {
   uint32_t last = lines->rank;
   while (last > 0 && lines->dim[last - 1] == 1) last--;
-  if (side->zero != BERTH__TILE_NONE && side->zero_line != 0) return false; /* the elements of a word share theirs */
+  if (side->zero != BERTH__TILE_NONE && side->zero_line != 0)
+    return false; /* a word's elements share their zero point */
   if (side->window != NULL || side->fours > 0 || last-- == 0 || lines->dim[last] % n != 0) return false;
   if (!are_multiples(side->depth, tile->depth.dim, tile->depth.rank, BERTH__TILE_NONE, n)) return false;
   if (side->panel > 0) return side->line[0] == 1 && side->panel % n == 0 && side->panel_stride % n == 0;
   return side->line[last] == 1 && are_multiples(side->line, lines->dim, lines->rank, last, n);
 }
 
-/* Whether n neighbours, counted through all axes and from a multiple of n on, lie beside each other: axes without gaps
- * between them are one. */
+/* Whether n consecutive elements, counted over all axes and from a multiple of n on, are contiguous: contiguous axes
+ * are joined. */
 static bool is_run(const berth__tile_space *space, const int64_t *stride, int64_t n) {
   uint32_t axis = space->rank;
   int64_t run = 1;
@@ -69,7 +70,7 @@ berth__tile_words berth__tile_words_of(const berth__tile *tile, const berth__til
   const berth__storage storage = berth__l_storage_of(tile->l, side->operand);
   berth__tile_words words = {.depth = 1, .lines = 1};
   if (tile->depth.rank == 0) return words;
-  if (berth_type_storage(storage).elements != 1) { /* blocks lie along the depth */
+  if (berth_type_storage(storage).elements != 1) { /* blocks run along the depth */
     const bool is_plain = tile->depth.rank == 1 && side->window == NULL && side->panel == 0 && side->fours == 0;
     if (is_plain && side->depth[0] == 1) words.depth = BERTH__TILE_WORD;
     return words;

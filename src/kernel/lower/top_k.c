@@ -1,7 +1,7 @@
-/* top_k. A few of many are found one after the other, each as the best of those after the one before it, by all
- * threads of a line together. Where lines are long and few, they are cut into pieces that have workgroups of their own:
- * each finds its own best, and a second kernel the best of those. Many of a line are found at once: an element's place
- * is the number of elements that are better, which a thread counts for each. */
+/* top_k. If few of many elements are wanted, all threads of a line find one after the other, each as the best of those
+ * that follow the previous one. If there are few long lines, they are cut into pieces with their own workgroups: each
+ * finds its own best elements, and a second kernel the best of those. If many elements of a line are wanted, they are
+ * found at once: an element's position is the number of better elements, which one thread per element counts. */
 #include "kernel/lower/order.h"
 #include "kernel/lower/rows.h"
 #include "ops/operand.h"
@@ -12,28 +12,28 @@ enum {
 };
 
 #define FEW 64     /* results that are found one after the other */
-#define PARTS_OF 8 /* where there are so many times as many elements */
+#define PARTS_OF 8 /* if there are so many times as many elements */
 
-#define WANTED_PIECES 64     /* of all lines together, that keep a device busy */
+#define WANTED_PIECES 64     /* over all lines, to keep a device busy */
 #define LEAST_PIECE 256      /* elements */
-#define MOST_CANDIDATES 2048 /* that the second kernel looks through, for every result */
+#define MOST_CANDIDATES 2048 /* that the second kernel searches, per result */
 
 typedef enum stage {
   WHOLE,
-  PIECES, /* of lines; results are candidates, in scratch */
-  BEST    /* of the candidates */
+  PIECES, /* of lines; the results are candidates, in scratch */
+  BEST    /* of candidates */
 } stage;
 
 typedef struct search {
   const berth__lowering *l;
   berth__lines from, to;
   bool smallest;
-  int64_t pieces; /* of a line */
+  int64_t pieces; /* per line */
   stage stage;
-  uint32_t scratch;    /* PIECES, BEST: numbers of elements, those of a line together */
+  uint32_t scratch;    /* PIECES, BEST: element indices, grouped by line */
   berth__x first;      /* PIECES: element of the piece; BEST: candidate of the line */
   berth__x start;      /* of the line */
-  berth__x key, index; /* of the one before; or of the element whose place is counted */
+  berth__x key, index; /* of the previous result; or of the element whose position is being counted */
 } search;
 
 enum {
@@ -49,13 +49,13 @@ static berth__x key_of(berth__kernel *k, const search *s, berth__x i) {
   return berth__l_key(k, berth__l_load(s->l, k, BERTH__TOP_K_X, lower_top_k_place_of(k, s, i)), s->smallest, false);
 }
 
-/* b stands after a: of equal ones, the first is better. */
+/* Whether b comes after a: of equal elements, the first is better. */
 static berth__x is_behind(berth__kernel *k, const berth__x *a, const berth__x *b) {
   const berth__x later = berth__x_and(k, berth__x_eq(k, a[KEY], b[KEY]), berth__x_lt(k, a[INDEX], b[INDEX]));
   return berth__x_or(k, berth__x_lt(k, b[KEY], a[KEY]), later);
 }
 
-/* Result `place` of a line is the element `index`. */
+/* Stores element `index` as result `place` of a line. */
 static void lower_top_k_store_result(berth__kernel *k, const search *s, berth__x line, berth__x place, berth__x index) {
   const berth_op_call *call = s->l->call;
   const berth__x to = berth__x_add(k, berth__l_line_start(k, &s->to, line), berth__x_affine(k, place, s->to.inner, 0));
@@ -66,7 +66,7 @@ static void lower_top_k_store_result(berth__kernel *k, const search *s, berth__x
 
 /* ---- One after the other ---- */
 
-/* The element of the line that element i of a piece, or candidate i, is. */
+/* The element of the line for element i of a piece, or for candidate i. */
 static berth__x element_of(berth__kernel *k, const search *s, berth__x i) {
   if (s->stage == WHOLE) return i;
   const berth__x at = berth__x_add(k, s->first, i);
@@ -76,7 +76,7 @@ static berth__x element_of(berth__kernel *k, const search *s, berth__x i) {
 static void load_behind(berth__kernel *k, const void *state, berth__x i, berth__x *values) {
   const search *s = state;
   const berth__x element = element_of(k, s, i), length = berth__x_i32(k, s->from.length);
-  const berth__x is_there = berth__x_lt(k, element, length); /* a last piece may be shorter, or have no candidates */
+  const berth__x is_there = berth__x_lt(k, element, length); /* the last piece may be shorter, or have no candidates */
   const berth__x inside = berth__x_min(k, element, berth__x_i32(k, s->from.length - 1));
   const berth__x before[2] = {s->key, s->index}, mine[2] = {key_of(k, s, inside), element};
   const berth__x counts = berth__x_and(k, is_there, is_behind(k, before, mine));
@@ -92,7 +92,7 @@ static void join_best(berth__kernel *k, const void *state, const berth__x *a, co
 
 static int64_t piece_length(const search *s) { return (s->from.length + s->pieces - 1) / s->pieces; }
 
-/* What a row is: a line, a piece of one, or the candidates of one. */
+/* What a row is: a line, a piece of a line, or its candidates. */
 static berth__l_rows rows_of_stage(berth__lowering *l, berth__kernel *k, search *s) {
   const int64_t lines = s->from.outer * s->from.inner, candidates = s->pieces * s->to.length;
   const bool is_pieces = s->stage == PIECES, is_along = s->from.inner == 1 || s->stage == BEST;
@@ -113,7 +113,7 @@ static berth_status add_one_by_one(berth__lowering *l, search *s, berth_error *e
   berth__kernel *k = berth__l_begin(l, s->stage == PIECES ? "of pieces" : "of few");
   if (k == NULL) return berth__l_end(l, k, err);
   berth__l_rows rows = rows_of_stage(l, k, s);
-  const berth__x key = berth__x_variable(k, berth__x_i32(k, INT32_MAX)); /* before the first one: none is better */
+  const berth__x key = berth__x_variable(k, berth__x_i32(k, INT32_MAX)); /* no element is better than the initial key */
   const berth__x index = berth__x_variable(k, berth__x_i32(k, -1));
   const berth__x place = berth__x_loop_n(k, s->to.length);
   s->key = berth__x_get(k, key);
@@ -134,7 +134,7 @@ static berth_status add_one_by_one(berth__lowering *l, search *s, berth_error *e
   else
     lower_top_k_store_result(k, s, rows.row, place, best[INDEX]);
   berth__x_end(k);
-  if (rows.lanes > 1) berth__x_barrier(k); /* the result has been read before the next one is looked for */
+  if (rows.lanes > 1) berth__x_barrier(k); /* the result has been read before the next search */
   return berth__l_end(l, k, err);
 }
 
@@ -159,7 +159,7 @@ static berth_status add_all_at_once(berth__lowering *l, search *s, berth_error *
 
 static bool are_few(const search *s) { return s->to.length <= FEW && s->to.length * PARTS_OF <= s->from.length; }
 
-/* Where a CPU plays the GPU, a second kernel costs more than it brings. */
+/* If a CPU plays the GPU, a second kernel does not pay off. */
 static int64_t pieces_of(const search *s, const berth__kernel_limits *limits) {
   const int64_t lines = s->from.outer * s->from.inner, least = s->to.length * PARTS_OF;
   if (!limits->shares_well || !are_few(s) || lines == 0 || s->to.length == 0) return 1;

@@ -1,18 +1,17 @@
-/* Tiled transposes: copies that read along the operand's contiguous axis and write along the result's, and transpose
- * a tile in shared memory in between. Without it, one of the two sides would touch a separate address for every
- * thread. */
+/* Tiled transposes: copies that read along the operand's contiguous axis and write along the result's, and transpose a
+ * tile in shared memory in between. Without the tile, accesses on one of the two sides would not be coalesced. */
 #include "kernel/lower/copy.h"
 
-#define TILE 32u  /* as many elements as a wide load brings on any GPU: 128 bytes */
-#define ROWS 8u   /* of a tile that a workgroup reads at once: 256 threads */
-#define PITCH 33u /* one more, so that a column's elements lie in different banks */
-#define LEAST 16  /* of an axis: in narrower tiles most threads would idle */
+#define TILE 32u  /* elements of one wide load on any GPU: 128 bytes */
+#define ROWS 8u   /* rows of a tile that a workgroup reads at once: 256 threads */
+#define PITCH 33u /* padded by one, so that the elements of a column are in different banks */
+#define LEAST 16  /* shortest axis: in narrower tiles most threads would be idle */
 enum {
   OUT,
   IN
 };
 
-/* The axis along which the operand's elements are neighbours; the rank where there is none but the last. */
+/* The axis along which the operand's elements are contiguous; rank if it is the last one, or there is none. */
 static uint32_t axis_of_operand(const berth__l_space *space) {
   uint32_t axis = 0;
   while (axis + 1 < space->rank && space->stride[IN][axis] != 1) axis++;
@@ -29,7 +28,8 @@ bool berth__l_is_transposed(const berth__lowering *l, const berth__l_space *spac
          space->dim[other] >= LEAST;
 }
 
-/* A tile: where it begins on the two axes, and where its element (0, 0) of both tensors lies but for these. */
+/* A tile: where it begins on the two axes, and the positions of its element (0, 0) in both tensors without these
+ * axes. */
 typedef struct tile {
   uint32_t last, other; /* axes */
   berth__x first_last, first_other;

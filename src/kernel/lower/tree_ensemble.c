@@ -1,5 +1,5 @@
-/* tree_ensemble: a thread for each row walks down the trees, one after the other. Where there is one target its sum is
- * in a register, otherwise each row of the result is put together where it lies. */
+/* tree_ensemble: one thread per row walks down the trees, one after the other. The sum for a single target is in a
+ * register; for several, each row of the result is accumulated in place. */
 #include <math.h>
 
 #include "kernel/lower/math.h"
@@ -12,8 +12,8 @@ typedef struct trees {
   int64_t targets;
   bool has_targets, has_starts;
   berth__x row;
-  berth__x sum;   /* variable: of one target */
-  berth__x place; /* variable: where the walk is */
+  berth__x sum;   /* variable: for one target */
+  berth__x place; /* variable: the current node */
 } trees;
 
 static berth__x lower_tree_int(const trees *t, uint32_t operand, berth__x at) {
@@ -39,13 +39,13 @@ static berth__x lower_tree_answer(const trees *t, berth__x node, berth__x word) 
   return berth__x_ne(k, berth__x_and(k, berth__x2(k, BERTH__INST_shr, bits, outcome), one), zero);
 }
 
-/* From the root of a tree to the place of a leaf, below 0. No walk is longer than there are nodes. */
+/* From the root of a tree to a leaf, whose position is below 0. No walk is longer than the number of nodes. */
 static void lower_tree_walk(const trees *t, berth__x tree) {
   berth__kernel *k = t->k;
   const berth_tensor *nodes = &t->l->call->in[BERTH__TREES_NODES];
   berth__x_set(k, t->place, lower_tree_int(t, BERTH__TREES_ROOTS, tree));
   if (nodes->dim[0] == 0) return;
-  berth__x_loop_n(k, nodes->dim[0] + 1); /* one more: a loop of one round would have nothing to break out of */
+  berth__x_loop_n(k, nodes->dim[0] + 1); /* one more: a break needs a loop, and a single round is not made as one */
   const berth__x at = berth__x_get(k, t->place);
   berth__x_if(k, berth__x_lt(k, at, berth__x_i32(k, 0)));
   berth__x_break(k);
@@ -68,13 +68,13 @@ static berth__x lower_tree_combined(const trees *t, berth__x old, berth__x weigh
 
 static bool lower_tree_is_extreme(const trees *t) { return t->how == BERTH__TREE_MIN || t->how == BERTH__TREE_MAX; }
 
-/* What a target has before the first tree: more than any weight is small, or the other way round. */
+/* The initial value of a target: for a minimum above any weight, for a maximum below. */
 static berth__x lower_tree_start(const trees *t) {
   if (!lower_tree_is_extreme(t)) return berth__x_f32(t->k, 0);
   return berth__x_f32(t->k, t->how == BERTH__TREE_MIN ? INFINITY : -INFINITY);
 }
 
-/* Where the result for a target is: it may be part of something wider. */
+/* The position of a target's result, which may be part of a wider result. */
 static berth__x lower_tree_result(const trees *t, berth__x target) {
   return berth__l_place(t->k, &t->l->call->out[0], (berth__x[]){t->row, target});
 }
@@ -91,7 +91,7 @@ static void lower_tree_add(const trees *t, berth__x target, berth__x entry) {
   berth__x_store(k, out, to, lower_tree_combined(t, berth__x_load(k, out, to), weight));
 }
 
-/* The entries of the leaf where the walk has ended. */
+/* Adds the entries of the leaf at the end of the walk. */
 static void lower_tree_take(const trees *t) {
   berth__kernel *k = t->k;
   const berth__x leaf = berth__x_affine(k, berth__x_get(k, t->place), -1, -1);
@@ -110,7 +110,7 @@ static void lower_tree_take(const trees *t) {
   }
 }
 
-/* An infinity that no weight was is a target that no tree has a weight for. */
+/* A target that still has its infinite initial value has no weight in any tree. */
 static berth__x lower_tree_finished(const trees *t, berth__x score) {
   berth__kernel *k = t->k;
   if (t->how == BERTH__TREE_AVERAGE)

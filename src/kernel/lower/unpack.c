@@ -1,4 +1,4 @@
-/* unpack and unpack_rows: decode quantised elements (block types) to f32, one thread for four of them. */
+/* unpack and unpack_rows: decode quantised elements (block types) to f32, four per thread. */
 #include "kernel/lower/blocks.h"
 
 static const berth__l_table tree = {.kind = BERTH__TABLE_TREE};
@@ -20,7 +20,7 @@ berth_status berth__lower_unpack(berth__lowering *l, berth_error *err) {
   return berth__l_end(l, k, err);
 }
 
-/* An index out of range is held inside, as gather does it. */
+/* An index out of range is clamped, like in gather. */
 berth_status berth__lower_unpack_rows(berth__lowering *l, berth_error *err) {
   const berth_tensor *x = &l->call->in[BERTH__UNPACK_ROWS_X], *ids = &l->call->in[BERTH__UNPACK_ROWS_IDS];
   const berth_tensor *out = &l->call->out[0];

@@ -22,7 +22,7 @@ berth__x berth__l_open_words(const berth__lowering *l, berth__kernel *k, berth__
   return w->index;
 }
 
-/* The bits of one element of the word, instead of a store. */
+/* Collects the bits of one element of the word, instead of storing them. */
 void berth__l_keep_bits(berth__kernel *k, berth__storage storage, berth__x value) {
   const berth__kernel_word *w = &k->word;
   const uint32_t width = 32 / berth__storage_per_word(storage);
@@ -34,7 +34,7 @@ void berth__l_keep_bits(berth__kernel *k, berth__storage storage, berth__x value
   if (!w->is_whole) berth__x_set(k, w->written, berth__x_or(k, berth__x_get(k, w->written), mask));
 }
 
-/* Behind the loop: the whole word, or what was written of it among what is there. */
+/* After the loop: stores the whole word, or merges the elements written with the existing ones. */
 void berth__l_close_words(const berth__lowering *l, berth__kernel *k) {
   const berth__kernel_word w = k->word;
   while (k->depth > w.depth && k->status == BERTH_OK) berth__x_end(k);
@@ -51,7 +51,7 @@ void berth__l_close_words(const berth__lowering *l, berth__kernel *k) {
   berth__x_end(k);
 }
 
-/* ---- Words that a kernel knows ---- */
+/* ---- Words that the kernel delimits itself ---- */
 
 void berth__l_word_begin_of(const berth__lowering *l, berth__kernel *k, uint32_t out) {
   if (k == NULL) return;
@@ -86,7 +86,7 @@ berth__x berth__l_load_word(const berth__lowering *l, berth__kernel *k, uint32_t
   return berth__x_load(k, berth__l_buffer(l, k, berth__operand_in(i), BERTH_U32), berth__x_div(k, place, per_word));
 }
 
-/* Of f16 and bf16, which are the upper half of an f32. */
+/* For f16 and bf16; bf16 is the upper half of an f32. */
 static berth__x lower_words_float_lane(berth__kernel *k, berth__storage storage, berth__x word, uint32_t lane) {
   const berth__x half = berth__x_u32(k, 16);
   if (storage == BERTH_F16)

@@ -1,6 +1,6 @@
-/* write_rows: one thread per element of the rows. Where the result is written over x, that is all; otherwise x is
- * copied first. Rows that become q8_0 have a thread per block. A position that does not fit is an error of a run
- * elsewhere; here the rows go nowhere. */
+/* write_rows: one thread per element of the rows. If the result overwrites x, that is all; otherwise x is copied first.
+ * Rows stored as q8_0 have one thread per block. A position that does not fit is a run-time error on other devices;
+ * here the rows are dropped. */
 #include "ops/write_rows.h"
 
 #include "base/blocks.h"
@@ -12,7 +12,7 @@ static berth__x position_of(const berth__lowering *l, berth__kernel *k, const be
   return berth__l_load(l, k, BERTH__WRITE_ROWS_POSITION, place);
 }
 
-/* Opens an `if` that holds where the rows fit; gives the row of x for row `i`. */
+/* Opens an `if` for rows that fit; returns the row of x for row `i`. */
 static berth__x open_fitting(berth__kernel *k, const berth__write_rows *w, berth__x position, berth__x i) {
   const berth__x zero = berth__x_i32(k, 0), capacity = berth__x_i32(k, w->capacity);
   if (!w->ring) {
@@ -28,14 +28,14 @@ static berth__x open_fitting(berth__kernel *k, const berth__write_rows *w, berth
 /* ---- Rows as q8_0 ---- */
 
 #define Q8_0_ELEMENTS 32
-#define Q8_0_HALVES 17 /* words of 16 bits: the scale, and two elements each */
+#define Q8_0_HALVES 17 /* 16-bit words: the scale, and two elements each */
 
 static berth__x write_rows_element(const berth__lowering *l, berth__kernel *k, berth__x first, berth__x i) {
   const int64_t stride = l->call->in[BERTH__WRITE_ROWS_ROWS].stride[l->call->in[BERTH__WRITE_ROWS_ROWS].rank - 1];
   return berth__l_load(l, k, BERTH__WRITE_ROWS_ROWS, berth__x_add(k, first, berth__x_affine(k, i, stride, 0)));
 }
 
-/* The largest magnitude of a block; NaN counts for nothing. */
+/* The largest magnitude of a block; NaN is ignored. */
 static berth__x write_rows_largest(const berth__lowering *l, berth__kernel *k, berth__x first) {
   const berth__x most = berth__x_variable(k, berth__x_f32(k, 0));
   const berth__x i = berth__x_loop_n(k, Q8_0_ELEMENTS);
@@ -58,7 +58,7 @@ static berth__x write_rows_byte(berth__kernel *k, berth__x x) {
   return berth__x_and(k, berth__x_bits(k, BERTH__NUM_U32, integer), berth__x_u32(k, 255));
 }
 
-/* One thread a block. */
+/* One thread per block. */
 static void write_rows_block(const berth__lowering *l, berth__kernel *k, berth__x first, berth__x block) {
   const uint32_t result = berth__operand_out(l->call, 0);
   const berth__x zero = berth__x_f32(k, 0), to = berth__x_affine(k, block, Q8_0_HALVES, 0);
@@ -79,7 +79,7 @@ static void write_rows_block(const berth__lowering *l, berth__kernel *k, berth__
   berth__x_end(k);
 }
 
-/* x where its blocks go, unless they lie there. */
+/* Copies the blocks of x, unless they are already in place. */
 static berth_status write_rows_copy_blocks(berth__lowering *l, berth_error *err) {
   const int64_t halves = berth__count(&l->call->out[0]) / Q8_0_ELEMENTS * Q8_0_HALVES;
   if (berth__l_is_placed(l, BERTH__WRITE_ROWS_X, 0) || halves == 0) return BERTH_OK;
@@ -133,7 +133,7 @@ berth_status berth__lower_write_rows(berth__lowering *l, berth_error *err) {
   const berth__x to = berth__l_place(k, out, at);
   if (rows->type == x->type)
     berth__l_store_raw(l, k, 0, to, berth__l_load_raw(l, k, BERTH__WRITE_ROWS_ROWS, from));
-  else /* f32 that becomes f16 or bf16 */
+  else /* f32 is stored as f16 or bf16 */
     berth__l_store(l, k, 0, to, berth__l_load(l, k, BERTH__WRITE_ROWS_ROWS, from));
   return berth__l_end(l, k, err);
 }
