@@ -10,10 +10,10 @@
 typedef struct slot {
   uint64_t offset; /* BERTH_OFFSET_NONE: not in the arena */
   uint64_t size;
-  uint64_t run, pitch; /* bytes that lie together, and how far the next ones begin; run = size: all of them */
+  uint64_t run, pitch; /* contiguous bytes, and the distance to the next ones; run = size: all are contiguous */
   berth_type type;
-  bool is_open;          /* bytes can be read and written here: it is no strided view */
-  berth_storage storage; /* how its elements lie in the arena: maybe as another type than their own */
+  bool is_open;          /* bytes can be read and written here: it is not a strided view */
+  berth_storage storage; /* storage in the arena: possibly another type than the value's own */
 } slot;
 
 struct berth__slots {
@@ -26,13 +26,13 @@ struct berth_arena {
   berth_context *ctx;
   const berth__device *device;
   berth__engine *own_engine; /* NULL: the session's is used */
-  berth__slots *own_slots;   /* NULL: the session's are used */
+  berth__slots *own_slots;   /* NULL: uses the session's */
   const berth__slots *slots;
   berth__block *block;
   uint64_t size, align;
 };
 
-/* An input inside the result of a concat has gaps that are all alike. */
+/* All gaps of an input inside the result of a concat have the same size. */
 static void measure_gaps(const berth_tensor *tensor, bool is_input, slot *s) {
   uint32_t axis = tensor->rank;
   int64_t together = 1;
@@ -68,7 +68,7 @@ berth_status berth__slots_create(const berth_plan *plan, berth__slots **out, ber
 }
 
 berth_status berth__slots_clone(const berth__slots *slots, berth__slots **out, berth_error *err) {
-  const size_t size = sizeof *slots + slots->count * sizeof(slot); /* as it was allocated */
+  const size_t size = sizeof *slots + slots->count * sizeof(slot); /* as allocated */
   *out = berth__alloc(slots->ctx, size);
   if (*out == NULL) return berth__fail_nomem(err, "an arena");
   memcpy(*out, slots, size);
@@ -195,7 +195,7 @@ static berth_status want_no_gaps(const slot *s, berth_value value, berth_error *
                      value);
 }
 
-/* The place of byte `offset` of a slot, and how many of the next `size` lie there together. */
+/* The position of byte `offset` of a slot, and how many of the next `size` bytes are contiguous there. */
 static uint64_t find_run(const slot *s, uint64_t offset, uint64_t size, uint64_t *count) {
   const uint64_t inside = s->run != 0 ? offset % s->run : 0, left = s->run - inside;
   *count = s->run == s->size || size < left ? size : left;
@@ -230,7 +230,7 @@ static berth_status device_arena_read_bytes(const berth_arena *arena, const slot
   return BERTH_OK;
 }
 
-/* [first, first + count) must lie inside [0, limit). */
+/* [first, first + count) must be inside [0, limit). */
 static berth_status check_range(uint64_t first, uint64_t count, uint64_t limit, const char *unit, berth_value value,
                                 berth_error *err) {
   uint64_t end;
@@ -284,7 +284,7 @@ static berth_status device_arena_find_elements(const berth_arena *arena, berth_v
                      (unsigned long long)count, storage.elements);
 }
 
-#define CHUNK 512u /* elements that are converted at a time, on the stack */
+#define CHUNK 512u /* elements converted at a time, on the stack */
 
 berth_status berth_arena_write_f32(berth_arena *arena, berth_value value, uint64_t first, const float *src,
                                    uint64_t count, berth_error *err) {
@@ -319,7 +319,7 @@ berth_status berth_arena_read_f32(const berth_arena *arena, berth_value value, u
   return BERTH_OK;
 }
 
-/* All of them can be stored: what cannot is refused before the first is written. */
+/* Checks that all elements can be stored, before the first one is written. */
 static berth_status device_arena_check_elements(const slot *s, const void *src, uint64_t count, berth_error *err) {
   const berth_storage own = berth_type_storage(s->type);
   uint32_t room[CHUNK];
@@ -420,9 +420,9 @@ void *berth_arena_data(berth_arena *arena) {
   return arena->device->host != NULL ? arena->device->host(arena->block) : NULL;
 }
 
-/* ---- Memory that other libraries address as well ---- */
+/* ---- Memory shared with other libraries ---- */
 
-/* Where the block lies. */
+/* The address of the block. */
 static berth_status arena_block_memory(const berth_arena *arena, berth_memory *out, berth_error *err) {
   *out = (berth_memory)BERTH_MEMORY_INIT;
   if (arena->device->memory != NULL) return arena->device->memory(arena->block, out, err);
@@ -451,7 +451,7 @@ berth_status berth__arena_memory(const berth_arena *arena, berth_value value, be
   return BERTH_OK;
 }
 
-/* The device copies from and to such memory. */
+/* Whether the device can copy from and to such memory. */
 static berth_status arena_can_reach(const berth_arena *arena, const berth_memory *memory, berth_error *err) {
   berth_memory own;
   BERTH__TRY(arena_block_memory(arena, &own, err));

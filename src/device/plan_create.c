@@ -1,4 +1,4 @@
-/* berth_plan_create: the planner with the limits of a device. It stands here because the planner knows no devices. */
+/* berth_plan_create: the planner with the limits of a device. It is here because the planner does not know devices. */
 #include <stdio.h>
 
 #include "base/desc.h"
@@ -22,7 +22,7 @@ berth_status berth__device_profile(const berth__device *device, const berth__eng
   return BERTH_OK;
 }
 
-/* A device that is there is asked; without it, or where the caller names one, no device is opened. */
+/* A present device is asked; if there is none, or the caller names a profile, no device is opened. */
 static berth_status find_profile(berth_context *ctx, const berth__device *device, const berth_plan_desc *desc,
                                  berth__profile *out, berth_error *err) {
   berth__engine *engine = NULL;
@@ -52,7 +52,7 @@ berth_status berth_compute_from_name(const char *name, berth_compute *out, berth
                      name != NULL ? name : "");
 }
 
-/* Numbers are not rounded where that gains nothing. */
+/* Refuses to round numbers if that gains nothing. */
 static berth_status check_compute(const berth__device *device, const berth_plan_desc *desc,
                                   const berth__profile *profile, berth_error *err) {
   const char *name = berth_compute_name(desc->compute);

@@ -21,7 +21,7 @@ const char *berth__device_which(const char *name) {
   return colon != NULL ? colon + 1 : NULL;
 }
 
-/* "interp" was "loops" before it had a release; scripts that say so keep working. */
+/* "interp" was called "loops" before its first release; scripts that use that name keep working. */
 static bool is_name_of(const berth__device *device, const char *name, size_t length) {
   if (strncmp(device->name, name, length) == 0 && device->name[length] == '\0') return true;
   return device == &berth__interp_device && length == 5 && strncmp(name, "loops", length) == 0;

@@ -1,4 +1,4 @@
-/* What runs each step of a plan: the kernel of the CPU that its program will choose, or the kernels that a GPU starts.
+/* Reports what runs each step of a plan: the kernel that the CPU will choose, or the kernels that a GPU launches.
  */
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "device/gpu/recipe.h"
 
 typedef struct step_list {
-  unsigned char *out; /* entries of `stride` bytes, as the caller knows them */
+  unsigned char *out; /* entries of `stride` bytes, the caller's version of the struct */
   size_t stride;
   uint32_t capacity;
 } step_list;
@@ -28,7 +28,7 @@ static berth_step_info step_begin(const berth_plan *plan, uint32_t step, const c
   return info;
 }
 
-/* What the CPU chooses for the step. Host steps of a GPU have their operands without gaps. */
+/* The CPU's choice for the step. Operands of host steps are contiguous. */
 static void step_on_cpu(const berth_plan *plan, uint32_t step, bool without_gaps, berth_tensor *tensors,
                         berth_step_info *info) {
   const berth__cpu_kernels kernels = berth__cpu_kernels_of(plan->ctx);
@@ -77,7 +77,8 @@ static void steps_of_recipe(const berth__recipe *recipe, berth_tensor *tensors, 
   }
 }
 
-/* Loops, and extents that a run finds: no GPU has them, and a session that may falls back as a whole. */
+/* Loops, and extents known only at run time: no GPU supports them, and a session with fallback runs entirely on the
+ * CPU. */
 static void steps_elsewhere(const berth_plan *plan, const step_list *list) {
   for (uint32_t step = 0; step < plan->n_steps; step++) {
     berth_step_info info = step_begin(plan, step, "cpu");

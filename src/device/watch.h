@@ -1,4 +1,4 @@
-/* What the checked mode does around every step, on any device whose block the host sees (cpu/checked.c). */
+/* The checked mode: checks around every step, on any device whose block the host can access (cpu/checked.c). */
 #ifndef BERTH_DEVICE_WATCH_H
 #define BERTH_DEVICE_WATCH_H
 
@@ -9,8 +9,8 @@ berth_status berth__watch_create(const berth_plan *plan, berth__watch **out, ber
 void berth__watch_destroy(berth__watch *watch); /* NULL is fine */
 void berth__watch_start(berth__watch *watch, unsigned char *base);
 void berth__watch_before(berth__watch *watch, uint32_t step);
-/* INTERNAL when the step wrote where it may not; the message names its node and whom it hit. */
+/* INTERNAL if the step wrote outside its results; the message names its node and the value that was hit. */
 berth_status berth__watch_after(berth__watch *watch, uint32_t step, berth_error *err);
-void berth__watch_stop(berth__watch *watch); /* the arena is plain memory again */
+void berth__watch_stop(berth__watch *watch); /* makes the arena plain memory again */
 
 #endif

@@ -2,7 +2,7 @@
 #include "base/math.h"
 #include "device/cuda/cuda.h"
 
-#define GIVEN_ALIGN 256u /* what the driver aligns allocations to, at least */
+#define GIVEN_ALIGN 256u /* minimum alignment of the driver's allocations */
 
 static berth_status cuda_block_allocate(berth__block *block, uint64_t align, berth_error *err) {
   berth__engine *engine = block->engine;

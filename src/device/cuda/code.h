@@ -14,7 +14,7 @@ struct berth__gpu_code {
   berth__engine *engine;
   const berth__recipe *recipe;
   berth__cuda_kernel *kernels; /* one per kernel of the recipe */
-  berth__kernel_code *images;  /* likewise: compiled, until its module is loaded */
+  berth__kernel_code *images;  /* the same: compiled code, until its module is loaded */
 };
 
 struct berth__gpu_binding {
@@ -22,7 +22,7 @@ struct berth__gpu_binding {
   berth__engine *engine;
   berth__block *block;
   size_t n_parts;
-  berth__cu_exec *graphs;  /* two a part: plain, and with an event after every step, for observers */
+  berth__cu_exec *graphs;  /* two per part: plain, and with an event after every step, for observers */
   berth__cu_event *events; /* as many as the longest part needs */
   size_t n_events;
 };

@@ -1,12 +1,12 @@
-/* All kernels of a recipe: their source, and what NVRTC makes of it; those that were not compiled before at once, on
- * several threads. */
+/* All kernels of a recipe: renders their source and compiles it with NVRTC; kernels that are not cached are compiled in
+ * parallel. */
 #include "base/thread.h"
 #include "device/cuda/compiler.h"
 #include "kernel/render.h"
 
 /* ---- Source ---- */
 
-/* Whether bytes of buffer i, which the kernel only reads, are written by the same dispatch. */
+/* Whether the same dispatch writes bytes of buffer i, which the kernel only reads. */
 static bool is_written_over(const berth__kernel *kernel, const berth__dispatch *d, uint32_t i) {
   const berth__span *span = &d->spans[i];
   for (uint32_t k = 0; k < kernel->n_buffers; k++)
@@ -16,7 +16,7 @@ static bool is_written_over(const berth__kernel *kernel, const berth__dispatch *
   return false;
 }
 
-/* A bit for each buffer that is read alone, in all dispatches of the kernel. */
+/* A bit for each buffer that is only read, in all dispatches of the kernel. */
 static uint32_t only_read(const berth__recipe *recipe, uint32_t index) {
   const berth__kernel *kernel = recipe->kernels[index];
   uint32_t bits = 0;
@@ -39,12 +39,12 @@ berth_status berth__cuda_render(const berth__recipe *recipe, uint32_t kernel, be
 
 /* ---- Compiling ---- */
 
-/* What is left to be compiled. */
+/* The kernels that still have to be compiled. */
 typedef struct todo {
   const berth__cuda_compiler *compiler;
   const berth__recipe *recipe;
   berth__kernel_code *images;
-  uint32_t *kernels; /* which */
+  uint32_t *kernels; /* their indices */
   berth__text *sources;
   berth_status *status;
   berth_error *errors;
@@ -52,7 +52,7 @@ typedef struct todo {
   _Atomic uint64_t n_done;
 } todo;
 
-/* Whether it multiplies by warpgroups. */
+/* Whether it multiplies with warpgroups. */
 static bool is_late(const berth__kernel *kernel) {
   bool any = false;
   for (uint32_t s = 0; s < kernel->n_sums; s++) any = any || kernel->sums[s].is_late;
@@ -71,7 +71,7 @@ static void compile_some(void *user, uint32_t worker, int64_t begin, int64_t end
   }
 }
 
-/* What a program's first thread has: NVRTC was seen to need more than one MiB of stack. */
+/* Like a program's main thread: NVRTC was seen to need more than one MiB of stack. */
 #define COMPILER_STACK ((size_t)8 << 20)
 
 static berth_status compile_rest(todo *t, uint32_t n_threads, berth_error *err) {
@@ -86,7 +86,7 @@ static berth_status compile_rest(todo *t, uint32_t n_threads, berth_error *err) 
   return BERTH_OK;
 }
 
-/* Takes what was compiled before, and lists the rest. */
+/* Takes cached kernels, and lists the rest. */
 static berth_status list_rest(todo *t, berth_error *err) {
   for (uint32_t i = 0; i < t->recipe->n_kernels; i++) {
     berth__text *text = &t->sources[t->n];
@@ -113,7 +113,7 @@ berth_status berth__cuda_check_units(const berth__kernel *kernel, int architectu
       kernel->name, architecture / 10, architecture % 10);
 }
 
-/* Whether what is compiled for has the units that the kernels were made for. */
+/* Whether the target has the matrix units that the kernels use. */
 static berth_status check_units(const todo *t, berth_error *err) {
   const int architecture = t->compiler->architecture;
   for (size_t i = 0; i < t->n; i++) {

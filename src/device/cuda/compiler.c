@@ -2,12 +2,13 @@
 
 #include <stdio.h>
 
-#define OPTIONS "--fmad=false" /* kernels say where a product and a sum are one */
-/* It would change a limit of the whole process while it compiles, on several threads at once. Old ones do not know it.
+#define OPTIONS "--fmad=false" /* kernels say where a product and a sum are contracted */
+/* Without it, NVRTC would change a limit of the whole process while it compiles, on several threads at once. Old
+ * versions do not have the option.
  */
 #define STACK_OPTION "--modify-stack-limit=false"
 #define CUBIN_MAGIC 0x464c457fu /* ELF */
-#define PTX_MAGIC 0x2f0a2f2fu   /* the comment that it begins with */
+#define PTX_MAGIC 0x2f0a2f2fu   /* the first characters of its initial comment */
 
 void berth__cuda_compiler_start(berth__cuda_compiler *compiler, berth_context *ctx, int capability) {
   compiler->ctx = ctx;
@@ -28,20 +29,21 @@ void berth__cuda_compiler_end(berth__cuda_compiler *compiler) {
   berth__kernel_pack_close(&compiler->pack);
 }
 
-/* ---- Kept ---- */
+/* ---- Cached code ---- */
 
 #define KEY_TEXT 160u
 typedef struct key_text {
   char compiler[KEY_TEXT], target[16];
 } key_text;
 
-/* Code for compute capability 9.0 may have what that alone has, warpgroups; PTX may not, others are to take it. */
+/* Code for compute capability 9.0 may use features that it alone has, such as warpgroups; PTX may not, because other
+ * GPUs must accept it. */
 static const char *cuda_compiler_suffix(int capability, bool is_ptx) { return capability == 90 && !is_ptx ? "a" : ""; }
 
 static berth__kernel_key cuda_compiler_key(const berth__cuda_compiler *c, const berth__cuda_source *source, bool is_ptx,
                                            key_text *text) {
   snprintf(text->compiler, sizeof text->compiler, "%s " OPTIONS, c->nvrtc.version);
-  /* PTX has another ending */
+  /* PTX has a different target name */
   snprintf(text->target, sizeof text->target, "sm_%d%s", c->capability, cuda_compiler_suffix(c->capability, is_ptx));
   return (berth__kernel_key){.compiler = text->compiler,
                              .target = text->target,
@@ -51,7 +53,7 @@ static berth__kernel_key cuda_compiler_key(const berth__cuda_compiler *c, const 
                              .magic = is_ptx ? PTX_MAGIC : CUBIN_MAGIC};
 }
 
-/* Code for this GPU, or else PTX for it or one before. */
+/* Looks up code for this GPU, or else PTX for it or an earlier one. */
 static berth_status cuda_compiler_packed(const berth__cuda_compiler *c, const berth__cuda_source *source,
                                          berth__kernel_code *out, berth_error *err) {
   enum {
@@ -75,7 +77,7 @@ berth_status berth__cuda_compiler_cached(const berth__cuda_compiler *compiler, c
   BERTH__TRY(cuda_compiler_packed(compiler, source, out, err));
   for (int is_ptx = 0; is_ptx < 2 && out->data == NULL && compiler->found == BERTH_OK; is_ptx++) {
     const berth__kernel_key key = cuda_compiler_key(compiler, source, is_ptx != 0, &text);
-    (void)berth__kernel_cache_read(&compiler->cache, &key, out); /* false: there is no data */
+    (void)berth__kernel_cache_read(&compiler->cache, &key, out); /* if it is false, there is no data */
   }
   return BERTH_OK;
 }
@@ -90,7 +92,7 @@ berth_status berth__cuda_compiler_open(berth__cuda_compiler *compiler, berth_err
   if (compiler->architecture != 0) return BERTH_OK;
   BERTH__TRY(berth__nvrtc_open(&compiler->nvrtc, err));
   compiler->architecture = berth__nvrtc_architecture(&compiler->nvrtc, compiler->capability);
-  compiler->is_ptx = compiler->architecture != compiler->capability; /* the driver goes on from there */
+  compiler->is_ptx = compiler->architecture != compiler->capability; /* the driver compiles PTX further */
   if (compiler->architecture != 0) return BERTH_OK;
   return berth__fail(
       err, BERTH_UNSUPPORTED,
@@ -98,7 +100,7 @@ berth_status berth__cuda_compiler_open(berth__cuda_compiler *compiler, berth_err
       compiler->nvrtc.path, compiler->capability / 10, compiler->capability % 10);
 }
 
-/* The first line that says what is wrong. */
+/* Reports the first error line. */
 static berth_status fail_compile(const berth__cuda_compiler *c, berth__nvrtc_program program, int result,
                                  const char *name, berth_error *err) {
   size_t size = 0;
@@ -119,7 +121,7 @@ static berth_status cuda_compiler_take(const berth__cuda_compiler *c, berth__nvr
   size_t size = 0;
   int result = is_ptx ? call->GetPTXSize(program, &size) : call->GetCUBINSize(program, &size);
   if (result == 0) {
-    out->data = berth__alloc_zero(c->ctx, size + 1); /* PTX is text, which ends with 0 */
+    out->data = berth__alloc_zero(c->ctx, size + 1); /* PTX is text terminated by 0 */
     if (out->data == NULL) return berth__fail_nomem(err, "a compiled kernel");
     out->size = size;
     result = is_ptx ? call->GetPTX(program, out->data) : call->GetCUBIN(program, out->data);
@@ -144,7 +146,7 @@ static berth_status cuda_compiler_run(const berth__cuda_compiler *c, const berth
   result = call->CompileProgram(program, 3, options);
   if (result == BERTH__NVRTC_INVALID_OPTION) result = call->CompileProgram(program, 2, options);
   const bool is_old = result == BERTH__NVRTC_INVALID_OPTION && suffix[0] != '\0';
-  if (is_old && !source->is_late) { /* before 12.0, which knows sm_90 and no sm_90a */
+  if (is_old && !source->is_late) { /* versions before 12.0 know sm_90 but not sm_90a */
     target[strlen(target) - strlen(suffix)] = '\0';
     result = call->CompileProgram(program, 2, options);
   }

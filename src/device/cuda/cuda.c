@@ -1,4 +1,4 @@
-/* CUDA as a device. */
+/* The CUDA device. */
 #include "device/cuda/cuda.h"
 
 #include "device/gpu/recipe.h"

@@ -7,20 +7,20 @@
 #include "device/gpu/profile.h"
 #include "kernel/render.h"
 
-#define GROUP_SIZE 256u /* threads: more of them seldom help */
+#define GROUP_SIZE 256u /* threads: more seldom help */
 #define STATIC_SHARED ((int)BERTH__CUDA_STATIC_SHARED)
-#define TILE_SHARED 114688  /* of a kernel with matrix units, so that two workgroups share a core */
-#define LARGE_SHARED 229376 /* of one that has a core for itself */
-#define EARLY 90            /* from this compute capability on, kernels begin while those before them end */
-#define WARPGROUPS 90       /* the one compute capability that has wgmma */
+#define TILE_SHARED 114688  /* for a kernel with matrix units, so that two workgroups fit on a core */
+#define LARGE_SHARED 229376 /* for a workgroup that has a core to itself */
+#define EARLY 90            /* from this compute capability on, kernels can begin early */
+#define WARPGROUPS 90       /* the only compute capability with wgmma */
 #define MOST_ROWS 65535u
 
-/* ---- What there is ---- */
+/* ---- Available devices ---- */
 
 typedef struct found {
   const berth__cu_calls *cu;
   berth__cu_device devices[BERTH__CUDA_MAX_DEVICES];
-  uint32_t ordinals[BERTH__CUDA_MAX_DEVICES]; /* as the driver counts, those that cannot be had included */
+  uint32_t ordinals[BERTH__CUDA_MAX_DEVICES]; /* in the driver's numbering, including unusable ones */
   char names[BERTH__CUDA_MAX_DEVICES][BERTH__CUDA_NAME];
   uint32_t n;
 } found;
@@ -65,7 +65,7 @@ uint32_t berth__cuda_count(const berth_context *ctx) {
   return cuda_engine_find(ctx, &f, reason) ? f.n : 1;
 }
 
-/* NVRTC, or a pack; where that lacks a kernel, it is said when the kernel is needed. */
+/* NVRTC, or a pack; if the pack lacks a kernel, that is reported when it is needed. */
 static bool has_compiler(const berth_context *ctx, char reason[BERTH__CUDA_TEXT]) {
   berth__nvrtc nvrtc;
   berth__kernel_pack pack;
@@ -100,7 +100,7 @@ bool berth__cuda_describe(const berth_context *ctx, uint32_t index, berth_device
 
 /* ---- Opening ---- */
 
-/* A number, or a part of a name; NULL: the first, which the driver takes for the fastest. */
+/* A number, or part of a name; NULL: the first one, which the driver considers the fastest. */
 static bool cuda_engine_choose(const found *f, const char *which, uint32_t *index) {
   char *end;
   *index = 0;
@@ -178,7 +178,7 @@ berth_status berth__cuda_open(berth_context *ctx, const char *which, uint32_t n_
   return BERTH_OK;
 }
 
-/* The context is the process's own: it goes with the last that holds it. */
+/* The primary context is shared by the process: it is destroyed with its last user. */
 static void let_go(berth__engine *engine) {
   const berth__cuda_counts *counts = &engine->counts;
   if (berth__cuda_enter_to_free(engine)) {

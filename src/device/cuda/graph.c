@@ -1,25 +1,25 @@
-/* Graphs: made when a program is bound to a block, and never while it runs; and running what was made. */
+/* Graphs: made when a program is bound to a block and never while it runs; and running them. */
 #include "device/cuda/code.h"
 #include "kernel/render.h"
 
 static const char doing[] = "making a graph", running[] = "running a program";
 
-#define MANY 32u /* dispatches: where so many are to be waited for, they meet in one node first */
+#define MANY 32u /* to wait for so many dispatches, they are joined in one node first */
 
-/* While the graph of one part is made. */
+/* State while the graph of one part is made. */
 typedef struct builder {
   const berth__gpu_binding *binding;
   berth__cu_graph graph;
-  berth__cu_node *nodes; /* one per dispatch of the part, and as many again for others */
+  berth__cu_node *nodes; /* one per dispatch of the part, and as many for other nodes */
   size_t n;
-  size_t before, level; /* nodes [before, level) come before those from `level` on */
-  bool has_others;      /* those before are no kernels */
+  size_t before, level; /* nodes [before, level) precede those from `level` on */
+  bool has_others;      /* the previous nodes are not all kernels */
 } builder;
 
 /* ---- Nodes ---- */
 
-/* Whether a kernel can begin before those that it waits for have ended: kernels alone have such edges, and not those
- * that meet in a node or are timed. */
+/* Whether a kernel can begin before those that it waits for have ended: only edges between kernels support that, and
+ * not if they are joined in a node or timed. */
 static bool begins_early(const builder *b, const berth__dispatch *d) {
   const berth__engine *engine = b->binding->engine;
   return d->begins_early && !b->has_others && b->level > b->before && engine->cu->GraphAddEdges != NULL &&
@@ -68,7 +68,7 @@ static void next_level(builder *b) {
   b->level = b->n;
 }
 
-/* All nodes from here on come after all before. */
+/* All nodes from here on come after all earlier ones. */
 static berth_status add_wait(builder *b, berth_error *err) {
   berth__engine *engine = b->binding->engine;
   next_level(b);
@@ -102,7 +102,7 @@ static berth_status add_plain(builder *b, const berth__gpu_part *part, berth_err
   return BERTH_OK;
 }
 
-/* Every dispatch waits for the one before, so that each step has its time for itself. */
+/* Every dispatch waits for the previous one, so that the times of steps do not overlap. */
 static berth_status add_timed(builder *b, const berth__gpu_part *part, berth_error *err) {
   const berth__dispatch *d = b->binding->code->recipe->dispatches;
   size_t n = 0;

@@ -1,4 +1,4 @@
-/* NVIDIA's driver: a shared library that is looked for when the device is asked for the first time. */
+/* NVIDIA's driver: a shared library that is looked up when the device is first used. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_loaded;
-static char loaded_path[4096]; /* as it was named; empty: the usual one */
+static char loaded_path[4096]; /* as named by the option; empty: the usual name */
 static berth__cu_calls calls;
 
 void berth__cuda_say(const berth__cu_calls *cu, berth__cu_result result, char text[BERTH__CUDA_TEXT]) {
@@ -36,7 +36,7 @@ static void *cuda_library_open(const char *path, char *reason) {
   return NULL;
 }
 
-/* A function for a pointer to data: POSIX says that they have the same form, C does not. */
+/* Converts a data pointer to a function pointer: POSIX guarantees that they have the same form, C does not. */
 static bool cuda_library_find(void *library, const char *name, void *out) {
   void *found = dlsym(library, name);
   if (found == NULL) return false;
@@ -44,7 +44,7 @@ static bool cuda_library_find(void *library, const char *name, void *out) {
   return true;
 }
 
-/* The first function that is missing; NULL: none. */
+/* The first missing function; NULL: none. */
 static const char *cuda_library_find_all(void *library) {
 #define BERTH__CU_CALL(name, symbol, arguments) \
   if (!cuda_library_find(library, symbol, &calls.name)) return symbol;
@@ -96,7 +96,7 @@ static bool cuda_library_start(char *reason) {
 static bool cuda_library_load(const char *path, char *reason) {
   void *library = cuda_library_open(path, reason);
   if (library == NULL) return false;
-  if (is_new_enough(library, reason) && cuda_library_start(reason)) return true; /* it stays */
+  if (is_new_enough(library, reason) && cuda_library_start(reason)) return true; /* stays loaded */
   dlclose(library);
   return false;
 }

@@ -8,9 +8,9 @@
 static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
 #define N_NAMES (sizeof names / sizeof names[0])
 
-/* ---- Where it is ---- */
+/* ---- Location ---- */
 
-/* There is a version of its interface, but builds differ: the file itself stands for it. */
+/* NVRTC reports a version, but builds differ, so the file itself identifies it. */
 static bool look_at(berth__nvrtc *nvrtc, const char *path) {
   struct stat file;
   if (stat(path, &file) != 0 || !S_ISREG(file.st_mode) || strlen(path) >= sizeof nvrtc->path) return false;
@@ -48,12 +48,12 @@ static bool find_functions(berth__nvrtc *nvrtc) {
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
     void *found = dlsym(nvrtc->handle, all[i].name);
     if (found == NULL) return false;
-    memcpy(all[i].out, &found, sizeof found); /* no cast leads from data to a function */
+    memcpy(all[i].out, &found, sizeof found); /* a data pointer cannot be cast to a function pointer */
   }
   return true;
 }
 
-/* It stays loaded: opening it again would take as long. */
+/* Stays loaded, because opening takes long. */
 static bool cuda_nvrtc_load(berth__nvrtc *nvrtc, const char *path) {
   nvrtc->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (nvrtc->handle == NULL) return false;
@@ -63,7 +63,7 @@ static bool cuda_nvrtc_load(berth__nvrtc *nvrtc, const char *path) {
   return false;
 }
 
-/* Where the system looks: only opening it tells. */
+/* Found by the system's search path: only opening it tells. */
 static bool ask_system(berth__nvrtc *nvrtc) {
   for (size_t i = 0; i < N_NAMES; i++) {
     Dl_info info;
@@ -104,7 +104,7 @@ berth_status berth__nvrtc_open(berth__nvrtc *nvrtc, berth_error *err) {
                      why != NULL ? why : "functions are missing, it is older than 11.2");
 }
 
-/* ---- What it compiles for ---- */
+/* ---- Architectures ---- */
 
 int berth__nvrtc_architecture(const berth__nvrtc *nvrtc, int capability) {
   enum {

@@ -1,4 +1,4 @@
-/* NVRTC, NVIDIA's compiler of CUDA C, opened at run time: it comes with the toolkit, and in packages of its own. */
+/* NVRTC, NVIDIA's CUDA C compiler, opened at run time: it comes with the toolkit, and in separate packages. */
 #ifndef BERTH_DEVICE_CUDA_NVRTC_H
 #define BERTH_DEVICE_CUDA_NVRTC_H
 
@@ -29,18 +29,19 @@ typedef struct berth__nvrtc_calls {
 } berth__nvrtc_calls;
 
 typedef struct berth__nvrtc {
-  char path[BERTH__NVRTC_PATH];       /* of the file; empty: not found so far */
-  char version[BERTH__NVRTC_VERSION]; /* what its results are kept under */
-  void *handle;                       /* NULL: not opened so far */
+  char path[BERTH__NVRTC_PATH];       /* of the file; empty: not found yet */
+  char version[BERTH__NVRTC_VERSION]; /* part of the cache key */
+  void *handle;                       /* NULL: not opened yet */
   berth__nvrtc_calls call;
 } berth__nvrtc;
 
-/* Where it is, without opening it where that can be told by looking: it is large. BERTH_NVRTC names a file; otherwise
- * the folders of CUDA_PATH and CUDA_HOME, the usual folders, and where the system looks for libraries. UNSUPPORTED: it
- * is not there, and the message says what to do. */
+/* Finds the file, without opening it if possible, because it is large. BERTH_NVRTC names a file; otherwise the folders
+ * of CUDA_PATH and CUDA_HOME, the usual folders, and the system's search path for libraries. UNSUPPORTED: not found,
+ * and the message says what to do. */
 berth_status berth__nvrtc_find(const berth__options *options, berth__nvrtc *out, berth_error *err);
 berth_status berth__nvrtc_open(berth__nvrtc *nvrtc, berth_error *err);
-/* The architecture to compile for: the device's own, or the last before it that NVRTC knows (90 for sm_90). 0: none. */
+/* The architecture to compile for: the device's own, or the last earlier one that NVRTC knows (90 for sm_90). 0:
+ * none. */
 int berth__nvrtc_architecture(const berth__nvrtc *nvrtc, int capability);
 
 #endif

@@ -1,4 +1,4 @@
-/* Kernels for GPUs that need not be here. */
+/* Packs kernels for GPUs that need not be present. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ static berth_status cuda_pack_parse(const char *text, size_t size, target *out, 
                      (int)size, text);
 }
 
-/* Of all kernels, those that were compiled before too: an older GPU never asks for what a plan with matrix units has.
+/* Checks all kernels, including cached ones: an older GPU never asks for the kernels of a plan with matrix units.
  */
 static berth_status cuda_pack_check(const berth__recipe *recipe, const target *t, berth_error *err) {
   for (uint32_t i = 0; i < recipe->n_kernels; i++)
@@ -38,7 +38,7 @@ static berth_status cuda_pack_check(const berth__recipe *recipe, const target *t
   return BERTH_OK;
 }
 
-/* Adds images that are there, which are taken. */
+/* Adds existing images, taking ownership. */
 static berth_status cuda_pack_add(const berth__recipe *recipe, const target *t, berth__kernel_code *images,
                                   berth__kernel_packer *out, berth_error *err) {
   for (uint32_t i = 0; i < recipe->n_kernels; i++) {

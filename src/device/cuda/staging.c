@@ -60,8 +60,8 @@ berth_status berth__cuda_staging_open(berth__engine *engine, berth__cuda_lane **
   return staging->used == 0 ? berth__cuda_lane_wait(engine, *out, err) : BERTH_OK;
 }
 
-/* A lane that is full is marked, and the next one is opened. Where marking fails nothing says when the lane is free:
- * all that is under way is waited for. */
+/* When a lane is full, its event is recorded and the next one is opened. If recording fails, nothing tells when the
+ * lane is free, so this waits for all work. */
 berth_status berth__cuda_staging_used(berth__engine *engine, uint64_t size, berth_error *err) {
   berth__cuda_staging *staging = &engine->staging;
   staging->used += size;

@@ -1,14 +1,14 @@
-/* What the driver says, in its words; waiting; and what happens when a device is gone. */
+/* Driver errors in words; waiting; and what happens when a device is lost. */
 #include <stdio.h>
 #include <time.h>
 
 #include "device/cuda/cuda.h"
 
-#define GRACE 10e3   /* ms for the end of what is under way before what it uses is freed, or else left behind */
-#define PATIENCE 2.0 /* ms of looking without a pause: runs are short, and sleeping takes longer */
+#define GRACE 10e3   /* ms to wait for running work before its memory is freed, or else leaked */
+#define PATIENCE 2.0 /* ms of busy polling: runs are short, and sleeping takes longer */
 #define PAUSE_NS 50000
 
-/* Errors after which the context computes nothing any more. */
+/* Errors after which the context cannot compute any more. */
 static bool is_fatal(berth__cu_result result) {
   switch (result) {
     case BERTH__CU_DEINITIALIZED:
@@ -89,7 +89,7 @@ static void cuda_status_pause(void) {
   nanosleep(&time, NULL);
 }
 
-/* The result of what was waited for; NOT_READY where `most` ms were not enough. */
+/* The result of the work; NOT_READY if it takes longer than `most` ms. */
 static berth__cu_result wait_up_to(berth__engine *engine, berth__cu_event event, double most) {
   const double start = berth__now_ms();
   for (;;) {

@@ -1,5 +1,5 @@
-/* Bytes in and out of blocks, and between them. All copies are on the engine's one stream, in order; writes return when
- * their bytes lie in pinned memory, reads when they are there. */
+/* Reading, writing and copying bytes of blocks. All copies are on the engine's single stream, in order; writes return
+ * when their bytes are in pinned memory, reads when the bytes have arrived. */
 #include "device/cuda/cuda.h"
 
 static const char doing[] = "copying";
@@ -39,7 +39,7 @@ static berth_status start_read(const berth__block *block, uint64_t offset, uint6
   return berth__cuda_lane_mark(engine, lane, err);
 }
 
-/* Each lane is read out while the next one is filled. */
+/* Each lane is read while the next one is being filled. */
 static berth_status read_all(const berth__block *block, uint64_t offset, unsigned char *dst, uint64_t size,
                              berth_error *err) {
   berth__engine *engine = block->engine;
@@ -64,7 +64,7 @@ berth_status berth__cuda_read(const berth__block *block, uint64_t offset, void *
 
 /* ---- Copies ---- */
 
-/* Another engine has another stream, and may be another GPU: the host stands between. */
+/* Another engine has another stream, and may be another GPU, so the copy goes through the host. */
 static berth_status copy_across(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
                                 uint64_t size, berth_error *err) {
   berth__engine *from = src->engine;
@@ -81,8 +81,8 @@ static berth_status copy_across(berth__block *dst, uint64_t dst_offset, const be
   return BERTH_OK;
 }
 
-/* Inside one block, where the ranges overlap: by way of a lane, from the end that is not overwritten first. The stream
- * keeps the order, so nobody waits but the lane's next user. */
+/* Inside one block with overlapping ranges: copies through a lane, starting at the end that is not overwritten first.
+ * The stream keeps the order, so only the lane's next user waits. */
 static berth_status copy_overlapping(berth__block *block, uint64_t dst, uint64_t src, uint64_t size, berth_error *err) {
   berth__engine *engine = block->engine;
   berth__cuda_lane *lane = &engine->staging.down[0];
@@ -132,7 +132,7 @@ berth_status berth__cuda_fill(berth__block *block, uint64_t offset, uint64_t siz
   return status;
 }
 
-/* ---- Memory of others, in the same context ---- */
+/* ---- Memory of other libraries, in the same context ---- */
 
 berth_status berth__cuda_memory(const berth__block *block, berth_memory *out, berth_error *err) {
   berth__engine *engine = block->engine;
@@ -145,7 +145,7 @@ berth_status berth__cuda_memory(const berth__block *block, berth_memory *out, be
   return status;
 }
 
-/* The engine's stream does not wait for the default one, on which others work. */
+/* The engine's stream does not synchronise with the default one, which others use. */
 static berth_status cuda_transfer_after_others(berth__engine *engine, berth_error *err) {
   berth__cuda_lane *lane = &engine->staging.down[0];
   BERTH__TRY(berth__cuda_lane_wait(engine, lane, err));

@@ -1,4 +1,4 @@
-/* Predicts how attention and its gradients will be computed, as far as a graph that is not planned yet allows. */
+/* Predicts how attention and its gradients will be computed, as far as possible before the graph is planned. */
 #include "kernel/lower/attention.h"
 
 #include "device/gpu/recipe.h"

@@ -7,16 +7,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC 0x6b747262u /* of a file here: "brtk"; turned round where bytes lie the other way */
-#define VERSION 2u        /* of the files, and of how kernels are rendered and compiled: a change of either counts on */
-#define MOST_BYTES (64u << 20) /* a kernel is not that large */
+#define MAGIC 0x6b747262u      /* of a cache file: "brtk"; reversed in files of the other byte order */
+#define VERSION 2u             /* of the files, and of rendering and compilation: increment it when either changes */
+#define MOST_BYTES (64u << 20) /* larger than any kernel */
 #define NAME_TEXT 64           /* room for a file's name */
 
 typedef struct hash {
   uint64_t a, b;
 } hash;
 
-/* What stands before the code. No field may leave a gap. */
+/* Precedes the code. There must be no gaps between fields. */
 typedef struct file_head {
   uint32_t magic, version;
   uint64_t source_size;
@@ -25,7 +25,7 @@ typedef struct file_head {
   hash code;
 } file_head;
 
-/* ---- Hashing: two lanes that differ in their constants, so that equal ends of one are not those of the other ---- */
+/* ---- Hashing: two lanes with different constants, so that a collision in one is none in the other ---- */
 
 static uint64_t gpu_cache_turn(uint64_t x, unsigned by) { return (x << by) | (x >> (64 - by)); }
 
@@ -52,7 +52,7 @@ static hash hash_bytes(hash h, const void *data, size_t size) {
   return (hash){gpu_cache_finish(h.a + h.b), gpu_cache_finish(h.b ^ gpu_cache_turn(h.a, 31))};
 }
 
-/* One seed for names, another for what stands in a file: sources that share a name by chance still differ there. */
+/* One seed for names, another for contents: sources whose names collide by chance still differ in the second hash. */
 static hash hash_key(const berth__kernel_key *key, uint64_t seed) {
   hash h = hash_bytes((hash){seed, VERSION}, key->compiler, strlen(key->compiler));
   h = hash_bytes(h, key->target, strlen(key->target));
@@ -93,14 +93,14 @@ void berth__kernel_cache_close(berth__kernel_cache *cache) {
   cache->folder = NULL;
 }
 
-/* With the folders around it. */
+/* Makes the folder and its parents. */
 static void make_folder(berth_context *ctx, const char *folder) {
   char *path = berth__strdup(ctx, folder);
   if (path == NULL) return;
   for (char *c = path + 1; *c != '\0'; c++) {
     if (*c != '/') continue;
     *c = '\0';
-    mkdir(path, 0700); /* those that are there stay; where it fails, so does what follows */
+    mkdir(path, 0700); /* existing ones stay; after a failure the next step fails, too */
     *c = '/';
   }
   mkdir(path, 0700);
@@ -134,7 +134,7 @@ static bool is_head_good(const file_head *head, const berth__kernel_key *key, ui
          head->code_size <= MOST_BYTES && file_size == sizeof *head + head->code_size;
 }
 
-/* Code that begins as that of its kind does. */
+/* Whether the code begins with the magic number of its kind. */
 static bool gpu_cache_has_magic(const berth__kernel_code *code, const berth__kernel_key *key) {
   return memcmp(code->data, &key->magic, sizeof key->magic) == 0;
 }
@@ -143,7 +143,7 @@ static bool gpu_cache_read_file(const berth__kernel_cache *cache, int file, cons
                                 berth__kernel_code *out) {
   struct stat about;
   file_head head;
-  /* Code from somebody else's file is nobody's but theirs. */
+  /* Code from a file of another user is not trusted. */
   if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_uid != geteuid()) return false;
   if (!read_all(file, &head, sizeof head) || !is_head_good(&head, key, (uint64_t)about.st_size)) return false;
   berth__kernel_code code = {.size = (size_t)head.code_size};
@@ -162,7 +162,7 @@ bool berth__kernel_cache_read(const berth__kernel_cache *cache, const berth__ker
   if (cache->folder == NULL) return false;
   char *path = path_of(cache, key);
   if (path == NULL) return false;
-  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name must not hold us */
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not block on a pipe of that name */
   berth__free(cache->ctx, path);
   if (file < 0) return false;
   const bool is_there = gpu_cache_read_file(cache, file, key, out);
@@ -170,7 +170,7 @@ bool berth__kernel_cache_read(const berth__kernel_cache *cache, const berth__ker
   return is_there;
 }
 
-/* ---- Writing: under another name first, so that nobody sees half a file ---- */
+/* ---- Writing: under a temporary name first, so that nobody sees a partial file ---- */
 
 static bool gpu_cache_write_all(int file, const void *data, size_t size) {
   const uint8_t *bytes = data;

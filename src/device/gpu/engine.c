@@ -1,4 +1,4 @@
-/* What the engines of all GPUs have in common. */
+/* Shared by the engines of all GPUs. */
 #include "device/gpu/driver.h"
 #include "kernel/render.h"
 

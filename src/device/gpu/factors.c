@@ -1,18 +1,17 @@
 /* Stores factors in 16 bits: values that matrix units multiply as bf16 or f16 anyway. This halves the bytes to write
- * and to read, and is the form that the largest products need.
+ * and to read, and the largest products need this form.
  *
- * A factor is a result that only such products (or attention and its gradients, if they use matrix units) read as an
- * operand, directly or through views. Nothing is lost, since it would be rounded when it is multiplied. Sums over
- * all rows (the gradient of a bias) read it in this form, too. Values that others read as well stay f32, and large
- * products get a copy. */
+ * A factor is a result whose only readers, direct or through views, are such products (or attention and its gradients,
+ * if they use matrix units). Nothing is lost, since it would be rounded when it is multiplied. Sums over all rows (the
+ * gradient of a bias) read it in this form, too. Values with other readers stay f32, and large products get a copy. */
 #include "device/gpu/recipe.h"
 #include "graph/rewrite.h"
 #include "ops/registry.h"
 
-#define MANY_RESULTS 4096               /* fewer, with long sums, are not worth a tile */
-#define LARGE_FLOPS ((double)(1 << 30)) /* of a product that pays for a copy */
+#define MANY_RESULTS 4096               /* fewer results with long sums are not worth a tile */
+#define LARGE_FLOPS ((double)(1 << 30)) /* a product this large pays for a copy */
 #define LARGE_LINES 256
-#define CHUNK 8 /* elements of 16 bytes */
+#define CHUNK 8 /* elements per 16 bytes */
 
 bool berth__gpu_has_factors(const berth__kernel_limits *limits, uint32_t flags) {
   const uint32_t otherwise = BERTH_PLAN_F16_WEIGHTS | BERTH_PLAN_F32_UNIFORM | BERTH_PLAN_PARAMS_OUTSIDE;
@@ -20,9 +19,9 @@ bool berth__gpu_has_factors(const berth__kernel_limits *limits, uint32_t flags) 
          berth__compute_storage(limits->compute) != BERTH_F32;
 }
 
-/* ---- Who multiplies what ---- */
+/* ---- Which products read which factors ---- */
 
-/* Rows, columns and depth of a product's result; false where it has no whole number of them. */
+/* Rows, columns and depth of a product's result; false if they are not integers. */
 typedef struct product_size {
   int64_t results, rows, columns, depth;
 } product_size;
@@ -63,7 +62,7 @@ static bool factors_of_product(const berth_graph *graph, const berth__node *node
          !berth__node_is_bounded(graph, node) && factors_size(graph, node, &s) && factors_by_units(&s);
 }
 
-/* All axes but the last go away. */
+/* All axes but the last are reduced. */
 static bool factors_sums_rows(const berth_graph *graph, const berth__node *node) {
   if (node->op->code != BERTH__OP_reduce_sum || node->n_in != 1) return false;
   const uint32_t rank = graph->values[node->in[0]].shape.rank;
@@ -87,7 +86,7 @@ static bool factors_shows(const berth__node *node) {
   }
 }
 
-/* Whether its kernels store 16 bits as well as f32. */
+/* Whether its kernels can store 16 bits as well as f32. */
 static bool factors_may_make(const berth_graph *graph, const berth__node *node) {
   const berth__family *f = node->op->family;
   if (berth__node_is_bounded(graph, node)) return false;
@@ -114,10 +113,10 @@ static bool factors_may_make(const berth_graph *graph, const berth__node *node) 
 typedef struct search {
   const berth__kernel_limits *limits;
   const berth_graph *graph;
-  bool *is_read, *is_lost; /* one per value: as a factor, somewhere; in another way */
+  bool *is_read, *is_lost; /* one per value: read as a factor; read in another way */
 } search;
 
-/* Of attention and its gradients: the operands that are multiplied. */
+/* For attention and its gradients: the operands that are multiplied. */
 static bool factors_of_attention(const search *s, const berth__node *node, uint32_t i) {
   const bool is_factor = i <= BERTH__ATTENTION_V || i == BERTH__ATTENTION_DY;
   return is_factor && factors_is_f32(s->graph, node->in[i]) && berth__gpu_attends_by_units(s->limits, s->graph, node);
@@ -137,7 +136,7 @@ static void factors_note(search *s, const berth__node *node, uint32_t i) {
   }
 }
 
-/* Readers come after what they read. */
+/* Backwards, because readers come after what they read. */
 static void factors_look_back(search *s) {
   const berth_graph *graph = s->graph;
   for (size_t n = graph->n_nodes; n-- > 0;) {
@@ -147,8 +146,8 @@ static void factors_look_back(search *s) {
   }
 }
 
-/* What is shown lies as its source, and so do parts and what they make up: their bits are copied. Whether any value was
- * lost by that. */
+/* Views have the storage of their source, and so do parts and the value that they form: their bits are copied. Returns
+ * whether any value was lost by that. */
 static bool factors_look_ahead(search *s) {
   const berth_graph *graph = s->graph;
   bool is_any = false;
@@ -179,7 +178,7 @@ static void factors_search(search *s) {
   } while (factors_look_ahead(s));
 }
 
-/* Parts that nobody multiplies, or reads at all, lie as the others of what is shown: they may be copied together. */
+/* Parts that nobody multiplies, or nobody reads, get the same storage as the others: they may be copied together. */
 static void factors_give_on(const berth_graph *graph, bool *is_factor) {
   for (size_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
@@ -205,8 +204,8 @@ berth_status berth__gpu_find_factors(const berth__kernel_limits *limits, const b
 
 typedef struct copier {
   berth__rewrite r;
-  const bool *is_factor; /* one per value that was there before */
-  berth_value *copy;     /* likewise; NONE: there is none yet */
+  const bool *is_factor; /* one per value that existed before */
+  berth_value *copy;     /* the same; NONE: there is none yet */
   berth_error *err;
 } copier;
 
@@ -222,19 +221,19 @@ static const berth__node *factors_view(const berth_graph *graph, berth_value val
   return factors_shows(node) && node->n_out == 1 && node->op->code != BERTH__OP_narrow ? node : NULL;
 }
 
-/* Weights that no run changes have a rule of their own. Rows that do not begin at 16 bytes gain nothing. */
+/* Weights that no run changes have their own rule. Rows that are not aligned to 16 bytes gain nothing. */
 static bool factors_wants_copy(const copier *c, berth_value root) {
   const berth__value *v = &c->r.graph->values[root];
   if (root >= c->r.n_old_values || c->is_factor[root] || v->type != BERTH_F32 || v->shape.rank == 0) return false;
   return (v->kind == BERTH_VALUE_NODE || v->kind == BERTH_VALUE_STATE) && v->shape.dim[v->shape.rank - 1] % CHUNK == 0;
 }
 
-/* The value as one that is read by products alone. */
+/* A copy of the value that only products read. */
 static berth_status factors_copy(copier *c, berth_value value, berth_value *out) {
   const berth__node *view = factors_view(c->r.graph, value);
   *out = value;
   if (view != NULL) {
-    const berth__node shown = *view; /* nodes move while others are added */
+    const berth__node shown = *view; /* a copy of the struct: nodes move while others are added */
     berth_value from = shown.in[0];
     BERTH__TRY(factors_copy(c, shown.in[0], &from));
     if (from == shown.in[0]) return BERTH_OK;
@@ -243,7 +242,7 @@ static berth_status factors_copy(copier *c, berth_value value, berth_value *out)
   }
   if (!factors_wants_copy(c, value)) return BERTH_OK;
   if (c->copy[value] == BERTH_VALUE_NONE) {
-    /* without limits: what is the same is no view, and lies otherwise */
+    /* without limits: a clamp that changes nothing but is not a view, so its storage may differ */
     BERTH__TRY(
         berth__rewrite_add(&c->r, BERTH__OP_clamp, &value, 1, NULL, 0, value, "#rounded", &c->copy[value], c->err));
   }
@@ -284,7 +283,7 @@ static berth_status factors_copy_all(const berth__kernel_limits *limits, berth_g
   return status;
 }
 
-/* A copy inside of a loop would not be there after it. */
+/* A copy made inside a loop would not exist after it. */
 berth_status berth__gpu_copy_factors(const berth__kernel_limits *limits, berth_graph *graph, berth_error *err) {
   if (factors_has_loop(graph)) return BERTH_OK;
   bool *is_factor = berth__alloc_array(graph->ctx, graph->n_values, sizeof *is_factor);

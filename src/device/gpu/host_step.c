@@ -5,21 +5,21 @@
 #include "device/uniform.h"
 #include "ops/copy.h"
 
-#define PIECE ((uint64_t)1 << 20) /* elements that go to or from the device at once, where they lie in a row */
+#define PIECE ((uint64_t)1 << 20) /* elements transferred at once, if they are contiguous */
 
 struct berth__host_steps {
   berth_context *ctx;
   const berth_plan *plan;
   const void *const *outside;
-  uint32_t *spans;         /* the bytes of one value as the device holds them, or a piece of them */
-  uint32_t *gathered;      /* the same without gaps, where there are any */
-  berth_tensor *tensors;   /* of one call */
-  unsigned char *elements; /* of all its operands and results, in their own types, but for what is used where it is */
-  unsigned char *scratch;  /* of all workers */
+  uint32_t *spans;         /* the bytes of one value in the device's form, or a piece of them */
+  uint32_t *gathered;      /* the same without gaps, if there are gaps */
+  berth_tensor *tensors;   /* of the current call */
+  unsigned char *elements; /* of its operands and results, in their own types, except those used in place */
+  unsigned char *scratch;  /* for all workers */
   berth__cpu_team team;
 };
 
-/* What one step needs; the largest of each kind is taken. */
+/* The memory that one step needs; the maximum of each kind is allocated. */
 typedef struct needs {
   uint64_t span, count, elements, scratch;
   size_t tensors;
@@ -35,7 +35,7 @@ static bool gpu_host_step_is_outside(const berth_plan *plan, berth_value value) 
   return plan->places[value].buffer == BERTH__NO_BUFFER;
 }
 
-/* As it lies in the arena, or where it came from. */
+/* A tensor in the arena or in the memory that it came from. */
 static berth_tensor tensor_there(const berth_plan *plan, berth_value value) {
   return berth__plan_tensor(plan->graph, value, plan->places[value].stride);
 }
@@ -45,12 +45,12 @@ static bool is_in_a_row(const berth_plan *plan, berth_value value) {
   return berth__is_contiguous(&there);
 }
 
-/* Outside the arena and in a row: the op's kernel reads it there. */
+/* Outside the arena and contiguous: the op's kernel reads it in place. */
 static bool is_used_there(const berth_plan *plan, berth_value value) {
   return gpu_host_step_is_outside(plan, value) && is_in_a_row(plan, value);
 }
 
-/* As kernels of the CPU want them: contiguous, in their own types. */
+/* The form that CPU kernels need: contiguous, in their own types. */
 static void make_contiguous(berth_op_call *call, berth_tensor *tensors) {
   for (uint32_t i = 0; i < call->n_in + call->n_out; i++)
     berth__contiguous_strides(tensors[i].rank, tensors[i].dim, tensors[i].stride);
@@ -159,7 +159,7 @@ typedef struct place {
   berth__block *block;
 } place;
 
-/* Between the bytes of a value with its strides (spans) and its elements in order (gathered). */
+/* Copies between the bytes of a value with its strides (spans) and its elements in order (gathered). */
 static void move_elements(berth__host_steps *steps, berth_value value, bool gather) {
   const berth_tensor there = tensor_there(steps->plan, value);
   berth__copy copy = {.rank = there.rank, .element = steps->plan->places[value].storage.bytes};
@@ -172,7 +172,7 @@ static void move_elements(berth__host_steps *steps, berth_value value, bool gath
   berth__copy_range(&copy, 0, berth__count(&there));
 }
 
-/* What only the prelude reads: it lies where it came from, in its own type. */
+/* Read only by the prelude: it stays in the memory that it came from, in its own type. */
 static berth_status gpu_host_step_find_outside(const berth__host_steps *steps, berth_value value,
                                                const unsigned char **out, berth_error *err) {
   const berth__place *at = &steps->plan->places[value];
@@ -199,7 +199,7 @@ static berth_status gpu_host_step_copy_outside(const berth__host_steps *steps, b
   return BERTH_OK;
 }
 
-/* Elements that lie in a row, piece by piece. */
+/* Contiguous elements, piece by piece. */
 static berth_status fetch_row(berth__host_steps *steps, const place *p, berth_value value, berth__span span, void *to,
                               berth_error *err) {
   const berth_type type = steps->plan->graph->values[value].type;
@@ -255,12 +255,12 @@ static berth_status send(berth__host_steps *steps, const place *p, berth_value v
   berth__shape_count(&v->shape, &count);
   BERTH__TRY(berth__uniform_pack(v->type, steps->plan->places[value].storage.type, steps->gathered, from,
                                  (uint64_t)count, err));
-  BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err)); /* what lies in the gaps stays */
+  BERTH__TRY(p->device->read(p->block, span.at, steps->spans, span.size, err)); /* the contents of the gaps are kept */
   move_elements(steps, value, false);
   return p->device->write(p->block, span.at, steps->spans, span.size, err);
 }
 
-/* Whether the conditions of a step hold. */
+/* Whether the conditions of a step are true. */
 static berth_status gpu_host_step_is_needed(const berth__host_steps *steps, const place *p, uint32_t step, bool *out,
                                             berth_error *err) {
   const berth__conditions *conditions = &steps->plan->conditions;
@@ -269,7 +269,7 @@ static berth_status gpu_host_step_is_needed(const berth__host_steps *steps, cons
     berth__span span = {0, 0};
     uint32_t truth = 0;
     BERTH__TRY(berth__recipe_span(steps->plan, conditions->items[g].condition, &span, err));
-    BERTH__TRY(p->device->read(p->block, span.at, &truth, span.size, err)); /* four bytes at most */
+    BERTH__TRY(p->device->read(p->block, span.at, &truth, span.size, err)); /* at most four bytes */
     *out = (truth != 0) == conditions->items[g].sense;
   }
   return BERTH_OK;

@@ -1,5 +1,5 @@
-/* What the planner knows of a GPU, any of them. What differs from one to the next, as far as it changes a plan, is its
- * profile, which the caller adds. */
+/* The planner's limits for all GPUs. What differs between GPUs, as far as it changes a plan, is their profile, which
+ * the caller adds. */
 #include "device/gpu/recipe.h"
 
 static uint64_t gpu_limits_scratch(const berth__limits *limits, const berth__op *op, const berth_op_call *call,

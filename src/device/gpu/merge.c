@@ -1,6 +1,6 @@
-/* Merges the kernels of one phase into one launch where kernels begin early (programmatic dependent launch): a
- * kernel that follows several others would begin when the last of them is under way, and waiting for that takes
- * longer than running them as one. */
+/* Merges the kernels of one phase into one launch if kernels begin early (programmatic dependent launch): a kernel that
+ * follows several others could only begin once the last of them is running, and waiting for that takes longer than
+ * running them as one. */
 #include "device/gpu/recipe.h"
 
 static berth_status merge_keep(berth__recipe *recipe, berth__kernel *kernel, uint32_t *out, berth_error *err) {
@@ -27,7 +27,7 @@ static bool merge_fits(const berth__recipe *recipe, const berth__dispatch *a, co
                                    recipe->plan->profile.loops.shared_bytes);
 }
 
-/* Puts dispatch b beside a, whose spans then lie in `room`. */
+/* Merges dispatch b into a, whose spans then are in `room`. */
 static berth_status merge_two(berth__recipe *recipe, berth__dispatch *a, const berth__dispatch *b, berth__span *room,
                               size_t *n_room, berth_error *err) {
   const berth__kernel *first = recipe->kernels[a->kernel], *second = recipe->kernels[b->kernel];
@@ -51,7 +51,7 @@ static berth_status merge_all(berth__recipe *recipe, berth_error *err) {
   for (size_t i = 0; i < recipe->n_dispatches; i++) {
     berth__dispatch *d = &recipe->dispatches[i], *last = n > 0 ? &recipe->dispatches[n - 1] : NULL;
     const bool begins = i == recipe->n_prelude || d->waits;
-    if (i == recipe->n_prelude) recipe->n_prelude = n; /* nothing after it is as far */
+    if (i == recipe->n_prelude) recipe->n_prelude = n; /* the prelude ends at this dispatch */
     if (last != NULL && !begins && n > recipe->n_prelude && merge_fits(recipe, last, d))
       BERTH__TRY(merge_two(recipe, last, d, recipe->merged, &n_room, err));
     else
@@ -63,13 +63,13 @@ static berth_status merge_all(berth__recipe *recipe, berth_error *err) {
 
 berth_status berth__recipe_merge(berth__recipe *recipe, berth_error *err) {
   if (!recipe->plan->profile.loops.begins_early || recipe->n_spans == 0) return BERTH_OK;
-  /* A dispatch that takes in others copies its spans as often. */
+  /* A dispatch that absorbs others copies its spans each time. */
   recipe->merged = berth__alloc_array(recipe->ctx, recipe->n_spans, 2 * BERTH__KERNEL_BUFFERS * sizeof *recipe->merged);
   if (recipe->merged == NULL) return berth__fail_nomem(err, "a program");
   return merge_all(recipe, err);
 }
 
-/* Without the kernels that no dispatch has any more. */
+/* Removes the kernels that no dispatch uses any more. */
 void berth__recipe_forget_unused(berth__recipe *recipe) {
   size_t n = 0;
   for (size_t i = 0; i < recipe->n_kernels; i++) {

@@ -1,9 +1,9 @@
-/* A file is a head, an entry for each kernel, and their code:
+/* A file is a header, an entry for each kernel, and their code:
  *
  *   "brtP", version, number of kernels                       4, 4 and 8 bytes
- *   name (16 bytes), where its code begins, its bytes, sum   48 bytes each
+ * name (16 bytes), offset of its code, its bytes, checksum   48 bytes each
  *
- * Numbers lie as on the machines that there are GPUs for: the low byte first. */
+ * Numbers are little endian, like all machines with supported GPUs. */
 #include "device/gpu/pack.h"
 
 #include <errno.h>
@@ -162,7 +162,7 @@ void berth__kernel_packer_free(berth__kernel_packer *packer) {
   *packer = (berth__kernel_packer){.ctx = packer->ctx};
 }
 
-/* ---- For the caller ---- */
+/* ---- Public functions ---- */
 
 static berth_status pack_plan(const berth_plan *plan, const char *targets, berth__kernel_packer *packer,
                               berth_error *err) {
@@ -173,7 +173,7 @@ static berth_status pack_plan(const berth_plan *plan, const char *targets, berth
     return berth__fail(err, BERTH_UNSUPPORTED, "kernels of the device '%s' cannot be packed; those of 'cuda' can",
                        plan->device);
   BERTH__TRY(berth__recipe_create(plan, &recipe, err));
-  berth_status status = device->pack_kernels(recipe, targets, packer, err); /* checked sessions have these */
+  berth_status status = device->pack_kernels(recipe, targets, packer, err); /* sessions in checked mode have these */
   if (status == BERTH_OK && plan->profile.loops.begins_early) {
     status = berth__recipe_phases(recipe, err);
     if (status == BERTH_OK) status = berth__recipe_merge(recipe, err);
@@ -184,7 +184,7 @@ static berth_status pack_plan(const berth_plan *plan, const char *targets, berth
   return status;
 }
 
-/* Plans with targets of their own, or with those that all of them share. */
+/* Packs plans, each with its own targets, or all with the same ones. */
 static berth_status pack_plans(const berth_plan *const *plans, uint32_t n_plans, const char *const *each,
                                const char *shared, berth_write_fn write, void *user, berth_error *err) {
   if (plans == NULL || n_plans == 0 || write == NULL)

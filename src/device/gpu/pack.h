@@ -1,5 +1,5 @@
-/* A pack: ahead-of-time compiled kernels in one file, found by their source and their target. With it, a machine
- * with a driver but no compiler runs a model. */
+/* A pack: ahead-of-time compiled kernels in one file, looked up by source and target. With it, a machine with a driver
+ * but no compiler can run a model. */
 #ifndef BERTH_DEVICE_GPU_PACK_H
 #define BERTH_DEVICE_GPU_PACK_H
 
@@ -9,19 +9,19 @@
 
 typedef struct berth__kernel_pack {
   berth_context *ctx;
-  unsigned char *data; /* NULL: there is none */
+  unsigned char *data; /* NULL: no pack */
   uint64_t size;
 } berth__kernel_pack;
 
-/* path NULL: an empty one. A file that is no pack, or not whole, is an error. */
+/* path NULL: an empty one. A file that is not a pack, or incomplete, is an error. */
 berth_status berth__kernel_pack_open(berth__kernel_pack *pack, berth_context *ctx, const char *path, berth_error *err);
 void berth__kernel_pack_close(berth__kernel_pack *pack);
-/* out->data NULL: it is not there, or damaged, which the log says. A 0 stands behind the code, which is from the
+/* out->data NULL: it is missing, or damaged, which is logged. The code is followed by a 0 byte and allocated from the
  * context. */
 berth_status berth__kernel_pack_find(const berth__kernel_pack *pack, const char *target, const char *source,
                                      size_t size, berth__kernel_code *out, berth_error *err);
 
-/* While one is made. */
+/* A kernel of a pack under construction. */
 typedef struct berth__packed_kernel {
   uint64_t name[2];
   berth__kernel_code code;
@@ -33,7 +33,7 @@ struct berth__kernel_packer {
   size_t n, capacity;
 };
 
-/* Takes the code, in any case. One that is there already is dropped. */
+/* Takes ownership of the code in any case. Drops it if the pack already has it. */
 berth_status berth__kernel_packer_add(berth__kernel_packer *packer, const char *target, const char *source, size_t size,
                                       berth__kernel_code *code, berth_error *err);
 berth_status berth__kernel_packer_write(const berth__kernel_packer *packer, berth_write_fn write, void *user,

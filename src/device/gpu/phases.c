@@ -1,28 +1,28 @@
 /* Reduces the number of phases. A barrier costs a GPU about a microsecond, plus the idle time between the last
- * workgroups of one kernel and the first of the next. The order of a plan is made for memory; here every dispatch
- * moves into the first phase that the bytes it reads and writes allow. */
+ * workgroups of one kernel and the first of the next. The order of a plan is optimised for memory; here every dispatch
+ * moves to the first phase that the bytes it reads and writes allow. */
 #include "device/gpu/recipe.h"
 
 typedef struct phases {
   berth__recipe *recipe;
-  uint32_t *level; /* of each dispatch: the phase that it goes into */
-  uint32_t *most;  /* of it and those before it */
-  size_t *start;   /* of each phase: where its next dispatch goes */
+  uint32_t *level; /* per dispatch: its phase */
+  uint32_t *most;  /* maximum over it and those before it */
+  size_t *start;   /* per phase: position of its next dispatch */
   berth__dispatch *out;
 } phases;
 
-/* One more than that of the last one that it must wait for. What comes before is looked at from its end, until nothing
- * there can change the answer. */
+/* The phase after that of the last dispatch that it must wait for. Earlier dispatches are searched backwards, until the
+ * rest cannot change the answer. */
 static void phases_find_level(phases *p, size_t first, size_t i) {
   const berth__dispatch *d = p->recipe->dispatches;
-  uint32_t level = first > 0 ? p->most[first - 1] + 1 : 0; /* what comes before `first` is another submission */
+  uint32_t level = first > 0 ? p->most[first - 1] + 1 : 0; /* dispatches before `first` belong to another submission */
   for (size_t k = i; k > first && p->most[k - 1] >= level; k--)
     if (p->level[k - 1] >= level && berth__recipe_conflict(p->recipe, &d[k - 1], &d[i])) level = p->level[k - 1] + 1;
   p->level[i] = level;
   p->most[i] = i > 0 && p->most[i - 1] > level ? p->most[i - 1] : level;
 }
 
-/* In the order of their phases, and of the plan inside of each. */
+/* Sorts by phase, and by plan order inside each. */
 static berth_status phases_sort(phases *p, berth_error *err) {
   berth__recipe *recipe = p->recipe;
   const size_t n = recipe->n_dispatches, n_levels = (size_t)p->most[n - 1] + 2;
@@ -34,7 +34,7 @@ static berth_status phases_sort(phases *p, berth_error *err) {
     const size_t at = p->start[p->level[i]]++;
     p->out[at] = recipe->dispatches[i];
   }
-  for (size_t i = 0, at = 0; i < n_levels - 1; i++) { /* start[i] is the end of phase i by now */
+  for (size_t i = 0, at = 0; i < n_levels - 1; i++) { /* by now, start[i] is the end of phase i */
     if (at < n) p->out[at].waits = at != 0 && at != recipe->n_prelude;
     for (size_t k = at + 1; k < p->start[i]; k++) p->out[k].waits = false;
     at = p->start[i];
@@ -55,7 +55,7 @@ static berth_status phases_find(phases *p, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Whether the dispatch stores what the other one loads before it waits. */
+/* Whether the dispatch stores what the other one loads before its wait. */
 static bool phases_disturbs(const berth__recipe *recipe, const berth__dispatch *writer, const berth__dispatch *early) {
   if (writer->kernel == BERTH__ON_HOST) return true;
   const berth__kernel *a = recipe->kernels[writer->kernel], *b = recipe->kernels[early->kernel];

@@ -1,5 +1,5 @@
-/* The profiles that can be named, so that a plan can be made on a machine without the GPU. Matrix units and subgroup
- * exchange count only for devices whose kernels can use them (device/plan_create.c). */
+/* Named profiles, for planning on a machine without the GPU. Matrix units and subgroup exchange count only for devices
+ * whose kernels can use them (device/plan_create.c). */
 #include "device/gpu/profile.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/status.h"
 
 static const berth__profile named[] = {
-    /* Most GPUs have at least this much, and all that count gain from shared memory. */
+    /* Most GPUs have at least this much, and all relevant ones gain from shared memory. */
     {"generic",
      {.group_size = 256,
       .lanes = 32,
@@ -17,7 +17,7 @@ static const berth__profile named[] = {
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
       .tile_bytes = 114688}},
-    /* As their Vulkan driver tells it. */
+    /* As reported by their Vulkan driver. */
     {"nvidia",
      {.group_size = 256,
       .lanes = 32,
@@ -26,7 +26,7 @@ static const berth__profile named[] = {
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
       .tile_bytes = 114688}},
-    /* NVIDIA's of compute capability 9.0, whose kernels no other has. */
+    /* NVIDIA GPUs of compute capability 9.0, which have their own kernels. */
     {"hopper",
      {.group_size = 256,
       .lanes = 32,
@@ -38,11 +38,11 @@ static const berth__profile named[] = {
       .tile_bytes = 114688,
       .large_bytes = 229376,
       .has_warpgroups = true}},
-    /* NVIDIA's before compute capability 8.0, whose matrix units no kernel uses. */
+    /* NVIDIA GPUs before compute capability 8.0, whose matrix units are not supported. */
     {"turing", {.group_size = 256, .lanes = 32, .exchanges = true, .shared_bytes = 49152, .shares_well = true}},
-    /* Where a CPU plays the GPU: lavapipe, SwiftShader. */
+    /* A CPU that plays the GPU: lavapipe, SwiftShader. */
     {"cpu", {.group_size = 256, .lanes = 8, .shared_bytes = 32768, .shares_well = false}},
-    /* What the standards promise: such a plan runs everywhere, and nowhere best. */
+    /* The minimum that the standards guarantee: such a plan runs everywhere, but is optimal nowhere. */
     {"minimal", {.group_size = 128, .lanes = 1, .shared_bytes = 16384, .shares_well = false}},
 };
 #define N_NAMED (sizeof named / sizeof named[0])

@@ -1,9 +1,9 @@
-/* Programs of every GPU: made from a plan, bound to a block. */
+/* Programs of all GPUs: made from a plan, bound to a block. */
 #include "device/gpu/program.h"
 
 /* ---- Parts ---- */
 
-/* A new submission is needed after the prelude and around steps on the host; checked, around every step. */
+/* A submission begins after the prelude and around host steps; in checked mode, at every step. */
 static bool starts_part(const berth__program *program, size_t i) {
   const berth__dispatch *d = program->recipe->dispatches;
   if (i == 0 || i == program->recipe->n_prelude) return true;
@@ -63,7 +63,7 @@ static berth_status make_pipelines(berth__program *program, berth_error *err) {
 
 static berth_status gpu_program_build(berth__program *program, bool checked, berth_error *err) {
   BERTH__TRY(berth__recipe_create(program->plan, &program->recipe, err));
-  if (!checked) { /* what is checked runs step by step */
+  if (!checked) { /* the checked mode runs step by step */
     BERTH__TRY(berth__recipe_phases(program->recipe, err));
     BERTH__TRY(berth__recipe_merge(program->recipe, err));
     berth__recipe_forget_unused(program->recipe);
@@ -159,7 +159,7 @@ berth_status berth__gpu_program_bind(berth__program *program, berth__block *bloc
     program->before = now;
   }
   if (program->now.block != block) BERTH__TRY(bind_anew(program, block, err));
-  berth__host_steps_bind(program->host, outside); /* nothing else reads it: the recipe has seen to that */
+  berth__host_steps_bind(program->host, outside); /* nothing else reads it: the recipe ensures that */
   return BERTH_OK;
 }
 

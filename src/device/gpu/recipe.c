@@ -4,7 +4,7 @@
 
 #include "base/math.h"
 
-/* ---- Kernels, each once ---- */
+/* ---- Kernels, without duplicates ---- */
 
 static berth_status keep_kernel(berth__recipe *recipe, berth__lowering *lowering, size_t index, uint32_t *out,
                                 berth_error *err) {
@@ -17,7 +17,7 @@ static berth_status keep_kernel(berth__recipe *recipe, berth__lowering *lowering
   BERTH__TRY(BERTH__RESERVE(recipe->ctx, recipe->kernels, recipe->kernels_capacity, recipe->n_kernels + 1, err));
   *out = (uint32_t)recipe->n_kernels;
   recipe->kernels[recipe->n_kernels++] = kernel;
-  lowering->kernels[index] = NULL; /* the recipe's now */
+  lowering->kernels[index] = NULL; /* now owned by the recipe */
   return BERTH_OK;
 }
 
@@ -33,7 +33,7 @@ berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth
   for (uint32_t axis = 0; axis < tensor.rank; axis++) last += (tensor.dim[axis] - 1) * tensor.stride[axis];
   const berth__buffer *buffer = &plan->buffers[place->buffer];
   const uint64_t at = buffer->offset + place->root_offset, block = place->storage.elements;
-  const uint64_t end = ((uint64_t)last + block) / block * block; /* elements, whole blocks */
+  const uint64_t end = ((uint64_t)last + block) / block * block; /* in elements, rounded up to whole blocks */
   *out = (berth__span){at, berth__count(&tensor) == 0 ? 0 : berth__place_bytes(place, end)};
   return BERTH_OK;
 }
@@ -76,12 +76,12 @@ bool berth__recipe_conflict(const berth__recipe *recipe, const berth__dispatch *
   return false;
 }
 
-/* A dispatch waits for all before it when it conflicts with one since the last that waited. */
+/* A dispatch waits for all earlier ones if it conflicts with one since the last that waited. */
 static void place_barriers(berth__recipe *recipe) {
   size_t since = 0;
   for (size_t i = 0; i < recipe->n_dispatches; i++) {
     berth__dispatch *d = &recipe->dispatches[i];
-    if (i == recipe->n_prelude) since = i; /* another submission */
+    if (i == recipe->n_prelude) since = i; /* a new submission */
     for (size_t k = since; k < i && !d->waits; k++)
       d->waits = berth__recipe_conflict(recipe, &recipe->dispatches[k], d);
     if (d->waits) since = i;
@@ -90,7 +90,7 @@ static void place_barriers(berth__recipe *recipe) {
 
 /* ---- Steps ---- */
 
-/* How many spans a dispatch has. */
+/* The number of a dispatch's spans. */
 static uint32_t count_spans(const berth__recipe *recipe, uint32_t kernel) {
   return kernel != BERTH__ON_HOST ? recipe->kernels[kernel]->n_buffers : 0;
 }
@@ -117,7 +117,7 @@ static berth_status add_dispatch(berth__recipe *recipe, uint32_t step, uint32_t 
   return BERTH_OK;
 }
 
-/* Spans move while the list grows: pointers into it are set when it is whole. */
+/* Spans move while the list grows, so pointers into it are set at the end. */
 static void point_at_spans(berth__recipe *recipe) {
   size_t next = 0;
   for (size_t i = 0; i < recipe->n_dispatches; i++) {
@@ -142,7 +142,7 @@ static berth_status add_kernels(berth__recipe *recipe, uint32_t step, berth__low
 
 #define MAX_CONDITIONS 8u
 
-/* The byte of the arena where a value begins. */
+/* The offset of a value in the arena. */
 static uint64_t gpu_recipe_place_of(const berth_plan *plan, berth_value value, uint64_t outside) {
   const berth__place *place = &plan->places[value];
   if (place->buffer == BERTH__NO_BUFFER) return outside;
@@ -176,7 +176,7 @@ static bool gpu_recipe_is_empty(const berth_op_call *call) {
   return true;
 }
 
-/* Where operands and then results begin; what lies outside the arena is nowhere near anything. */
+/* Offsets of operands and then results; values outside the arena get an offset far from all others. */
 static void find_places(const berth_plan *plan, const berth__node *node, uint64_t *at) {
   for (uint32_t i = 0; i < node->n_in + node->n_out; i++) {
     const berth_value value = i < node->n_in ? node->in[i] : node->out[i - node->n_in];
@@ -185,14 +185,14 @@ static void find_places(const berth_plan *plan, const berth__node *node, uint64_
   }
 }
 
-/* Weights that only the prelude reads stay where they came from: what reads them runs there. */
+/* Weights that only the prelude reads stay in the memory they came from, so their readers run on the host. */
 static bool reads_outside(const berth_plan *plan, const berth__node *node) {
   for (uint32_t i = 0; i < node->n_in; i++)
     if (node->in[i] != BERTH_VALUE_NONE && plan->places[node->in[i]].buffer == BERTH__NO_BUFFER) return true;
   return false;
 }
 
-/* Room for one call. */
+/* Arrays for one call. */
 typedef struct call_room {
   berth_tensor *tensors;
   berth__storage *storage;

@@ -1,9 +1,9 @@
-/* Running a program: submissions, steps on the host between them, times for observers, and the checked mode. */
+/* Running a program: submissions, host steps between them, times for observers, and the checked mode. */
 #include "base/cancel.h"
 #include "base/thread.h"
 #include "device/gpu/program.h"
 
-/* Behind the dispatches of the step that `i` belongs to. */
+/* The end of the dispatches of the step that contains dispatch `i`. */
 static size_t end_of_step(const berth__program *program, size_t i, size_t end) {
   const uint32_t step = program->recipe->dispatches[i].step;
   while (i < end && program->recipe->dispatches[i].step == step) i++;
@@ -33,7 +33,7 @@ static berth_status run_timed(berth__program *program, const berth__gpu_part *pa
   return BERTH_OK;
 }
 
-/* Where the device has no clock, the host's holds one submission and the wait for it. */
+/* If the device has no clock, the host's clock measures one submission and the wait for it. */
 static berth_status run_by_host_clock(berth__program *program, const berth__gpu_part *part,
                                       const berth__observer *observer, berth_error *err) {
   const double start = berth__now_ms();
@@ -64,7 +64,7 @@ static berth_status run_on_host(berth__program *program, const berth__gpu_part *
   return BERTH_OK;
 }
 
-/* A part may have done anything by the time it fails. */
+/* A part that fails may have done anything before. */
 static void gpu_run_begin(const berth__observer *observer) {
   if (observer->begun != NULL) *observer->begun = UINT32_MAX;
 }
@@ -77,7 +77,8 @@ static berth_status run_part(berth__program *program, const berth__gpu_part *par
   return submit_and_wait(program, part, false, err);
 }
 
-/* ---- Checked: what is around a step is looked at, by way of the shadow where the host does not see the block ---- */
+/* ---- Checked mode: verifies memory around every step, through the shadow copy if the host cannot access the block
+ * ---- */
 
 static unsigned char *seen_bytes(const berth__program *program) {
   const berth__device *device = program->driver->device;
@@ -117,7 +118,7 @@ static berth_status run_checked(berth__program *program, size_t begin, size_t en
   return status;
 }
 
-/* ---- All of it ---- */
+/* ---- Whole runs ---- */
 
 static berth_status run_parts(berth__program *program, size_t begin, size_t end, const berth__observer *observer,
                               berth_error *err) {
@@ -141,7 +142,7 @@ berth_status berth__gpu_prepare(berth__program *program, const berth__observer *
   return run_parts(program, 0, program->n_prelude, observer, err);
 }
 
-/* Nothing but a plain first part can be under way while the caller does something else. */
+/* Only a plain first part can run while the caller does something else. */
 static bool starts_at_once(const berth__program *program) {
   const size_t first = program->n_prelude;
   return program->watch == NULL && program->observer.call == NULL && first < program->n_parts &&

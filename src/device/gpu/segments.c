@@ -1,9 +1,9 @@
-/* Tells where the steps of a plan run: on its device, or on the CPU between transfers. */
+/* Reports where the steps of a plan run: on its device, or on the CPU between transfers. */
 #include "base/desc.h"
 #include "device/gpu/recipe.h"
 
 typedef struct list {
-  unsigned char *out; /* entries of `stride` bytes, as the caller knows them */
+  unsigned char *out; /* entries of `stride` bytes, the caller's version of the struct */
   size_t stride;
   uint32_t capacity, n;
   berth_segment last;
@@ -43,12 +43,12 @@ static uint64_t gpu_segments_bytes_of(const berth_plan *plan, const berth_value 
 static berth_status walk(const berth_plan *plan, list *l, berth_error *err) {
   berth__recipe *recipe = NULL;
   berth_status status = berth__recipe_create(plan, &recipe, err);
-  if (status == BERTH_UNSUPPORTED && (plan->flags & BERTH_PLAN_FALLBACK_CPU)) { /* loops, or extents that a run finds */
+  if (status == BERTH_UNSUPPORTED && (plan->flags & BERTH_PLAN_FALLBACK_CPU)) { /* loops, or extents found by a run */
     for (uint32_t step = 0; step < plan->n_steps; step++) gpu_segments_add(l, step, "cpu", 0, 0);
     return BERTH_OK;
   }
   BERTH__TRY(status);
-  for (size_t i = recipe->n_prelude; i < recipe->n_dispatches; i++) { /* the prelude is no part of a run */
+  for (size_t i = recipe->n_prelude; i < recipe->n_dispatches; i++) { /* the prelude is not part of a run */
     const berth__dispatch *d = &recipe->dispatches[i];
     const berth__node *node = &plan->graph->nodes[plan->order[d->step]];
     const bool on_host = d->kernel == BERTH__ON_HOST;

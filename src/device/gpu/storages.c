@@ -1,19 +1,20 @@
-/* How elements lie in the memory of a GPU: in their own width, but for 64 bits, of which kernels have 32. Where a plan
- * asks for it (BERTH_PLAN_F32_UNIFORM), four bytes each: floats as f32, signed integers as i32, unsigned ones and bool
- * as u32.
+/* The storage of elements on a GPU: their own width, except for 64 bits, since kernels have 32. If a plan asks for it
+ * (BERTH_PLAN_F32_UNIFORM), four bytes each: floats as f32, signed integers as i32, unsigned ones and bool as u32.
  *
- * Where a plan asks for weights as f16 (BERTH_PLAN_F16_WEIGHTS), they take half the bytes to hold and to read; sums
- * stay f32. A param lies so when everything that reads it is a product, a convolution or a table, in the place of the
- * weight, or shows it to one as a whole: loads then unpack it, and nothing else knows. Where a plan lets matrix units
- * multiply as bf16 or f16, weights of products and convolutions lie as what they would be rounded to anyway, and so
- * does what is computed for such products alone (factors.c): both sides then lie as warpgroups take them.
+ * If a plan asks for weights as f16 (BERTH_PLAN_F16_WEIGHTS), they take half the memory and bandwidth; sums stay f32. A
+ * param is stored so if all its readers are products, convolutions or tables that use it as their weight, or views that
+ * pass the whole of it on to such a reader: loads then unpack it, and nothing else is affected. If a plan lets matrix
+ * units multiply as bf16 or f16, weights of products and convolutions are stored in that type, since they would be
+ * rounded to it anyway, and so are results that only such products read (factors.c): warpgroups can then load both
+ * sides directly.
  *
- * Weights that were f16 or bf16 before a graph made f32 of them keep their 16 bits, always: nothing is lost by that. */
+ * Weights that were f16 or bf16 before the graph converted them to f32 always keep their 16 bits, which loses
+ * nothing. */
 #include "base/blocks.h"
 #include "device/gpu/recipe.h"
 #include "device/uniform.h"
 
-/* Whether a node reads operand i as a weight: through loads that unpack it. */
+/* Whether a node reads operand i as a weight, through loads that unpack it. */
 static bool gpu_storages_is_weight(const berth__node *node, uint32_t i) {
   switch (node->op->code) {
     case BERTH__OP_product:
@@ -27,7 +28,7 @@ static bool gpu_storages_is_weight(const berth__node *node, uint32_t i) {
   }
 }
 
-/* A transpose of a weight is a view that products read, or a copy in f32. */
+/* The transpose of a weight is a view that products read, or an f32 copy. */
 static bool shows(const berth__node *node) { return node->op->code == BERTH__OP_transpose; }
 
 static bool takes_strides(const berth__node *node) {
@@ -37,20 +38,20 @@ static bool takes_strides(const berth__node *node) {
 
 typedef struct finder {
   const berth_graph *graph;
-  berth_type narrow; /* what weights lie as */
-  bool is_asked_for; /* of all weights; otherwise, of those that are rounded anyway */
-  bool keeps;        /* weights that were narrow before they became f32, all of them */
-  bool *is_read;     /* one per value: as a weight, somewhere */
-  bool *is_lost;     /* one per value: in another way */
+  berth_type narrow; /* the narrow type of weights */
+  bool is_asked_for; /* for all weights; otherwise only for those that are rounded anyway */
+  bool keeps;        /* weights that were narrow before they became f32 keep their type */
+  bool *is_read;     /* one per value: read as a weight */
+  bool *is_lost;     /* one per value: read in another way */
 } finder;
 
-/* A weight that was laid out anew. */
+/* Whether it is a weight that was packed. */
 static bool is_packed(const berth_graph *graph, berth_value value) {
   const berth__value *v = &graph->values[value];
   return v->kind == BERTH_VALUE_NODE && graph->nodes[v->node].op->code == BERTH__OP_pack_weights;
 }
 
-/* What a param of 16 bits was before it became this value of f32; F32: it was none. */
+/* The 16-bit type of a param before it was converted to this f32 value; F32: none. */
 static berth_type was_narrow(const berth_graph *graph, berth_value value) {
   const berth__value *v = &graph->values[value];
   const berth__node *node = v->kind == BERTH_VALUE_NODE ? &graph->nodes[v->node] : NULL;
@@ -82,7 +83,7 @@ static bool is_candidate(const finder *f, berth_value value) {
   return v->type == BERTH_F32 && v->shape.rank >= 2 && f->is_read[value] && !f->is_lost[value];
 }
 
-/* Readers come after what they read: from the last node to the first, a view's readers are known before the view. */
+/* Readers come after what they read: going backwards, a view's readers are known before the view. */
 static void halve_weights(finder *f, berth_storage *out) {
   const berth_graph *graph = f->graph;
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) f->is_lost[berth__graph_kept(graph, i)] = true;
@@ -98,7 +99,7 @@ static void halve_weights(finder *f, berth_storage *out) {
     if (is_packed(graph, value) && is_candidate(f, value)) out[value] = berth_type_storage(f->narrow);
 }
 
-/* What weights may lie as; f32: as they are. */
+/* The storage type allowed for weights; f32: unchanged. */
 static berth_type narrow_type(const berth__kernel_limits *limits, uint32_t flags) {
   if ((flags & BERTH_PLAN_F16_WEIGHTS) != 0) return BERTH_F16;
   if ((flags & (BERTH_PLAN_F32_UNIFORM | BERTH_PLAN_PARAMS_OUTSIDE)) != 0) return BERTH_F32;

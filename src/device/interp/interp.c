@@ -1,6 +1,6 @@
-/* The device "interp": the kernels that GPUs get, interpreted on the host. It is slow and always there: what is wrong
- * here too is wrong in a lowering, what is wrong on a GPU alone is wrong in its renderer or driver. Its memory is the
- * CPU's, behind calls that tests can make fail as a driver's may. */
+/* The device "interp": interprets GPU kernels on the host. It is slow and always available: an error that occurs here
+ * too is in a lowering, one that occurs only on a GPU is in its renderer or driver. Its memory is the CPU's, accessed
+ * by calls that tests can make fail like a driver's. */
 #include "device/interp/interp.h"
 
 #include "device/gpu/driver.h"
@@ -8,7 +8,7 @@
 
 struct berth__engine {
   berth__gpu_engine core;
-  berth__engine *host; /* the CPU's, whose struct is another: it is only handed on */
+  berth__engine *host; /* the CPU's engine, a different struct: only passed on */
   uint64_t n_calls, fails_at;
   berth_status fails_with;
   bool is_lost;
@@ -16,7 +16,7 @@ struct berth__engine {
 
 struct berth__block {
   berth__engine *engine;
-  berth__block *host; /* the CPU's, as above */
+  berth__block *host; /* the CPU's block, like above */
 };
 
 struct berth__gpu_code {
@@ -28,10 +28,10 @@ struct berth__gpu_code {
 struct berth__gpu_binding {
   berth__gpu_code *code;
   unsigned char *base;
-  berth__gpu_part part; /* what was submitted: it runs while it is waited for */
+  berth__gpu_part part; /* what was submitted: it runs when it is waited for */
 };
 
-/* ---- Calls that fail ---- */
+/* ---- Failing calls ---- */
 
 uint64_t berth__interp_calls(const berth__engine *engine) { return engine->n_calls; }
 
@@ -170,7 +170,7 @@ static berth_status interp_make_pipeline(berth__gpu_code *code, size_t dispatch,
 static berth_status bind(berth__gpu_code *code, berth__block *block, const berth__gpu_part *parts, size_t n_parts,
                          berth__gpu_binding **out, berth_error *err) {
   *out = NULL;
-  for (size_t i = 0; i < n_parts + 1; i++) BERTH__TRY(count_call(code->engine, err)); /* as one that records parts */
+  for (size_t i = 0; i < n_parts + 1; i++) BERTH__TRY(count_call(code->engine, err)); /* like one that records parts */
   (void)parts;
   berth__gpu_binding *binding = berth__alloc_zero(code->engine->core.ctx, sizeof *binding);
   if (binding == NULL) return berth__fail_nomem(err, "a program");
@@ -196,7 +196,7 @@ static berth_status run_dispatch(const berth__gpu_binding *binding, const berth_
   for (uint32_t i = 0; i < kernel->n_buffers; i++) {
     const berth__span *span = &dispatch->spans[i], *exact = &dispatch->exact[i];
     const berth_storage storage = berth_type_storage(kernel->buffers[i].storage);
-    const bool by_words = storage.bytes == 4; /* a narrow value may be seen as words, too */
+    const bool by_words = storage.bytes == 4; /* a narrow value may be accessed as words, too */
     memory[i] = (berth__kernel_memory){
         .words = (uint32_t *)(void *)(binding->base + span->at),
         .count = berth__storage_count(storage, by_words ? span->size : exact->at - span->at + exact->size),

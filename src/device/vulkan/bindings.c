@@ -1,10 +1,10 @@
-/* How kernels reach the arena: in one piece where the device binds so much, otherwise each buffer of each dispatch in a
- * window of its own. */
+/* How kernels access the arena: as one binding if the device allows that size, otherwise through a window for each
+ * buffer of each dispatch. */
 #include "device/vulkan/code.h"
 
 static const char doing[] = "making a program";
 
-/* Where a binding may begin, and so what it may have to hold besides. */
+/* Alignment of a binding's offset, and so the extra bytes it may have to include. */
 static uint64_t offset_align(const berth__engine *engine) {
   const uint64_t align = engine->properties.limits.minStorageBufferOffsetAlignment;
   return align > 4 ? align : 4;
@@ -103,7 +103,7 @@ static berth_status make_pool(berth__gpu_binding *binding, size_t n_sets, size_t
       binding->engine, BERTH__VK_CREATE(binding->engine, DescriptorPool, &info, &binding->descriptors), doing, err);
 }
 
-/* A set of n bindings that follow each other, for these ranges of the block. */
+/* A set of n consecutive bindings, for these ranges of the block. */
 static berth_status make_set(berth__gpu_binding *binding, const berth__span *spans, uint32_t n, VkDescriptorSet *out,
                              berth_error *err) {
   berth__engine *engine = binding->engine;

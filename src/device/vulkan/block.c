@@ -11,7 +11,7 @@ static berth_status fail_too_large(const berth__engine *engine, uint64_t size, c
                      engine->properties.deviceName, what, (unsigned long long)most);
 }
 
-/* Before anything is tried: drivers do not all refuse what they cannot give. */
+/* Checked in advance, because not all drivers refuse sizes that they cannot allocate. */
 static berth_status vulkan_block_check_size(const berth__engine *engine, uint64_t size, berth_error *err) {
   uint64_t largest = 0;
   for (uint32_t i = 0; i < engine->memory.memoryHeapCount; i++)
@@ -23,8 +23,7 @@ static berth_status vulkan_block_check_size(const berth__engine *engine, uint64_
   return BERTH_OK;
 }
 
-/* The ways that may be taken, the best one first. Where the device's own memory is visible to the host, nothing is won
- * by staging. */
+/* The memory types to try, best first. If the host can access the device's own memory, staging has no advantage. */
 static uint32_t list_types(const berth__engine *engine, const VkMemoryRequirements *requirements, uint32_t types[2]) {
   const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   const uint32_t allowed = requirements->memoryTypeBits;
@@ -74,7 +73,7 @@ static berth_status map(berth__block *block, uint64_t align, berth_error *err) {
 
 static berth_status vulkan_block_build(berth__block *block, uint64_t align, berth_error *err) {
   berth__engine *engine = block->engine;
-  /* What is mapped begins where the driver says: there must be room to move up to the alignment. */
+  /* The driver chooses the address of mapped memory, so there must be room to align it. */
   const uint64_t slack = align > engine->properties.limits.minMemoryMapAlignment ? align : 0;
   uint64_t size = 0;
   if (!berth__align_up(block->size != 0 ? block->size : 1, 4, &size) || !berth__add_u64(size, slack, &size))

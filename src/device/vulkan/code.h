@@ -8,7 +8,8 @@
 struct berth__gpu_code {
   berth__engine *engine;
   const berth__recipe *recipe;
-  /* bindings.c: by how many buffers a kernel has bound. Without windows that is one, which holds the whole arena. */
+  /* bindings.c: by the number of buffers a kernel has bound. Without windows that is one, which contains the whole
+   * arena. */
   bool windows;
   VkDescriptorSetLayout set_layouts[BERTH__KERNEL_BUFFERS + 1];
   VkPipelineLayout layouts[BERTH__KERNEL_BUFFERS + 1];
@@ -17,8 +18,8 @@ struct berth__gpu_code {
 
 #define BERTH__VULKAN_LETTERS 8u
 typedef struct berth__vulkan_letter {
-  uint64_t at, size; /* bytes of the block */
-  uint64_t offset;   /* where they go */
+  uint64_t at, size; /* range of the block */
+  uint64_t offset;   /* destination */
 } berth__vulkan_letter;
 
 struct berth__gpu_binding {
@@ -27,22 +28,22 @@ struct berth__gpu_binding {
   berth__block *block;
   size_t n_parts;
   VkDescriptorPool descriptors;
-  VkDescriptorSet *sets; /* one; with windows one per dispatch */
+  VkDescriptorSet *sets; /* one; with windows, one per dispatch */
   VkCommandPool pool;
-  VkCommandBuffer *commands; /* two a part: plain, and with a timestamp after every step, for observers */
+  VkCommandBuffer *commands; /* two per part: plain, and with a timestamp after every step, for observers */
   VkFence fence;
   VkQueryPool queries; /* NULL: the device has no timestamps */
-  uint64_t *ticks;     /* of one part */
+  uint64_t *ticks;     /* for one part */
   berth__vulkan_letter mail[BERTH__VULKAN_LETTERS];
   uint32_t n_mail;
-  bool brings_mail; /* what is under way */
+  bool brings_mail; /* by the current submission */
 };
 
 /* ---- bindings.c ---- */
 
-/* Where a kernel finds a range of the block: in a binding that begins at `offset`, from word `word` of it on. */
+/* A kernel accesses a range of the block through a binding that begins at `offset`, from its word `word` on. */
 typedef struct berth__vulkan_window {
-  uint64_t offset, range; /* bytes of the buffer */
+  uint64_t offset, range; /* in bytes of the buffer */
   uint32_t word;
 } berth__vulkan_window;
 berth__vulkan_window berth__vulkan_window_of(const berth__engine *engine, const berth__block *block, berth__span span);

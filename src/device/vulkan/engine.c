@@ -8,7 +8,7 @@
 
 static void vulkan_engine_read_options(berth__engine *engine) {
   const berth__options *options = &engine->core.ctx->options;
-  /* What plays a GPU on a CPU may take minutes for a large model; a GPU that takes so long hangs. */
+  /* A CPU that plays a GPU may take minutes for a large model; a GPU that takes so long hangs. */
   const double usual = engine->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 600 : 60;
   const double seconds = options->vulkan_timeout > 0 ? options->vulkan_timeout : usual;
   const uint64_t binding = options->vulkan_max_binding;
@@ -22,11 +22,11 @@ static void vulkan_engine_read_options(berth__engine *engine) {
 
 /* ---- The device ---- */
 
-#define GROUP_SIZE 256u /* threads: more of them seldom help, and every driver that is used today takes as many */
+#define GROUP_SIZE 256u /* threads: more seldom help, and all current drivers support this many */
 
 static uint32_t vulkan_engine_lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Whether lanes exchange what they have, in subgroups that are whole: since Vulkan 1.3 a pipeline can ask for that. */
+/* Whether lanes can exchange values, in full subgroups: since Vulkan 1.3 a pipeline can require that. */
 static bool can_exchange(const berth__engine *engine, const VkPhysicalDeviceSubgroupProperties *subgroups) {
   VkPhysicalDeviceVulkan13Features newer = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
   VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &newer};
@@ -145,7 +145,7 @@ void berth__vulkan_close(berth__engine *engine) {
   if (engine == NULL) return;
   const berth__vulkan_counts *counts = &engine->counts;
   if (engine->device != VK_NULL_HANDLE) {
-    if (!berth__vulkan_may_free(engine)) return; /* all that the driver works with stays */
+    if (!berth__vulkan_may_free(engine)) return; /* otherwise everything that the driver may still use is leaked */
     berth__vulkan_ring_destroy(engine);
     BERTH__VK_DESTROY(engine, PipelineCache, engine->pipelines);
     engine->vk.DestroyDevice(engine->device, &engine->host.callbacks);

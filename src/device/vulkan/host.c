@@ -4,18 +4,18 @@
 
 #include "base/math.h"
 
-/* A block that nobody holds. */
+/* A free block, kept for reuse. */
 struct berth__vulkan_spare {
   struct berth__vulkan_spare *next;
 };
 
-#define TOO_LARGE BERTH__VULKAN_HOST_ORDERS /* to be kept */
+#define TOO_LARGE BERTH__VULKAN_HOST_ORDERS /* not kept */
 #define FROM_LIBC (TOO_LARGE + 1)
 
-/* Lies before what the driver sees. */
+/* Precedes the memory that the driver gets. */
 typedef struct header {
   void *start; /* of the block */
-  size_t size; /* as asked for */
+  size_t size; /* as requested */
   uint32_t order;
 } header;
 
@@ -32,7 +32,7 @@ static void vulkan_host_keep(berth__vulkan_host *host, struct berth__vulkan_spar
   pthread_mutex_unlock(&host->lock);
 }
 
-/* What a submission takes is small, and a driver may come to free the last one's late. */
+/* A submission needs small blocks, and a driver may free those of the previous one late. */
 #define STOCK 4u
 #define STOCK_ORDERS 7u /* up to 4 KiB */
 
@@ -49,7 +49,7 @@ void berth__vulkan_host_stock(berth__vulkan_host *host) {
   for (uint32_t order = 0; order < STOCK_ORDERS; order++) {
     for (uint32_t n = count_spare(host, order); n < STOCK; n++) {
       struct berth__vulkan_spare *block = berth__alloc(host->ctx, (size_t)64 << order);
-      if (block == NULL) return; /* it is taken when it is needed */
+      if (block == NULL) return; /* it will be allocated when it is needed */
       vulkan_host_keep(host, block, order);
     }
   }
@@ -91,7 +91,7 @@ static void *VKAPI_CALL vulkan_host_allocate(void *user, size_t size, size_t ali
   (void)scope;
   if (align < sizeof(void *)) align = sizeof(void *);
   if (!berth__add_u64(size, sizeof(header) + align, &total))
-    return NULL; /* 0 bytes are a block too: lavapipe wants some */
+    return NULL; /* size 0 gives a block, too: lavapipe requires it */
   uint32_t order = vulkan_host_order_of(total);
   unsigned char *start = vulkan_host_take(host, total, order);
   if (start == NULL) {

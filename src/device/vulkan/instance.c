@@ -34,7 +34,7 @@ void berth__vulkan_last_message(const berth__vulkan_instance *instance, char tex
 
 /* ---- The validation layer ---- */
 
-/* Loader and drivers talk too, about things that are none of ours: those messages are not counted. */
+/* Loader and drivers also send messages, which are not about berth and are not counted. */
 static VkBool32 VKAPI_CALL vulkan_instance_hear(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                                 VkDebugUtilsMessageTypeFlagsEXT types,
                                                 const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
@@ -65,7 +65,7 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(berth__vulkan_heard *he
 
 typedef struct validation {
   bool is_on;
-  bool of_barriers; /* that every access waits for those before it; it takes bindings for the bytes that are used */
+  bool of_barriers; /* "sync": reports accesses without a barrier; it treats bindings as the bytes that are used */
 } validation;
 
 static validation wanted_validation(const berth_context *ctx) {
@@ -80,7 +80,7 @@ static berth__vulkan_lack lack_of(VkResult result) {
   switch (result) {
     case VK_SUCCESS: return BERTH__VULKAN_LACKS_NOTHING;
     case VK_ERROR_LAYER_NOT_PRESENT:
-    case VK_ERROR_EXTENSION_NOT_PRESENT: return BERTH__VULKAN_NO_LAYER; /* nothing else is asked for */
+    case VK_ERROR_EXTENSION_NOT_PRESENT: return BERTH__VULKAN_NO_LAYER; /* nothing else is requested */
     case VK_ERROR_OUT_OF_HOST_MEMORY:
     case VK_ERROR_OUT_OF_DEVICE_MEMORY: return BERTH__VULKAN_NO_MEMORY;
     default: return BERTH__VULKAN_NO_DRIVER;
@@ -112,11 +112,11 @@ static VkResult create_handle(berth__vulkan_instance *out, berth__vulkan_heard *
   return create(&info, out->host, &out->handle);
 }
 
-/* Drivers and layers go from memory with the last instance. They stay instead, once they were needed: to load one takes
- * a while, and some leave a little memory behind every time. */
+/* Drivers and layers are unloaded with the last instance. Once they have been needed they are kept loaded, because
+ * loading takes a while, and some leak a little memory every time. */
 static void keep_drivers(berth__vulkan_heard *heard, PFN_vkCreateInstance create, validation wanted) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static berth__vulkan_instance keepers[2]; /* the second with the layer */
+  static berth__vulkan_instance keepers[2]; /* the second one with the layer */
   berth__vulkan_instance *keeper = &keepers[wanted.is_on];
   pthread_mutex_lock(&lock);
   if (keeper->handle == VK_NULL_HANDLE && create_handle(keeper, heard, create, wanted) != VK_SUCCESS)

@@ -1,4 +1,4 @@
-/* The drivers of this machine, and the physical devices that they show. */
+/* The drivers of this machine, and their physical devices. */
 #ifndef BERTH_DEVICE_VULKAN_INSTANCE_H
 #define BERTH_DEVICE_VULKAN_INSTANCE_H
 
@@ -18,11 +18,11 @@ typedef enum berth__vulkan_lack {
   BERTH__VULKAN_NO_LAYER,
   BERTH__VULKAN_NO_MEMORY
 } berth__vulkan_lack;
-const char *berth__vulkan_reason(berth__vulkan_lack lack); /* for people; NULL where nothing is lacking */
+const char *berth__vulkan_reason(berth__vulkan_lack lack); /* for people; NULL if nothing is missing */
 
-#define BERTH__VULKAN_MAX_DEVICES 16u /* those after are not looked at */
+#define BERTH__VULKAN_MAX_DEVICES 16u /* further devices are ignored */
 
-/* What the validation layer has said of one instance so far, and the beginning of the last. */
+/* Messages of the validation layer for one instance: their number, and the beginning of the last one. */
 #define BERTH__VULKAN_MESSAGE 240u
 typedef struct berth__vulkan_heard {
   const berth_context *ctx;
@@ -30,7 +30,7 @@ typedef struct berth__vulkan_heard {
   char last[BERTH__VULKAN_MESSAGE];
 } berth__vulkan_heard;
 
-/* Must stay where it was made: the validation layer speaks to it. */
+/* Must not be moved: the validation layer has a pointer to it. */
 typedef struct berth__vulkan_instance {
   const berth_context *ctx;
   const VkAllocationCallbacks *host;
@@ -45,23 +45,22 @@ typedef struct berth__vulkan_instance {
 #undef BERTH__VK_OPTIONAL
 #undef BERTH__VK_DEVICE
   } vk;
-  VkPhysicalDevice
-      devices[BERTH__VULKAN_MAX_DEVICES]; /* with a compute queue and Vulkan 1.1, as the loader lists them */
+  VkPhysicalDevice devices[BERTH__VULKAN_MAX_DEVICES]; /* with a compute queue and Vulkan 1.1, in the loader's order */
   uint32_t n_devices;
   berth__vulkan_heard heard;
 } berth__vulkan_instance;
 
-/* host NULL: the driver's own memory. With the context's option vulkan_validation the validation layer is on,
- * with "sync" also its check of barriers. */
+/* host NULL: the driver's own memory. The context's option vulkan_validation turns on the validation layer, with "sync"
+ * also its synchronisation checks. */
 berth__vulkan_lack berth__vulkan_instance_create(const berth_context *ctx, const VkAllocationCallbacks *host,
                                                  berth__vulkan_instance *out);
 void berth__vulkan_instance_destroy(berth__vulkan_instance *instance);
 
-/* The one that is taken when none is named: a GPU before what plays one. */
+/* The default device: a GPU is preferred to a CPU that plays one. */
 uint32_t berth__vulkan_best(const berth__vulkan_instance *instance);
-/* `which` is a number, or a part of a name; NULL: the best. False: there is none such. */
+/* `which` is a number, or part of a name; NULL: the best one. False: there is no such device. */
 bool berth__vulkan_choose(const berth__vulkan_instance *instance, const char *which, uint32_t *index);
-/* A family of queues that can compute, with timestamps if there is one. False: none. */
+/* A queue family that supports compute, with timestamps if possible. False: none. */
 bool berth__vulkan_queue_family(const berth__vulkan_instance *instance, VkPhysicalDevice device, uint32_t *family,
                                 uint32_t *timestamp_bits);
 

@@ -7,7 +7,7 @@
 #include <volk.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static PFN_vkGetInstanceProcAddr found; /* NULL: there is no loader */
+static PFN_vkGetInstanceProcAddr found; /* NULL: no loader */
 
 static void vulkan_loader_load(void) {
   if (volkInitialize() == VK_SUCCESS) found = vkGetInstanceProcAddr;

@@ -7,7 +7,7 @@
 #endif
 #include <vulkan/vulkan_core.h>
 
-/* Opens it the first time; NULL where there is none. */
+/* Opens it on the first call; NULL if there is none. */
 PFN_vkGetInstanceProcAddr berth__vulkan_loader(void);
 
 #endif

@@ -1,8 +1,8 @@
-/* Small results of a run, copied to where the host reads them by the run's own submission: what a program gives back in
- * a few bytes (the token that was chosen) needs no second one. For blocks that the host does not see. */
+/* Mail: small results of a run, copied to host-visible memory by the run's own submission, so that reading a result of
+ * a few bytes (such as the next token) needs no second submission. For blocks that the host cannot access. */
 #include "device/vulkan/code.h"
 
-#define MOST_BYTES 256u /* of a result */
+#define MOST_BYTES 256u /* per result */
 
 void berth__vulkan_mail_plan(berth__gpu_binding *binding) {
   const berth_plan *plan = binding->code->recipe->plan;

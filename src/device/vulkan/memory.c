@@ -1,4 +1,4 @@
-/* Buffers, and the device memory under them. */
+/* Buffers and their device memory. */
 #include "device/vulkan/vulkan.h"
 
 static uint32_t count_bits(uint32_t x) {

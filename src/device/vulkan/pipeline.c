@@ -1,5 +1,5 @@
-/* From kernels to pipelines: source, SPIR-V, and what the driver makes of it. All of a recipe at once, on several
- * threads: each takes some tens of milliseconds where nothing is cached. */
+/* From kernels to pipelines: source, SPIR-V, and the driver's compilation. All kernels of a recipe are compiled in
+ * parallel: each takes some tens of milliseconds if nothing is cached. */
 #include "base/thread.h"
 #include "device/vulkan/code.h"
 #include "kernel/render.h"
@@ -19,10 +19,10 @@ static berth_status vulkan_pipeline_compile(berth__gpu_code *code, const berth__
   return status;
 }
 
-/* What a thread knows of a pipeline that it makes; what it means for the engine is found out afterwards, by one. */
+/* The result of making one pipeline on a thread; one thread evaluates all of them afterwards. */
 typedef struct making {
   berth_status status; /* of the source */
-  VkResult result;     /* of the driver, where there was a source */
+  VkResult result;     /* of the driver, if there was a source */
   const char *doing;
   berth_error err;
 } making;
@@ -73,7 +73,7 @@ static void make_some(void *user, uint32_t worker, int64_t begin, int64_t end) {
   }
 }
 
-/* Counts what was made; the first that failed is what went wrong. */
+/* Counts what was made; the first failure is reported. */
 static berth_status settle(berth__gpu_code *code, making *kernels, berth_error *err) {
   berth__engine *engine = code->engine;
   berth_status status = BERTH_OK;
@@ -92,7 +92,7 @@ static berth_status settle(berth__gpu_code *code, making *kernels, berth_error *
   return status;
 }
 
-#define COMPILER_STACK ((size_t)8 << 20) /* as a program's first thread has it: compilers recurse */
+#define COMPILER_STACK ((size_t)8 << 20) /* as for a program's main thread: compilers recurse */
 
 static berth_status make_all(berth__gpu_code *code, berth_error *err) {
   berth_context *ctx = code->engine->core.ctx;
@@ -111,7 +111,7 @@ static berth_status make_all(berth__gpu_code *code, berth_error *err) {
   return status;
 }
 
-/* They are all there. */
+/* They exist already. */
 berth_status berth__vulkan_make_pipeline(berth__gpu_code *code, size_t dispatch, berth_error *err) {
   (void)code, (void)dispatch, (void)err;
   return BERTH_OK;

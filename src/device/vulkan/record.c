@@ -1,4 +1,4 @@
-/* Recording: done when a program is bound to a block, and never while it runs; and running what was recorded. */
+/* Recording, done when a program is bound to a block and never while it runs; and running what was recorded. */
 #include "device/vulkan/code.h"
 #include "kernel/render.h"
 
@@ -29,7 +29,7 @@ static void stamp(const berth__gpu_binding *binding, VkCommandBuffer commands, u
   binding->engine->vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, binding->queries, query);
 }
 
-/* Between kernels only what they do matters. */
+/* Between kernels, only memory accesses of kernels matter. */
 static void wait_for_kernels(const berth__engine *engine, VkCommandBuffer commands) {
   const VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                    .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
@@ -45,7 +45,7 @@ static uint32_t count_steps(const berth__recipe *recipe, const berth__gpu_part *
   return n;
 }
 
-/* Timed, every dispatch waits for the one before, so that each step has its time for itself. */
+/* If timed, every dispatch waits for the previous one, so that the times of steps do not overlap. */
 static void record_dispatches(const berth__gpu_binding *binding, VkCommandBuffer commands, const berth__gpu_part *part,
                               bool is_timed) {
   const berth__engine *engine = binding->engine;
@@ -108,7 +108,7 @@ static berth_status make_commands(berth__gpu_binding *binding, berth_error *err)
                              err);
 }
 
-/* As many as the longest part needs: they are read before the next one runs. */
+/* As many as the longest part needs: they are read before the next part runs. */
 static berth_status make_queries(berth__gpu_binding *binding, const berth__gpu_part *parts, berth_error *err) {
   berth__engine *engine = binding->engine;
   uint32_t most = 0;
@@ -175,7 +175,7 @@ static berth_status vulkan_record_submit(berth__gpu_binding *binding, const bert
                                    running, err);
 }
 
-/* With the validation layer on, nothing that it has said since the last time is passed over. */
+/* With the validation layer on, all new messages are reported. */
 static berth_status vulkan_record_hear(berth__engine *engine, berth_error *err) {
   char text[BERTH__VULKAN_MESSAGE];
   const uint64_t now = berth__vulkan_messages(&engine->instance);
@@ -200,7 +200,7 @@ static double ms_between(const berth__engine *engine, uint64_t from, uint64_t to
   return (double)((to - from) & mask) * (double)engine->properties.limits.timestampPeriod / 1e6;
 }
 
-/* Without timestamps every step takes no time, and the device's clock is none. */
+/* Without timestamps every step takes no time, and there is no device clock. */
 static berth_status vulkan_record_times(berth__gpu_binding *binding, const berth__gpu_part *part, double *ms,
                                         berth_error *err) {
   berth__engine *engine = binding->engine;

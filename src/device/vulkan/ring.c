@@ -1,5 +1,5 @@
-/* The staging ring: one buffer that host and device see, in lanes. Each lane has commands and a fence of its own, so
- * the host fills one while the device empties those before. */
+/* The staging ring: one buffer visible to host and device, divided into lanes. Each lane has its own commands and
+ * fence, so the host fills one while the device processes the previous ones. */
 #include "device/vulkan/vulkan.h"
 
 static const char doing[] = "copying";
@@ -88,7 +88,7 @@ berth_status berth__vulkan_lane_wait(berth__engine *engine, berth__vulkan_lane *
   return berth__vulkan_wait(engine, lane->ends, doing, err);
 }
 
-/* The next lane, which nothing uses any more. */
+/* The next lane, once nothing uses it any more. */
 static berth_status vulkan_ring_take(berth__engine *engine, berth__vulkan_lane **out, berth_error *err) {
   berth__vulkan_lane *lane = &engine->ring.lanes[engine->ring.next];
   BERTH__TRY(berth__vulkan_alive(engine, err));
@@ -116,7 +116,7 @@ berth_status berth__vulkan_lane_begin(berth__engine *engine, berth__vulkan_lane 
   BERTH__TRY(vulkan_ring_take(engine, out, err));
   const VkResult result = vulkan_ring_begin(engine, *out);
   const berth_status status = berth__vulkan_check(engine, result, doing, err);
-  if (status != BERTH_OK && result == VK_SUCCESS) (void)vulkan_ring_end(engine, *out); /* it can be begun again */
+  if (status != BERTH_OK && result == VK_SUCCESS) (void)vulkan_ring_end(engine, *out); /* so that it can begin again */
   return status;
 }
 
@@ -130,10 +130,10 @@ berth_status berth__vulkan_lane_open(berth__engine *engine, berth_error *err) {
   return vulkan_ring_take(engine, &ring->open, err);
 }
 
-/* The copies of the open lane. They may run in any order: those to the same bytes must not. */
+/* The copies of the open lane. They may run in any order, so copies to the same bytes need a barrier in between. */
 static void vulkan_ring_copy(const berth__engine *engine) {
   const berth__vulkan_ring *ring = &engine->ring;
-  const berth__block *target = NULL; /* whose bytes [low, high) are written since the last barrier */
+  const berth__block *target = NULL; /* whose bytes [low, high) have been written since the last barrier */
   uint64_t low = 0, high = 0;
   for (uint32_t i = 0; i < ring->n_copies; i++) {
     const berth__vulkan_pending *c = &ring->copies[i];
@@ -149,7 +149,7 @@ static void vulkan_ring_copy(const berth__engine *engine) {
   }
 }
 
-/* As often as it takes until the lane is sent. */
+/* Repeated until the lane can be submitted. */
 static berth_status vulkan_ring_record(berth__engine *engine, berth_error *err) {
   BERTH__TRY(berth__vulkan_alive(engine, err));
   VkResult result = vulkan_ring_begin(engine, engine->ring.open);
@@ -163,7 +163,7 @@ static berth_status vulkan_ring_record(berth__engine *engine, berth_error *err) 
 static void vulkan_ring_sent(berth__engine *engine, berth__vulkan_lane *lane, VkFence fence) {
   lane->ends = fence;
   lane->is_busy = true;
-  berth__vulkan_host_stock(&engine->host); /* what was recorded holds some of it */
+  berth__vulkan_host_stock(&engine->host); /* recording took some of it */
 }
 
 berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err) {

@@ -11,7 +11,7 @@
 #define BERTH__LIBDIR_FROM_BINDIR "../lib"
 #endif
 
-/* ---- Its functions ---- */
+/* ---- Functions ---- */
 
 static bool find_functions(berth__shaderc_library *library) {
   const berth__shaderc *table = dlsym(library->handle, BERTH__SHADERC_TABLE);
@@ -19,18 +19,18 @@ static bool find_functions(berth__shaderc_library *library) {
     library->call = *table;
     return true;
   }
-#define BERTH__SHADERC_FUNCTION(name)                                                              \
-  {                                                                                                \
-    void *found = dlsym(library->handle, "shaderc_" #name);                                        \
-    if (found == NULL) return false;                                                               \
-    memcpy(&library->call.name, &found, sizeof found); /* no cast leads from data to a function */ \
+#define BERTH__SHADERC_FUNCTION(name)                                                                            \
+  {                                                                                                              \
+    void *found = dlsym(library->handle, "shaderc_" #name);                                                      \
+    if (found == NULL) return false;                                                                             \
+    memcpy(&library->call.name, &found, sizeof found); /* a data pointer cannot be cast to a function pointer */ \
   }
   BERTH__SHADERC_FUNCTIONS(BERTH__SHADERC_FUNCTION)
 #undef BERTH__SHADERC_FUNCTION
   return true;
 }
 
-/* There is no function that tells the version: the file itself stands for it. */
+/* No function returns the version, so the file itself identifies it. */
 static void find_version(berth__shaderc_library *library) {
   Dl_info info;
   struct stat file = {0};
@@ -41,7 +41,7 @@ static void find_version(berth__shaderc_library *library) {
            (long long)file.st_mtim.tv_sec, (long)file.st_mtim.tv_nsec);
 }
 
-/* It stays loaded: what it keeps for later compilers is never freed. */
+/* Stays loaded: memory that it keeps for later compilers is never freed. */
 static bool open_file(berth__shaderc_library *library, const char *path) {
   library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library->handle == NULL) return false;
@@ -53,9 +53,9 @@ static bool open_file(berth__shaderc_library *library, const char *path) {
   return true;
 }
 
-/* ---- Where it is ---- */
+/* ---- Location ---- */
 
-/* `file` is that of a library or program; `place` is where the module lies, seen from its folder. */
+/* `file` is the path of a library or program; `place` is the module's path relative to its folder. */
 static bool open_beside(berth__shaderc_library *library, const char *file, const char *place) {
   char path[PATH_MAX];
   const char *slash = strrchr(file, '/');

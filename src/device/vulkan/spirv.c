@@ -5,20 +5,20 @@
 #include "device/gpu/cache.h"
 #include "device/vulkan/shaderc.h"
 
-#define MAGIC 0x07230203u /* the first word of a module */
-#define LEAST_WORDS 5u    /* its head */
+#define MAGIC 0x07230203u /* the first word of a SPIR-V module */
+#define LEAST_WORDS 5u    /* size of its header */
 
 struct berth__spirv_compiler {
   berth_context *ctx;
   berth__shaderc_library library;
-  pthread_mutex_t lock; /* over the next two, while they are made */
+  pthread_mutex_t lock; /* protects the next two during initialisation */
   shaderc_compiler_t compiler;
   shaderc_compile_options_t options;
   berth__kernel_cache cache;
 };
 
-/* With the last compiler go the tables of the language, which take thirty times as long to make as a kernel. They stay
- * instead, once they were needed, like the library itself. */
+/* The language tables are freed with the last compiler, and take thirty times as long to build as a kernel. Once they
+ * have been needed, a compiler is kept, like the library itself. */
 static void keep_tables(const berth__shaderc *call) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static shaderc_compiler_t keeper;
@@ -40,7 +40,7 @@ static bool vulkan_spirv_make(berth__spirv_compiler *c) {
   return true;
 }
 
-/* With the first kernel that the cache does not have, whichever thread has it. */
+/* Called by whichever thread has the first kernel that is not in the cache. */
 static berth_status vulkan_spirv_start(berth__spirv_compiler *c, berth_error *err) {
   pthread_mutex_lock(&c->lock);
   const bool is_there = vulkan_spirv_make(c);
@@ -107,7 +107,7 @@ static berth_status vulkan_spirv_compile(const berth__spirv_compiler *c, const c
   return status;
 }
 
-/* What a cache read, as words. */
+/* Converts what the cache read to words. */
 static bool vulkan_spirv_cached(const berth__spirv_compiler *c, const berth__kernel_key *key, berth__spirv *out) {
   berth__kernel_code code;
   if (!berth__kernel_cache_read(&c->cache, key, &code)) return false;

@@ -1,4 +1,4 @@
-/* From GLSL to SPIR-V: shaderc, opened at run time, behind a cache on disk. */
+/* From GLSL to SPIR-V: shaderc, opened at run time, with a cache on disk. */
 #ifndef BERTH_DEVICE_VULKAN_SPIRV_H
 #define BERTH_DEVICE_VULKAN_SPIRV_H
 
@@ -11,11 +11,11 @@ typedef struct berth__spirv {
 
 typedef struct berth__spirv_compiler berth__spirv_compiler;
 
-/* UNSUPPORTED where the library is not there; the message says what to install. */
+/* UNSUPPORTED if the library is not found; the message says what to install. */
 berth_status berth__spirv_compiler_create(berth_context *ctx, berth__spirv_compiler **out, berth_error *err);
 void berth__spirv_compiler_destroy(berth__spirv_compiler *compiler); /* NULL is fine */
 
-/* `name` is for messages alone. Free out->words with berth__free. */
+/* `name` is only for messages. Free out->words with berth__free. */
 berth_status berth__spirv_compile(berth__spirv_compiler *compiler, const char *name, const char *source, size_t size,
                                   berth__spirv *out, berth_error *err);
 

@@ -1,9 +1,9 @@
-/* What a driver says, in words; and what happens when a device is gone. */
+/* Driver errors in words; and what happens when a device is lost. */
 #include <stdio.h>
 
 #include "device/vulkan/vulkan.h"
 
-/* How long to wait for the end of what is under way before what it uses is destroyed, or else left behind. */
+/* How long to wait for running work before its objects are destroyed, or else leaked. */
 #define GRACE ((uint64_t)10 * 1000 * 1000 * 1000)
 
 static const char *result_text(VkResult result) {
@@ -57,13 +57,13 @@ berth_status berth__vulkan_submit(berth__engine *engine, const VkCommandBuffer *
   BERTH__TRY(berth__vulkan_check(engine, engine->vk.ResetFences(engine->device, 1, &fence), doing, err));
   engine->counts.submissions++;
   const VkResult result = engine->vk.QueueSubmit(engine->queue, 1, &info, fence);
-  return result == VK_SUCCESS ? BERTH_OK : berth__vulkan_check(engine, result, doing, err); /* it is under way then */
+  return result == VK_SUCCESS ? BERTH_OK : berth__vulkan_check(engine, result, doing, err); /* it runs now */
 }
 
 berth_status berth__vulkan_wait(berth__engine *engine, VkFence fence, const char *doing, berth_error *err) {
   const VkResult result = engine->vk.WaitForFences(engine->device, 1, &fence, VK_TRUE, engine->timeout);
   if (result == VK_SUCCESS) return berth__vulkan_check(engine, result, doing, err);
-  engine->hung = fence; /* whatever went wrong, it may still be under way: nothing of it is used again */
+  engine->hung = fence; /* whatever went wrong, it may still be running: none of its objects are used again */
   if (result != VK_TIMEOUT) return berth__vulkan_check(engine, VK_ERROR_DEVICE_LOST, doing, err);
   snprintf(
       engine->why, sizeof engine->why,

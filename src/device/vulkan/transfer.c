@@ -1,11 +1,11 @@
-/* Bytes in and out of blocks, and between them.
+/* Reading, writing and copying bytes of blocks.
  *
- * Where the host sees a block, it copies itself: nothing of the device's is under way then, as a run waits for its end.
- * But reading memory that it does not cache is slow, so such reads and copies are the device's work too. */
+ * If the host can access a block, it copies directly: the device is idle then, because a run waits for its end. But
+ * reading uncached memory is slow, so the device does such reads and copies. */
 #include "base/math.h"
 #include "device/vulkan/vulkan.h"
 
-#define SLOW_READ 256u /* bytes up to which it does not matter */
+#define SLOW_READ 256u /* up to here slow reads do not matter */
 
 static bool host_reads(const berth__block *block, uint64_t size) {
   return block->data != NULL && (block->is_cached || size <= SLOW_READ);
@@ -19,14 +19,14 @@ static void record_copy(const berth__engine *engine, VkCommandBuffer commands, V
   engine->vk.CmdCopyBuffer(commands, src, dst, 1, &region);
 }
 
-/* What the host sees it may read and overwrite as soon as the call returns. */
+/* As soon as the call returns, the caller may read and overwrite host-visible memory. */
 static berth_status vulkan_transfer_submit(berth__engine *engine, berth__vulkan_lane *lane, bool host_sees,
                                            berth_error *err) {
   BERTH__TRY(berth__vulkan_lane_submit(engine, lane, err));
   return host_sees ? berth__vulkan_lane_wait(engine, lane, err) : BERTH_OK;
 }
 
-/* Into the open lane, which has room. */
+/* Appends to the open lane, which has room. */
 static void vulkan_transfer_append(const berth__block *block, uint64_t offset, const void *src, uint64_t size) {
   berth__vulkan_ring *ring = &block->engine->ring;
   memcpy(ring->open->data + ring->used, src, (size_t)size);
@@ -62,7 +62,7 @@ static berth_status start_read(const berth__block *block, uint64_t offset, uint6
   return berth__vulkan_lane_submit(engine, *lane, err);
 }
 
-/* Lanes are read out in the order in which they were started. */
+/* Lanes are read in the order in which they were started. */
 static berth_status read_staged(const berth__block *block, uint64_t offset, unsigned char *dst, uint64_t size,
                                 berth_error *err) {
   berth__vulkan_lane *lanes[BERTH__VULKAN_LANES];
@@ -92,7 +92,7 @@ berth_status berth__vulkan_read(const berth__block *block, uint64_t offset, void
 
 /* ---- Copies ---- */
 
-/* Two engines are two devices to the driver, even where they are one: the host stands between them. */
+/* Two engines are two devices to the driver, even if they are the same hardware, so the copy goes through the host. */
 static berth_status copy_across(berth__block *dst, uint64_t dst_offset, const berth__block *src, uint64_t src_offset,
                                 uint64_t size, berth_error *err) {
   if (host_reads(src, size)) return berth__vulkan_write(dst, dst_offset, src->data + src_offset, size, err);
@@ -107,7 +107,8 @@ static berth_status copy_across(berth__block *dst, uint64_t dst_offset, const be
   return BERTH_OK;
 }
 
-/* Inside one block, where the ranges overlap: by way of the ring, from the end that is not overwritten first. */
+/* Inside one block with overlapping ranges: copies through the ring, starting at the end that is not overwritten
+ * first. */
 static berth_status copy_overlapping(berth__block *block, uint64_t dst, uint64_t src, uint64_t size, berth_error *err) {
   berth__engine *engine = block->engine;
   for (uint64_t done = 0; done < size; done += BERTH__VULKAN_LANE_SIZE) {
@@ -145,7 +146,7 @@ berth_status berth__vulkan_copy(berth__block *dst, uint64_t dst_offset, const be
 
 /* ---- Filling ---- */
 
-/* The driver fills whole words; what stands before and after them is copied from the lane. */
+/* The driver fills whole words; partial words at both ends are copied from the lane. */
 berth_status berth__vulkan_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err) {
   berth__engine *engine = block->engine;
   berth__vulkan_lane *lane;

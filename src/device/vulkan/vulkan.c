@@ -1,11 +1,11 @@
-/* Vulkan as a device. */
+/* The Vulkan device. */
 #include "device/vulkan/vulkan.h"
 
 #include <stdio.h>
 
 #include "device/gpu/recipe.h"
 
-/* Each physical device is listed; the first is the one that "vulkan" stands for. */
+/* Each physical device is listed; "vulkan" stands for the first one. */
 static uint32_t vulkan_count(const berth_context *ctx) {
   berth__vulkan_instance instance;
   if (berth__vulkan_instance_create(ctx, NULL, &instance) != BERTH__VULKAN_LACKS_NOTHING) return 1;
@@ -18,7 +18,7 @@ static const char *const names[BERTH__VULKAN_MAX_DEVICES] = {
     "vulkan:0", "vulkan:1", "vulkan:2",  "vulkan:3",  "vulkan:4",  "vulkan:5",  "vulkan:6",  "vulkan:7",
     "vulkan:8", "vulkan:9", "vulkan:10", "vulkan:11", "vulkan:12", "vulkan:13", "vulkan:14", "vulkan:15"};
 
-/* The best comes first, the others after it in their order. */
+/* The best one comes first, the others in their order. */
 static uint32_t listed_at(const berth__vulkan_instance *instance, uint32_t index) {
   const uint32_t best = berth__vulkan_best(instance);
   if (index == 0) return best;

@@ -7,56 +7,56 @@
 #include "device/vulkan/instance.h"
 #include "device/vulkan/spirv.h"
 
-/* How the host reaches a block. */
+/* How the host accesses a block. */
 typedef enum berth__vulkan_way {
   BERTH__VULKAN_AUTO,
-  BERTH__VULKAN_MAPPED, /* it sees the bytes: reading and writing are plain copies */
-  BERTH__VULKAN_STAGED  /* they are the device's alone: everything goes through a buffer that both see */
+  BERTH__VULKAN_MAPPED, /* directly: reading and writing are plain copies */
+  BERTH__VULKAN_STAGED  /* not directly: everything goes through a staging buffer */
 } berth__vulkan_way;
 
-/* The staging ring: lanes that are filled in turn while those before are on their way. Writes gather in the open lane,
- * which is submitted when it is full or when anything else is. What it copies is recorded only then: a submission that
- * fails leaves it open, with all that was written, and the next one sends it. */
+/* The staging ring: lanes that are filled in turn while the previous ones are in flight. Writes are collected in the
+ * open lane, which is submitted when it is full or when anything else is. Its copies are recorded only then: a
+ * submission that fails leaves the lane open, with everything that was written, and the next one sends it. */
 #define BERTH__VULKAN_LANES 4u
 #define BERTH__VULKAN_LANE_SIZE ((uint64_t)1 << 20)
-#define BERTH__VULKAN_COPIES 256u /* of a lane */
+#define BERTH__VULKAN_COPIES 256u /* per lane */
 
 typedef struct berth__vulkan_pending {
-  const struct berth__block *block; /* to which; NULL: it is gone */
+  const struct berth__block *block; /* destination; NULL: destroyed */
   uint64_t from, to, size;          /* in the lane; in the block's buffer */
 } berth__vulkan_pending;
 
 typedef struct berth__vulkan_lane {
   VkCommandBuffer commands;
   VkFence fence;
-  VkFence ends;        /* of the submission that it went with: its own, or that of a run */
-  unsigned char *data; /* what the host sees of it */
+  VkFence ends;        /* fence of its submission: its own, or that of a run */
+  unsigned char *data; /* mapped for the host */
   uint64_t offset;     /* in the ring's buffer */
   bool is_busy;
 } berth__vulkan_lane;
 
 typedef struct berth__vulkan_ring {
-  VkBuffer buffer; /* NULL: not needed so far */
+  VkBuffer buffer; /* NULL: not needed yet */
   VkDeviceMemory memory;
-  uint64_t allocated; /* bytes of it */
+  uint64_t allocated; /* its size */
   VkCommandPool pool;
   berth__vulkan_lane lanes[BERTH__VULKAN_LANES];
   uint32_t next;
   berth__vulkan_lane *open; /* NULL: none */
-  uint64_t used;            /* bytes of it */
+  uint64_t used;            /* its used bytes */
   berth__vulkan_pending copies[BERTH__VULKAN_COPIES];
   uint32_t n_copies;
-  /* mail.c: after the lanes, small results of the run that ended last. */
+  /* mail.c: offset, after the lanes, of the small results of the last run. */
   uint64_t mail_offset;
   const unsigned char *mail;
-  const struct berth__gpu_binding *mail_of; /* whose they are; NULL: they are nobody's, or no longer right */
+  const struct berth__gpu_binding *mail_of; /* the binding that they belong to; NULL: none, or outdated */
 } berth__vulkan_ring;
 #define BERTH__VULKAN_MAIL ((uint64_t)1024)
 
 typedef struct berth__vulkan_counts {
-  uint64_t handles;     /* Vulkan objects that live */
-  uint64_t memory;      /* bytes of device memory that live */
-  uint64_t peak_memory; /* and at most did */
+  uint64_t handles;     /* live Vulkan objects */
+  uint64_t memory;      /* live bytes of device memory */
+  uint64_t peak_memory; /* its maximum */
   uint64_t submissions; /* so far */
   uint64_t pipelines;   /* made so far */
   uint64_t descriptors; /* descriptor sets written so far */
@@ -72,7 +72,7 @@ struct berth__engine {
   VkPhysicalDeviceMemoryProperties memory;
   uint64_t max_buffer, max_allocation, max_binding; /* bytes */
   uint32_t queue_family, timestamp_bits;
-  bool keeps_nan, keeps_small; /* the driver can be told to */
+  bool keeps_nan, keeps_small; /* supported by the driver */
   berth__vulkan_way way;
   uint64_t timeout; /* for one wait, in nanoseconds */
 
@@ -88,14 +88,14 @@ struct berth__engine {
 #undef BERTH__VK_DEVICE
   } vk;
   VkPipelineCache pipelines;
-  berth__spirv_compiler *compiler; /* NULL: no program was made so far */
+  berth__spirv_compiler *compiler; /* NULL: no program has been made yet */
   berth__vulkan_ring ring;
   berth__vulkan_counts counts;
-  uint64_t n_heard; /* of the validation layer's messages, up to the last run */
+  uint64_t n_heard; /* messages of the validation layer up to the last run */
 
-  bool is_lost;      /* nothing works any more; `why` says since when */
-  VkFence hung;      /* what was not seen to end and may still run; NULL: nothing */
-  bool is_abandoned; /* it did not end afterwards either: what it uses is never freed */
+  bool is_lost;      /* nothing works any more; `why` is the cause */
+  VkFence hung;      /* fence that timed out and whose work may still run; NULL: none */
+  bool is_abandoned; /* it did not end afterwards either: its objects are leaked */
   char why[200];
 };
 
@@ -103,12 +103,12 @@ struct berth__block {
   berth__engine *engine;
   VkBuffer buffer;
   VkDeviceMemory memory;
-  uint64_t size;       /* as asked for */
-  uint64_t base;       /* where they begin in the buffer */
+  uint64_t size;       /* as requested */
+  uint64_t base;       /* start of the arena in the buffer */
   uint64_t allocated;  /* bytes of device memory */
-  unsigned char *data; /* the first of them, where the host sees it; otherwise NULL */
-  bool is_mapped;      /* it does */
-  bool is_cached;      /* and reading there is fast */
+  unsigned char *data; /* its address, if the host can access it; otherwise NULL */
+  bool is_mapped;      /* the host can access it */
+  bool is_cached;      /* and reading is fast */
 };
 
 /* ---- engine.c ---- */
@@ -117,16 +117,16 @@ berth_status berth__vulkan_open(berth_context *ctx, const char *which, uint32_t 
                                 berth_error *err);
 void berth__vulkan_close(berth__engine *engine);
 
-/* ---- status.c: what a driver says, and the end of a device ---- */
+/* ---- status.c: driver errors, and the end of a device ---- */
 
-/* `doing`: "copying to the device". A device that is lost stays so. */
+/* `doing`: "copying to the device". A lost device stays lost. */
 berth_status berth__vulkan_check(berth__engine *engine, VkResult result, const char *doing, berth_error *err);
 berth_status berth__vulkan_alive(const berth__engine *engine, berth_error *err);
-/* Commands one after the other, as one submission. */
+/* Submits several command buffers, in order, at once. */
 berth_status berth__vulkan_submit(berth__engine *engine, const VkCommandBuffer *commands, uint32_t n, VkFence fence,
                                   const char *doing, berth_error *err);
 berth_status berth__vulkan_wait(berth__engine *engine, VkFence fence, const char *doing, berth_error *err);
-/* Whether objects may be destroyed: waits until nothing uses them, and is false where that does not end. */
+/* Whether objects may be destroyed: waits until nothing uses them; false if that does not end. */
 bool berth__vulkan_may_free(berth__engine *engine);
 
 /* Objects are made and destroyed through these, so that they are counted. */
@@ -145,9 +145,10 @@ static inline VkResult berth__vulkan_counted(berth__engine *engine, VkResult res
     }                                                                                    \
   } while (0)
 
-/* ---- memory.c: buffers and what is under them ---- */
+/* ---- memory.c: buffers and their memory ---- */
 
-/* A type that has all of `needed`, in a heap of at least `size` bytes, with the most of `wanted`. False: there is none.
+/* A memory type with all of `needed`, in a heap of at least `size` bytes, with the most of `wanted`. False: there is
+ * none.
  */
 bool berth__vulkan_memory_type(const berth__engine *engine, uint32_t allowed, VkMemoryPropertyFlags needed,
                                VkMemoryPropertyFlags wanted, uint64_t size, uint32_t *out);
@@ -159,26 +160,26 @@ berth_status berth__vulkan_make_buffer(berth__engine *engine, uint64_t size, VkB
 
 /* ---- ring.c: the staging ring ---- */
 
-berth_status berth__vulkan_ring_need(berth__engine *engine, berth_error *err); /* makes it the first time */
+berth_status berth__vulkan_ring_need(berth__engine *engine, berth_error *err); /* creates it on first use */
 void berth__vulkan_ring_destroy(berth__engine *engine);
-/* The next lane, free and recording; what it records comes after all that was submitted. */
+/* The next lane, free and recording; its commands come after everything submitted before. */
 berth_status berth__vulkan_lane_begin(berth__engine *engine, berth__vulkan_lane **out, berth_error *err);
 berth_status berth__vulkan_lane_open(berth__engine *engine, berth_error *err); /* one with room, for writes */
 berth_status berth__vulkan_ring_flush(berth__engine *engine, berth_error *err);
-void berth__vulkan_ring_forget(berth__engine *engine, const berth__block *block); /* which is destroyed */
+void berth__vulkan_ring_forget(berth__engine *engine, const berth__block *block); /* the block is being destroyed */
 berth_status berth__vulkan_lane_submit(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err);
 berth_status berth__vulkan_lane_wait(berth__engine *engine, berth__vulkan_lane *lane, berth_error *err);
-/* What was written, and then `commands`, if any, in one submission; and what is known once its fence is. */
+/* Submits pending writes followed by `commands`, if any; and what happens once its fence is signalled. */
 berth_status berth__vulkan_ring_submit(berth__engine *engine, VkCommandBuffer commands, VkFence fence,
                                        const char *doing, berth_error *err);
 void berth__vulkan_ring_ended(berth__engine *engine, VkFence fence);
 
 /* ---- mail.c: see code.h ---- */
 
-/* Whether these bytes are among the small results of the last run; then they are there. Whoever changes a block's bytes
+/* Whether these bytes are among the small results of the last run; if so, copies them. Whoever changes a block's bytes
  * sets mail_of to NULL. */
 bool berth__vulkan_mail_read(const berth__block *block, uint64_t offset, void *dst, uint64_t size);
-/* All that was done so far before all that comes. */
+/* Everything before it completes before anything after it. */
 void berth__vulkan_barrier(const berth__engine *engine, VkCommandBuffer commands);
 
 /* ---- block.c, transfer.c ---- */

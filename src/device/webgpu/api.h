@@ -1,5 +1,5 @@
-/* The part of WebGPU's C interface that berth calls, as the standard lays it out. It stands here because nothing is
- * needed to build: implementations (Dawn, wgpu-native) are looked for when the program runs. */
+/* The part of WebGPU's C API that berth calls, as defined by the standard. It is declared here so that nothing is
+ * needed to build: implementations (Dawn, wgpu-native) are looked up at run time. */
 #ifndef BERTH_DEVICE_WEBGPU_API_H
 #define BERTH_DEVICE_WEBGPU_API_H
 
@@ -12,21 +12,21 @@ typedef uint32_t berth__wgpu_bool;
 
 typedef struct berth__wgpu_string {
   const char *data;
-  size_t length; /* SIZE_MAX: up to the 0; with data NULL: no string */
+  size_t length; /* SIZE_MAX: terminated by 0; with data NULL: no string */
 } berth__wgpu_string;
 
 typedef struct berth__wgpu_chain {
   struct berth__wgpu_chain *next;
   uint32_t kind;
 } berth__wgpu_chain;
-#define BERTH__WGPU_WGSL 2u /* the kind of berth__wgpu_wgsl */
+#define BERTH__WGPU_WGSL 2u /* the struct type of berth__wgpu_wgsl */
 
 typedef struct berth__wgpu_future {
   uint64_t id;
 } berth__wgpu_future;
 
-/* What is called when a call ends that takes its time: (status, message, user1, user2), with what it gives, a handle or
- * a number, after the status where it gives something. */
+/* Called when an asynchronous call completes: (status, message, user1, user2), with its result, a handle or a number,
+ * after the status if it has one. */
 typedef void (*berth__wgpu_fn)(void);
 typedef struct berth__wgpu_callback {
   berth__wgpu_chain *next;
@@ -34,7 +34,7 @@ typedef struct berth__wgpu_callback {
   berth__wgpu_fn call;
   void *user1, *user2;
 } berth__wgpu_callback;
-#define BERTH__WGPU_PROCESS_EVENTS 2u /* mode: while events are processed */
+#define BERTH__WGPU_PROCESS_EVENTS 2u /* mode: only while events are processed */
 #define BERTH__WGPU_SPONTANEOUS 3u    /* mode: at any time */
 
 typedef struct berth__wgpu_error_callback {
@@ -43,7 +43,7 @@ typedef struct berth__wgpu_error_callback {
   void *user1, *user2;
 } berth__wgpu_error_callback;
 
-#define BERTH__WGPU_SUCCESS 1u /* of every status */
+#define BERTH__WGPU_SUCCESS 1u /* for every kind of status */
 enum {
   BERTH__WGPU_FILTER_VALIDATION = 1,
   BERTH__WGPU_FILTER_MEMORY,
@@ -55,9 +55,9 @@ enum {
   BERTH__WGPU_OUT_OF_MEMORY,
   BERTH__WGPU_INTERNAL
 };
-#define BERTH__WGPU_DESTROYED 2u /* why a device is lost: it was destroyed */
+#define BERTH__WGPU_DESTROYED 2u /* reason for device loss: it was destroyed */
 
-#define BERTH__WGPU_ANY_U32 UINT32_MAX /* a limit that is not asked for */
+#define BERTH__WGPU_ANY_U32 UINT32_MAX /* a limit that is not requested */
 #define BERTH__WGPU_ANY_U64 UINT64_MAX
 
 typedef struct berth__wgpu_limits {
@@ -70,7 +70,7 @@ typedef struct berth__wgpu_limits {
   uint64_t buffer; /* bytes */
   uint32_t vertex_attributes, vertex_stride, inter_stage, colors, color_bytes;
   uint32_t shared_bytes, group_threads, group_size[3], groups;
-  uint32_t rest[16]; /* newer ones; the standard has one of them by now */
+  uint32_t rest[16]; /* newer limits; the standard has one so far */
 } berth__wgpu_limits;
 
 typedef struct berth__wgpu_adapter_info {
@@ -156,7 +156,7 @@ typedef struct berth__wgpu_layout_entry {
     uint32_t access, format, view;
   } storage_texture;
 } berth__wgpu_layout_entry;
-#define BERTH__WGPU_COMPUTE ((uint64_t)4) /* of stages */
+#define BERTH__WGPU_COMPUTE ((uint64_t)4) /* shader stage */
 #define BERTH__WGPU_BIND_UNIFORM 2u
 #define BERTH__WGPU_BIND_STORAGE 3u
 
@@ -209,12 +209,12 @@ typedef struct berth__wgpu_pipeline_desc {
   } compute;
 } berth__wgpu_pipeline_desc;
 
-/* Times of a pass, in nanoseconds: two entries of a query set. The feature has one number in the standard and another
- * in what came before it, where the standard's stands for something harmless; and the other way round. */
+/* Timestamps of a pass, in nanoseconds: two entries of a query set. The feature has one number in the standard and
+ * another in earlier versions; each number stands for something harmless in the other. */
 #define BERTH__WGPU_FEATURE_TIMES 9u
 #define BERTH__WGPU_FEATURE_TIMES_BEFORE 3u
 
-/* Subgroups, likewise. */
+/* Subgroups, with two numbers as well. */
 #define BERTH__WGPU_FEATURE_SUBGROUPS 18u
 #define BERTH__WGPU_FEATURE_SUBGROUPS_BEFORE 17u
 
@@ -241,13 +241,13 @@ typedef struct berth__wgpu_calls {
 #define BERTH__WGPU_CALL(result, name, ...) result (*name)(__VA_ARGS__);
 #include "device/webgpu/calls.def"
 #undef BERTH__WGPU_CALL
-  /* These are not the standard's, since a browser does them in another way. */
-  bool (*read_mapped)(berth__wgpu buffer, size_t offset, void *dst, size_t size); /* false: it is not mapped */
-  void (*rest)(uint32_t round, double left); /* until there may be an answer; `left`: ms, at most */
+  /* Not part of the standard, because browsers do these differently. */
+  bool (*read_mapped)(berth__wgpu buffer, size_t offset, void *dst, size_t size); /* false: not mapped */
+  void (*rest)(uint32_t round, double left); /* sleeps until there may be an answer; `left`: at most this many ms */
 } berth__wgpu_calls;
 
-/* The functions of the implementation. library.c: a shared library (path NULL: one of the usual ones), which
- * stays open once it was opened; browser.c: the browser's. NULL: there is none, and *reason says why. */
+/* The functions of the implementation. library.c: a shared library (path NULL: one of the usual ones), which stays open
+ * once opened; browser.c: the browser's. NULL: there is none, and *reason says why. */
 const berth__wgpu_calls *berth__wgpu_library(const char *path, const char **reason);
 
 #endif

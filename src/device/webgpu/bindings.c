@@ -1,4 +1,4 @@
-/* How kernels reach the arena: in one piece where the device binds so much, otherwise in windows. */
+/* How kernels access the arena: as one binding if the device allows that size, otherwise through windows. */
 #include "device/webgpu/code.h"
 
 static const char doing[] = "making a program";
@@ -14,14 +14,14 @@ static berth__span webgpu_bindings_join(berth__span a, berth__span b) {
   return (berth__span){at, end - at};
 }
 
-/* Where a binding may begin, and so what it holds besides. */
+/* Aligns the offset of a binding, which then includes extra bytes. */
 static berth__span aligned(const berth__engine *engine, berth__span span) {
   const uint64_t align = engine->limits.storage_align > 4 ? engine->limits.storage_align : 4,
                  at = span.at & ~(align - 1);
   return (berth__span){at, webgpu_bindings_end_of(span) - at};
 }
 
-/* Joins the first two windows that must be in one, or may be for all that the device binds. */
+/* Joins the first two windows that must be joined, or that may be because the device can bind both together. */
 static bool join_two(berth__webgpu_windows *w, uint64_t may_hold, uint32_t n_buffers) {
   for (uint32_t a = 0; a < w->count; a++) {
     for (uint32_t b = a + 1; b < w->count; b++) {
@@ -41,7 +41,7 @@ static bool join_two(berth__webgpu_windows *w, uint64_t may_hold, uint32_t n_buf
   return false;
 }
 
-/* Counted in the order of the buffers, so that equal kernels are more often equal in this too. */
+/* Numbered in the order of the buffers, so that equal kernels more often have equal windows, too. */
 static void webgpu_bindings_number(berth__webgpu_windows *w, uint32_t n_buffers) {
   const berth__webgpu_windows old = *w;
   uint32_t n = 0;
@@ -82,12 +82,12 @@ berth_status berth__webgpu_windows_of(const berth__gpu_code *code, const berth__
   if (!code->windows) return BERTH_OK;
   out->count = kernel->n_buffers;
   for (uint32_t i = 0; i < kernel->n_buffers; i++) {
-    /* Of one without elements nothing is read, but something must be bound. */
+    /* Nothing is read from an empty buffer, but something must be bound. */
     const berth__span span = d->spans[i].size != 0 ? d->spans[i] : (berth__span){d->spans[0].at, 4};
     out->spans[i] = aligned(code->engine, span);
     out->of[i] = (uint8_t)i;
   }
-  while (join_two(out, 0, kernel->n_buffers)) continue; /* first what must be */
+  while (join_two(out, 0, kernel->n_buffers)) continue; /* first those that must be joined */
   while (join_two(out, code->engine->max_binding, kernel->n_buffers)) continue;
   webgpu_bindings_number(out, kernel->n_buffers);
   return webgpu_bindings_check_windows(code, kernel, out, err);
@@ -113,7 +113,7 @@ static berth_status webgpu_bindings_make_layout(berth__gpu_code *code, uint32_t 
   return berth__webgpu_check_made(engine, code->layouts[n], doing, err);
 }
 
-/* ---- Where buffers begin ---- */
+/* ---- Beginnings of buffers ---- */
 
 static void write_begins(const berth__dispatch *d, const berth__webgpu_windows *w, uint32_t n_buffers,
                          unsigned char *out) {

@@ -1,4 +1,4 @@
-/* Buffers; and the block, which is one of them. The standard has them zeroed. */
+/* Buffers, and the block, which is one of them. The standard guarantees that they are zeroed. */
 #include "base/math.h"
 #include "device/webgpu/webgpu.h"
 
@@ -31,7 +31,7 @@ static berth_status webgpu_block_build(berth__block *block, berth_error *err) {
 berth_status berth__webgpu_block_create(berth__engine *engine, uint64_t size, uint64_t align, void *host,
                                         berth__block **out, berth_error *err) {
   *out = NULL;
-  (void)align; /* a buffer begins where every alignment is right */
+  (void)align; /* a buffer satisfies every alignment */
   if (host != NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "an arena on the device 'webgpu' cannot lie in memory of the caller");
   berth__block *block = berth__alloc_zero(engine->core.ctx, sizeof *block);

@@ -1,29 +1,29 @@
-/* The implementation of WebGPU in a browser: navigator.gpu, which only JavaScript reaches. The descriptors are taken
- * apart here, and web/package/webgpu.js gets numbers and pointers alone. It numbers the browser's objects; the numbers
- * are the handles. Answers wait in a queue of its own until events are processed, so it never calls back. */
+/* WebGPU in a browser: navigator.gpu, which only JavaScript can access. Descriptors are decoded here, and
+ * web/package/webgpu.js receives only numbers and pointers. It numbers the browser's objects; the numbers are the
+ * handles. Answers wait in its queue until events are processed, so it never calls back. */
 #include "device/webgpu/api.h"
 
 #ifdef __wasm__ /* elsewhere library.c does this */
 #include <string.h>
 
-#define TEXT 400u /* bytes of what the browser says */
+#define TEXT 400u /* bytes of the browser's messages */
 
-/* ---- What webgpu.js gives. Sizes and offsets in buffers are doubles, which hold more than 32 bits ---- */
+/* ---- Imports from webgpu.js. Sizes and offsets in buffers are doubles, which hold more than 32 bits ---- */
 
 #define FROM_JS(result, name, ...) \
   __attribute__((import_module("webgpu"), import_name(#name))) result berth__js_##name(__VA_ARGS__);
 
-/* What is called at the end of something that takes its time: whom, and with what. */
+/* The callback of an asynchronous call, and its arguments. */
 #define CALLBACK berth__wgpu_fn call, void *user1, void *user2
 #define PASS(callback) (callback).call, (callback).user1, (callback).user2
 
-FROM_JS(uint32_t, reason, char *out, size_t size) /* why there is no WebGPU; 0: there is. Gives the length */
+FROM_JS(uint32_t, reason, char *out, size_t size) /* why there is no WebGPU; 0: there is. Returns the length */
 FROM_JS(berth__wgpu, instance, void)
 FROM_JS(void, release, berth__wgpu object) /* of any kind */
 FROM_JS(void, request_adapter, berth__wgpu instance, berth__wgpu_bool high_performance, CALLBACK)
-FROM_JS(uint32_t, adapter_name, berth__wgpu adapter, char *out, size_t size) /* gives the length */
+FROM_JS(uint32_t, adapter_name, berth__wgpu adapter, char *out, size_t size) /* returns the length */
 FROM_JS(berth__wgpu_bool, adapter_is_cpu, berth__wgpu adapter)
-FROM_JS(uint32_t, adapter_subgroup, berth__wgpu adapter) /* 0: it does not say */
+FROM_JS(uint32_t, adapter_subgroup, berth__wgpu adapter) /* 0: unknown */
 FROM_JS(double, adapter_limit, berth__wgpu adapter, const char *name)
 FROM_JS(void, ask_limit, berth__wgpu adapter, const char *name, double limit) /* for the next request_device */
 FROM_JS(void, request_device, berth__wgpu adapter, CALLBACK, berth__wgpu_fn lost, void *lost1, void *lost2,
@@ -40,7 +40,7 @@ FROM_JS(void, map, berth__wgpu buffer, size_t offset, size_t size, CALLBACK)
 FROM_JS(bool, read_mapped, berth__wgpu buffer, size_t offset, void *dst, size_t size)
 FROM_JS(void, unmap, berth__wgpu buffer)
 
-/* Lists are given one by one, before what is made from them. */
+/* The entries of a list are passed one by one, before the object made from them. */
 FROM_JS(void, layout_entry, uint32_t binding, uint32_t kind, berth__wgpu_bool is_dynamic)
 FROM_JS(berth__wgpu, group_layout, berth__wgpu device)
 FROM_JS(void, layout_group, berth__wgpu group_layout)
@@ -70,19 +70,19 @@ enum {
   ANSWER_LOST,
   ANSWER_ERROR
 };
-typedef struct answer { /* webgpu.js fills it: 32-bit words, and text after them */
+typedef struct answer { /* filled by webgpu.js: 32-bit words, followed by text */
   uint32_t kind, status, value;
   berth__wgpu_fn call;
   void *user1, *user2;
   uint32_t length;
   char text[TEXT];
 } answer;
-FROM_JS(bool, take_answer, answer *out, size_t text_size) /* false: there is none */
-FROM_JS(void, wait, double ms)                            /* suspends until there is one, so long at most */
+FROM_JS(bool, take_answer, answer *out, size_t text_size) /* false: no answer */
+FROM_JS(void, wait, double ms)                            /* suspends until there is one, for at most `ms` */
 
 /* ---- Adapters and devices ---- */
 
-/* The limits that berth looks at or asks for; others are left as the standard has them. */
+/* The limits that berth reads or requests; others keep the standard's defaults. */
 static const struct {
   const char *name;
   size_t at;
@@ -137,7 +137,7 @@ static berth__wgpu_future request_adapter(berth__wgpu instance, const berth__wgp
 }
 
 static uint32_t get_info(berth__wgpu adapter, berth__wgpu_adapter_info *out) {
-  static char name[TEXT]; /* until the next time: nobody keeps it */
+  static char name[TEXT]; /* valid until the next call: nobody keeps it */
   out->device = (berth__wgpu_string){name, berth__js_adapter_name(adapter, name, sizeof name)};
   out->backend = BERTH__WGPU_BACKEND_WEBGPU;
   out->kind = berth__js_adapter_is_cpu(adapter) ? BERTH__WGPU_ADAPTER_CPU : BERTH__WGPU_ADAPTER_UNKNOWN;
@@ -170,7 +170,7 @@ static void give(const answer *a) {
       ((void (*)(uint32_t, uint32_t, berth__wgpu_string, void *, void *))a->call)(a->status, a->value, text, a->user1,
                                                                                   a->user2);
       break;
-    default: /* ANSWER_LOST, ANSWER_ERROR; which device it is, user1 says */
+    default: /* ANSWER_LOST, ANSWER_ERROR; user1 says which device */
       ((void (*)(const berth__wgpu *, uint32_t, berth__wgpu_string, void *, void *))a->call)(NULL, a->value, text,
                                                                                              a->user1, a->user2);
   }
@@ -178,7 +178,7 @@ static void give(const answer *a) {
 
 static void process_events(berth__wgpu instance) {
   static answer a;
-  (void)instance; /* one queue for all of them */
+  (void)instance; /* there is one queue for all */
   while (berth__js_take_answer(&a, sizeof a.text)) give(&a);
 }
 
@@ -194,19 +194,19 @@ static berth__wgpu_future pop_scope(berth__wgpu device, berth__wgpu_callback cal
 
 static berth__wgpu_future map(berth__wgpu buffer, uint64_t mode, size_t offset, size_t size,
                               berth__wgpu_callback callback) {
-  (void)mode; /* what berth maps it reads */
+  (void)mode; /* berth maps only to read */
   berth__js_map(buffer, offset, size, PASS(callback));
   return (berth__wgpu_future){0};
 }
 
-/* ---- Making things ---- */
+/* ---- Creating objects ---- */
 
 static berth__wgpu create_buffer(berth__wgpu device, const berth__wgpu_buffer_desc *desc) {
   return berth__js_buffer(device, (uint32_t)desc->usage, (double)desc->size);
 }
 
 static berth__wgpu create_shader(berth__wgpu device, const berth__wgpu_named *desc) {
-  const berth__wgpu_wgsl *wgsl = (const berth__wgpu_wgsl *)desc->next; /* the only kind there is here */
+  const berth__wgpu_wgsl *wgsl = (const berth__wgpu_wgsl *)desc->next; /* the only kind supported here */
   return berth__js_shader(device, wgsl->code.data, wgsl->code.length);
 }
 
@@ -268,7 +268,7 @@ static void write_buffer(berth__wgpu queue, berth__wgpu buffer, uint64_t offset,
   berth__js_write_buffer(queue, buffer, (double)offset, data, size);
 }
 
-/* ---- All of them ---- */
+/* ---- The table ---- */
 
 static const berth__wgpu_calls calls = {
     .CreateInstance = create_instance,

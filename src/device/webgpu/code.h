@@ -1,16 +1,16 @@
-/* WebGPU as a driver of the GPU runtime: pipelines for the kernels of a recipe, and what each dispatch binds. Command
- * buffers are used once in WebGPU: a run records its dispatches anew, out of what is here. */
+/* WebGPU as a driver of the GPU runtime: pipelines for the kernels of a recipe, and the bindings of each dispatch.
+ * WebGPU's command buffers can be used only once, so a run records its dispatches again, from the data here. */
 #ifndef BERTH_DEVICE_WEBGPU_CODE_H
 #define BERTH_DEVICE_WEBGPU_CODE_H
 
 #include "device/webgpu/webgpu.h"
 
-/* The ranges of the arena that a dispatch binds. WebGPU refuses bindings that share bytes, so buffers whose ranges meet
- * are in one. */
+/* The ranges of the arena that a dispatch binds. WebGPU refuses bindings that share bytes, so buffers with overlapping
+ * ranges share one. */
 typedef struct berth__webgpu_windows {
   uint32_t count;
   berth__span spans[BERTH__KERNEL_BUFFERS];
-  uint8_t of[BERTH__KERNEL_BUFFERS]; /* by buffer */
+  uint8_t of[BERTH__KERNEL_BUFFERS]; /* indexed by buffer */
 } berth__webgpu_windows;
 
 /* A kernel, for one way in which its buffers share bindings. */
@@ -24,12 +24,12 @@ struct berth__gpu_code {
   berth__engine *engine;
   const berth__recipe *recipe;
 
-  /* bindings.c: by how many ranges of the arena are bound. Without windows that is one, which holds all of it. */
+  /* bindings.c: by the number of bound ranges of the arena. Without windows that is one, which contains all of it. */
   bool windows;
   berth__wgpu group_layouts[BERTH__KERNEL_BUFFERS + 1];
   berth__wgpu layouts[BERTH__KERNEL_BUFFERS + 1];
   size_t n_groups;    /* one; with windows, or without dynamic offsets, one per dispatch */
-  berth__wgpu begins; /* where the buffers of each dispatch begin in their bindings, `stride` bytes per dispatch */
+  berth__wgpu begins; /* the beginnings of each dispatch's buffers in their bindings, `stride` bytes per dispatch */
   uint32_t stride;
 
   /* pipeline.c */
@@ -43,11 +43,11 @@ struct berth__gpu_binding {
   berth__engine *engine;
   berth__block *block;
   berth__wgpu *groups;
-  uint64_t timed_bytes; /* of the times of what was submitted last; 0: it is not timed */
+  uint64_t timed_bytes; /* bytes of the last submission's timestamps; 0: not timed */
   uint64_t ticks[2 * BERTH__WEBGPU_TIMED];
 };
 
-#define BERTH__WEBGPU_BEGINS (BERTH__KERNEL_BUFFERS * 4u) /* bytes that a kernel may read of `begins` */
+#define BERTH__WEBGPU_BEGINS (BERTH__KERNEL_BUFFERS * 4u) /* bytes of `begins` that a kernel may read */
 
 /* ---- bindings.c ---- */
 

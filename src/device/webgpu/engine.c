@@ -9,7 +9,7 @@ static const char doing[] = "opening it";
 
 static void webgpu_engine_read_options(berth__engine *engine, bool is_cpu) {
   const berth__options *options = &engine->core.ctx->options;
-  /* What plays a GPU on a CPU may take minutes for a large model; a GPU that takes so long hangs. */
+  /* A CPU that plays a GPU may take minutes for a large model; a GPU that takes so long hangs. */
   const double usual = is_cpu ? 600 : 60;
   const uint64_t binding = options->webgpu_max_binding;
   engine->timeout = (options->webgpu_timeout > 0 ? options->webgpu_timeout : usual) * 1e3;
@@ -17,7 +17,7 @@ static void webgpu_engine_read_options(berth__engine *engine, bool is_cpu) {
   engine->binds_each = options->webgpu_offsets != NULL && strcmp(options->webgpu_offsets, "static") == 0;
 }
 
-/* ---- Finding one ---- */
+/* ---- Finding an adapter ---- */
 
 static berth_status webgpu_engine_find(berth__engine *engine, berth_error *err) {
   const berth__wgpu_adapter_options options = {.level = BERTH__WGPU_CORE, .power = BERTH__WGPU_HIGH_PERFORMANCE};
@@ -28,7 +28,7 @@ static berth_status webgpu_engine_find(berth__engine *engine, berth_error *err) 
   engine->timeout = 60e3;
   engine->gpu = berth__wgpu_library(engine->core.ctx->options.webgpu_library, &reason);
   if (engine->gpu == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "%s", reason);
-  engine->instance = engine->gpu->CreateInstance(NULL); /* its descriptor is not the same everywhere */
+  engine->instance = engine->gpu->CreateInstance(NULL); /* its descriptor differs between implementations */
   if (engine->instance == NULL) return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU does not start");
   engine->gpu->InstanceRequestAdapter(engine->instance, &options, callback);
   BERTH__TRY(berth__webgpu_wait(engine, "finding a GPU", err));
@@ -77,7 +77,7 @@ static berth_status request_device(berth__engine *engine, berth_error *err) {
   return BERTH_OK;
 }
 
-#define GROUP_SIZE 256u /* threads: more of them seldom help */
+#define GROUP_SIZE 256u /* threads: more seldom help */
 
 static uint32_t webgpu_engine_lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -96,12 +96,12 @@ static berth_status webgpu_engine_read_properties(berth__engine *engine, bool *i
   const berth__kernel_limits loops = {
       .group_size = webgpu_engine_lesser(GROUP_SIZE, engine->core.max_threads),
       .lanes = info.least_subgroup != 0 && info.least_subgroup <= 128 ? info.least_subgroup : 32,
-      .shared_bytes = limits->shared_bytes > 16 ? limits->shared_bytes - 16 : 0, /* a word is the renderer's own */
+      .shared_bytes = limits->shared_bytes > 16 ? limits->shared_bytes - 16 : 0, /* the renderer uses a word itself */
       .shares_well = !*is_cpu};
   engine->has_even_lanes = loops.lanes == info.most_subgroup && loops.lanes > 1;
   berth__profile_set(&engine->core.profile, engine->name, &loops);
   engine->gpu->AdapterInfoFreeMembers(info);
-  if (info.backend == BERTH__WGPU_BACKEND_NULL) /* what Dawn has where no driver is */
+  if (info.backend == BERTH__WGPU_BACKEND_NULL) /* Dawn's adapter if there is no driver */
     return berth__fail(err, BERTH_UNSUPPORTED, "WebGPU finds no driver, only a null backend that computes nothing");
   return BERTH_OK;
 }
@@ -148,7 +148,7 @@ void berth__webgpu_close(berth__engine *engine) {
     berth__log(engine->core.ctx, 0, "webgpu: %s closed: %llu submissions; left behind: %llu objects", engine->name,
                (unsigned long long)engine->counts.submissions, (unsigned long long)engine->counts.objects);
     gpu->QueueRelease(engine->queue);
-    gpu->DeviceDestroy(engine->device); /* tells on_lost, which must still find the engine */
+    gpu->DeviceDestroy(engine->device); /* calls on_lost, which must still find the engine */
     gpu->DeviceRelease(engine->device);
   }
   berth__gpu_end(engine);

@@ -1,4 +1,4 @@
-/* Lanes that exchange what they have: subgroups, a feature of WebGPU that not all have. */
+/* Subgroup exchange, an optional feature of WebGPU. */
 #include "device/webgpu/webgpu.h"
 
 static const char trial[] =
@@ -8,7 +8,8 @@ static const char trial[] =
     "  w[lane] = subgroupShuffleXor(lane, 1u);\n"
     "}\n";
 
-/* Its number in the standard and in what came before, where either stands for something harmless in the other. */
+/* The feature has one number in the standard and another in earlier versions; each stands for something harmless in the
+ * other. */
 size_t berth__webgpu_exchange_features(const berth__engine *engine, uint32_t features[2]) {
   static const uint32_t wanted[] = {BERTH__WGPU_FEATURE_SUBGROUPS, BERTH__WGPU_FEATURE_SUBGROUPS_BEFORE};
   size_t n = 0;
@@ -18,7 +19,7 @@ size_t berth__webgpu_exchange_features(const berth__engine *engine, uint32_t fea
   return n;
 }
 
-/* Whether one of the two was the right one shows here: what needs it compiles. */
+/* Compiling a shader that needs the feature shows whether one of the numbers was right. */
 berth_status berth__webgpu_try_exchange(berth__engine *engine, berth_error *err) {
   berth__kernel_limits *limits = &engine->core.profile.loops;
   uint32_t features[2];

@@ -1,7 +1,7 @@
-/* The implementation of WebGPU: a shared library that is looked for when the device is asked for the first time. */
+/* The implementation of WebGPU: a shared library that is looked up when the device is first used. */
 #include "device/webgpu/api.h"
 
-#ifndef __wasm__ /* there browser.c does this */
+#ifndef __wasm__ /* browser.c does this there */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,10 +14,10 @@ static const char *const usual[] = {"libwebgpu_dawn.so", "libwgpu_native.so", "l
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_loaded;
-static char loaded_path[4096]; /* as it was named; empty: one of the usual ones */
+static char loaded_path[4096]; /* as named by the option; empty: one of the usual names */
 static berth__wgpu_calls calls;
 static const void *(*mapped_range)(berth__wgpu buffer, size_t offset, size_t size);
-static char why[240]; /* empty: all is well */
+static char why[240]; /* empty: no error */
 
 static void *open_named(const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -37,7 +37,7 @@ static void *open_usual(void) {
   return NULL;
 }
 
-/* A function for a pointer to data: POSIX says that they have the same form, C does not. */
+/* Converts a data pointer to a function pointer: POSIX guarantees that they have the same form, C does not. */
 static void webgpu_library_find(void *library, const char *name, bool is_needed, void *out) {
   void *found = dlsym(library, name);
   if (found == NULL && is_needed && why[0] == '\0')
@@ -54,7 +54,7 @@ static bool read_mapped(berth__wgpu buffer, size_t offset, void *dst, size_t siz
 
 static void webgpu_library_rest(uint32_t round, double left) {
   (void)left;
-  if (round < 16) return; /* short answers come at once */
+  if (round < 16) return; /* short waits end at once */
   const struct timespec time = {.tv_nsec = round < 64 ? 20 * 1000 : 200 * 1000};
   nanosleep(&time, NULL);
 }
@@ -71,7 +71,7 @@ static void webgpu_library_load(const char *path) {
   calls.rest = webgpu_library_rest;
 }
 
-/* One for the whole process: two of them would share the driver and its global state. */
+/* One for the whole process: two would share the driver and its global state. */
 const berth__wgpu_calls *berth__wgpu_library(const char *path, const char **reason) {
   *reason = NULL;
   pthread_mutex_lock(&lock);

@@ -1,4 +1,4 @@
-/* From kernels to pipelines: source, and what the implementation makes of it. */
+/* From kernels to pipelines: source, and the implementation's compilation. */
 #include "device/webgpu/code.h"
 #include "kernel/render.h"
 
@@ -28,7 +28,7 @@ static berth_status webgpu_make_pipeline(berth__gpu_code *code, berth__webgpu_pi
   return status;
 }
 
-/* The one that does this already, or a new one at the end. */
+/* An existing pipeline that fits, or a new one at the end. */
 static berth__webgpu_pipeline *pipeline_for(berth__gpu_code *code, uint32_t kernel, const berth__webgpu_windows *w) {
   berth__webgpu_pipeline wanted = {.kernel = kernel, .n_windows = w->count};
   memcpy(wanted.window_of, w->of, sizeof wanted.window_of);

@@ -1,4 +1,4 @@
-/* Running: dispatches are recorded, submitted, and waited for. */
+/* Running: records, submits, and waits for dispatches. */
 #include "device/webgpu/code.h"
 #include "kernel/render.h"
 
@@ -20,7 +20,7 @@ static void record_pass(const berth__gpu_binding *binding, berth__wgpu pass, siz
   berth__webgpu_end_pass(binding->engine, pass);
 }
 
-/* Every step has a pass of its own, which the device's clock times. Returns the bytes of the times. */
+/* Every step has its own pass, timed by the device's clock. Returns the bytes of the timestamps. */
 static uint64_t record_timed(const berth__gpu_binding *binding, berth__wgpu encoder, const berth__gpu_part *part) {
   const berth__dispatch *d = binding->code->recipe->dispatches;
   uint32_t n = 0;
@@ -31,7 +31,7 @@ static uint64_t record_timed(const berth__gpu_binding *binding, berth__wgpu enco
   return berth__webgpu_fetch_times(binding->engine, encoder, n);
 }
 
-/* The end is seen by a word that is copied after it, or by the times. */
+/* The end is detected by a word that is copied after it, or by the timestamps. */
 static berth_status webgpu_record_submit(berth__gpu_binding *binding, const berth__gpu_part *part, bool timed,
                                          berth_error *err) {
   berth__engine *engine = binding->engine;

@@ -1,4 +1,4 @@
-/* Waiting for answers, what an implementation says is wrong, and what happens when a device is gone. */
+/* Waiting for answers, errors of the implementation, and what happens when a device is lost. */
 #include <stdio.h>
 
 #include "base/thread.h"
@@ -11,14 +11,14 @@ void berth__webgpu_copy_text(char *out, size_t size, berth__wgpu_string text) {
   out[n] = '\0';
 }
 
-/* ---- Called by the implementation ---- */
+/* ---- Callbacks ---- */
 
 void berth__webgpu_on_error(const berth__wgpu *device, uint32_t type, berth__wgpu_string message, void *user,
                             void *unused) {
   (void)device, (void)type, (void)unused;
   berth__engine *engine = user;
   if (!engine->has_failed)
-    berth__webgpu_copy_text(engine->said, sizeof engine->said, message); /* the first is the cause */
+    berth__webgpu_copy_text(engine->said, sizeof engine->said, message); /* the first error is the cause */
   engine->has_failed = true;
 }
 
@@ -96,7 +96,7 @@ static berth_status fail_said(const berth__engine *engine, uint32_t type, const 
   return berth__fail(err, BERTH_INTERNAL, "%s while %s: %s", engine->name, doing, said);
 }
 
-/* What the scope that was asked for has seen. One that cannot be asked is no good news. */
+/* The errors caught by the scope that was popped. Failing to pop a scope is an error, too. */
 static berth_status webgpu_status_of_scope(const berth__engine *engine, const char *doing, berth_error *err) {
   const berth__webgpu_answer *answer = &engine->answer;
   if (answer->status == BERTH__WGPU_SUCCESS)
@@ -110,7 +110,7 @@ berth_status berth__webgpu_check(berth__engine *engine, const char *doing, berth
   const berth__wgpu_callback callback = {
       .mode = BERTH__WGPU_PROCESS_EVENTS, .call = (berth__wgpu_fn)on_scope, .user1 = engine};
   berth_status status = BERTH_OK;
-  for (size_t i = 0; i < N_FILTERS; i++) { /* all of them, whatever the first ones say */
+  for (size_t i = 0; i < N_FILTERS; i++) { /* pops all of them, even after an error */
     engine->answer = (berth__webgpu_answer){0};
     engine->gpu->DevicePopErrorScope(engine->device, callback);
     const berth_status waited = berth__webgpu_wait(engine, doing, status == BERTH_OK ? err : NULL);

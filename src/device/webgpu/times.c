@@ -1,4 +1,4 @@
-/* Times by the device's own clock: every step gets a pass, and the pass says when it began and ended. */
+/* Times by the device's clock: every step gets a pass with timestamps at its beginning and end. */
 #include "device/webgpu/webgpu.h"
 
 static bool has_calls(const berth__wgpu_calls *gpu) {
@@ -14,7 +14,7 @@ size_t berth__webgpu_times_features(const berth__engine *engine, uint32_t featur
   return n;
 }
 
-/* Whether one of the two features was the right one shows here. */
+/* This shows whether one of the two features was the right one. */
 berth_status berth__webgpu_make_times(berth__engine *engine, berth_error *err) {
   const berth__wgpu_query_set_desc desc = {.kind = BERTH__WGPU_QUERY_TIMES, .count = 2 * BERTH__WEBGPU_TIMED};
   uint32_t features[2];

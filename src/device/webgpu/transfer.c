@@ -1,5 +1,5 @@
-/* Bytes in and out of blocks, and between them. WebGPU moves whole words: what begins or ends inside a word goes
- * through the host, which puts it among its neighbours. */
+/* Reading, writing and copying bytes of blocks. WebGPU moves whole words: partial words are merged with their
+ * neighbours by the host. */
 #include "device/webgpu/webgpu.h"
 
 static const char reading[] = "copying from the device", copying[] = "copying on the device",
@@ -7,7 +7,7 @@ static const char reading[] = "copying from the device", copying[] = "copying on
 
 static uint64_t webgpu_transfer_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* ---- Commands, and their end ---- */
+/* ---- Commands, and waiting for them ---- */
 
 berth__wgpu berth__webgpu_record(berth__engine *engine) { return BERTH__WEBGPU_CREATE(engine, CommandEncoder, NULL); }
 
@@ -58,7 +58,7 @@ berth_status berth__webgpu_fetch(berth__engine *engine, uint64_t offset, void *d
 
 /* ---- Reading ---- */
 
-/* At most a staging buffer full, with the words that it begins and ends in. */
+/* At most one staging buffer, including partial words at both ends. */
 static berth_status read_some(const berth__block *block, uint64_t offset, unsigned char *dst, uint64_t size,
                               berth_error *err) {
   berth__engine *engine = block->engine;
@@ -110,7 +110,7 @@ berth_status berth__webgpu_write(berth__block *block, uint64_t offset, const voi
 
 /* ---- Copies ---- */
 
-/* From the end that is not overwritten first, in pieces. */
+/* In pieces, starting at the end that is not overwritten first. */
 static uint64_t webgpu_transfer_place_of(uint64_t done, uint64_t n, uint64_t size, bool forwards) {
   return forwards ? done : size - done - n;
 }
@@ -128,7 +128,7 @@ static berth_status copy_by_host(berth__block *dst, uint64_t dst_offset, const b
   return BERTH_OK;
 }
 
-/* A buffer cannot be copied to itself: there is another one between. */
+/* A buffer cannot be copied to itself, so the copy goes through another one. */
 static berth_status copy_inside(berth__block *block, uint64_t dst, uint64_t src, uint64_t size, berth_error *err) {
   berth__engine *engine = block->engine;
   if (engine->moving == NULL)

@@ -1,4 +1,4 @@
-/* WebGPU as a device. */
+/* The WebGPU device. */
 #include "device/webgpu/webgpu.h"
 
 #include <stdio.h>
@@ -21,7 +21,8 @@ static void webgpu_describe(const berth_context *ctx, uint32_t index, berth_devi
   out->reason = reason;
 }
 
-/* A window begins where the standard lets one begin at worst; tensors that do so too never have to share one. */
+/* Windows begin at the largest alignment that the standard allows; tensors with that alignment never have to share
+ * one. */
 static berth__limits webgpu_limits(void) {
   berth__limits gpu = berth__gpu_limits("webgpu");
   gpu.min_align = 256;

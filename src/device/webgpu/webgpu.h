@@ -7,16 +7,16 @@
 
 #define BERTH__WEBGPU_TEXT 400u
 #define BERTH__WEBGPU_NAME 96u
-#define BERTH__WEBGPU_STAGING ((uint64_t)1 << 22) /* bytes that are read back, or moved inside a block, at once */
+#define BERTH__WEBGPU_STAGING ((uint64_t)1 << 22) /* bytes that are read back, or moved inside a block, at a time */
 #define BERTH__WEBGPU_PIECE 4096u
-#define BERTH__WEBGPU_TIMED 256u /* steps whose times are read at once */
+#define BERTH__WEBGPU_TIMED 256u /* steps whose times are read at a time */
 
 typedef struct berth__webgpu_counts {
-  uint64_t objects;     /* that live */
+  uint64_t objects;     /* live ones */
   uint64_t submissions; /* so far */
 } berth__webgpu_counts;
 
-/* Something that was asked for and has not been answered, or what the answer was. */
+/* The answer to a pending request. */
 typedef struct berth__webgpu_answer {
   bool is_here;
   uint32_t status, type;
@@ -29,32 +29,32 @@ struct berth__engine {
   const berth__wgpu_calls *gpu;
   berth__wgpu instance, adapter, device, queue;
   char name[BERTH__WEBGPU_NAME];
-  berth__wgpu_limits limits; /* as the device has them */
+  berth__wgpu_limits limits; /* of the device */
   uint64_t max_binding;      /* bytes */
   double timeout;            /* for one wait, in ms */
-  bool has_even_lanes;       /* its subgroups are all of one size */
-  bool binds_each;           /* a bind group for each dispatch: dynamic offsets are not to be used */
+  bool has_even_lanes;       /* all its subgroups have the same size */
+  bool binds_each;           /* one bind group per dispatch: dynamic offsets must not be used */
 
-  berth__wgpu staging; /* the host reads it; NULL: not needed so far */
-  berth__wgpu moving;  /* copies inside one block go through it; NULL: likewise */
-  berth__wgpu times;   /* a query set: two entries per step; NULL: the device has no clock that can be read */
-  berth__wgpu ticks;   /* what was in it, as a buffer */
+  berth__wgpu staging; /* host-readable; NULL: not needed yet */
+  berth__wgpu moving;  /* for copies inside one block; NULL: not needed yet */
+  berth__wgpu times;   /* a query set with two entries per step; NULL: the device has no readable clock */
+  berth__wgpu ticks;   /* its contents, as a buffer */
   unsigned char piece[BERTH__WEBGPU_PIECE];
   berth__webgpu_answer answer;
 
   berth__webgpu_counts counts;
 
-  bool is_lost; /* nothing works any more; `why` says since when */
+  bool is_lost; /* nothing works any more; `why` is the cause */
   char why[BERTH__WEBGPU_TEXT];
-  bool has_failed;               /* something said so that nobody was waiting for */
-  char said[BERTH__WEBGPU_TEXT]; /* what */
+  bool has_failed;               /* an error was reported outside of any check */
+  char said[BERTH__WEBGPU_TEXT]; /* its message */
 };
 
 struct berth__block {
   berth__engine *engine;
   berth__wgpu buffer;
-  uint64_t size;      /* as asked for */
-  uint64_t allocated; /* whole words */
+  uint64_t size;      /* as requested */
+  uint64_t allocated; /* rounded up to whole words */
 };
 
 /* ---- engine.c ---- */
@@ -62,23 +62,23 @@ struct berth__block {
 berth_status berth__webgpu_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
                                 berth_error *err);
 void berth__webgpu_close(berth__engine *engine);
-/* The same, and the error is the reason alone. */
+/* The same, but the error is only the reason. */
 berth_status berth__webgpu_try(berth_context *ctx, uint32_t n_threads, berth__engine **out, berth_error *err);
 
 /* ---- status.c: waiting, errors, and the end of a device ---- */
 
 berth_status berth__webgpu_alive(const berth__engine *engine, berth_error *err);
-/* Until engine->answer is here; `doing`: "copying from the device". */
+/* Waits for engine->answer; `doing`: "copying from the device". */
 berth_status berth__webgpu_wait(berth__engine *engine, const char *doing, berth_error *err);
-/* Around calls that make things: what they say comes back from the second one. */
+/* Brackets calls that create objects: the second function returns their errors. */
 void berth__webgpu_watch(berth__engine *engine);
 berth_status berth__webgpu_check(berth__engine *engine, const char *doing, berth_error *err);
-/* The same, where something was made: an implementation that makes nothing and says nothing has failed too. */
+/* The same for a created object: an implementation that returns nothing and reports nothing has failed too. */
 berth_status berth__webgpu_check_made(berth__engine *engine, berth__wgpu object, const char *doing, berth_error *err);
-/* What was said outside of that since the last time. */
+/* Errors reported outside of these brackets since the last call. */
 berth_status berth__webgpu_hear(berth__engine *engine, const char *doing, berth_error *err);
 void berth__webgpu_copy_text(char *out, size_t size, berth__wgpu_string text);
-/* Called by the implementation. */
+/* Callbacks. */
 void berth__webgpu_on_error(const berth__wgpu *device, uint32_t type, berth__wgpu_string message, void *engine,
                             void *unused);
 void berth__webgpu_on_lost(const berth__wgpu *device, uint32_t reason, berth__wgpu_string message, void *engine,
@@ -102,19 +102,19 @@ static inline berth__wgpu berth__webgpu_counted(berth__engine *engine, berth__wg
     }                                               \
   } while (0)
 
-/* ---- exchange.c: lanes that exchange what they have ---- */
+/* ---- exchange.c: subgroup exchange ---- */
 
-/* The features that a device must be asked for; returns how many there are. */
+/* The features to request from a device; returns their number. */
 size_t berth__webgpu_exchange_features(const berth__engine *engine, uint32_t features[2]);
 berth_status berth__webgpu_try_exchange(berth__engine *engine, berth_error *err); /* sets the profile */
 
-/* ---- times.c: the device's clock, where it has one ---- */
+/* ---- times.c: the device's clock, if it has one ---- */
 
-/* The features that a device must be asked for; returns how many there are. */
+/* The features to request from a device; returns their number. */
 size_t berth__webgpu_times_features(const berth__engine *engine, uint32_t features[2]);
-berth_status berth__webgpu_make_times(berth__engine *engine, berth_error *err); /* where they can be had */
+berth_status berth__webgpu_make_times(berth__engine *engine, berth_error *err); /* if they are supported */
 void berth__webgpu_free_times(berth__engine *engine);
-/* Passes are counted from 0 in what is recorded; after them their times go to the staging buffer. */
+/* The passes of a recording are numbered from 0; afterwards their timestamps go to the staging buffer. */
 berth__wgpu berth__webgpu_begin_timed(berth__engine *engine, berth__wgpu encoder, uint32_t pass);
 uint64_t berth__webgpu_fetch_times(berth__engine *engine, berth__wgpu encoder, uint32_t n_passes); /* their bytes */
 double berth__webgpu_time_of(const uint64_t *ticks, uint32_t pass);                                /* in ms */
@@ -134,13 +134,14 @@ berth_status berth__webgpu_copy(berth__block *dst, uint64_t dst_offset, const be
                                 uint64_t size, berth_error *err);
 berth_status berth__webgpu_fill(berth__block *block, uint64_t offset, uint64_t size, uint8_t byte, berth_error *err);
 
-/* Commands are recorded, in passes where they are dispatches, and submitted, which releases what recorded them. */
+/* Commands are recorded, dispatches in passes, and submitted, which releases the encoder. */
 berth__wgpu berth__webgpu_record(berth__engine *engine);
 berth__wgpu berth__webgpu_begin_pass(berth__engine *engine, berth__wgpu encoder, const berth__wgpu_pass_desc *desc);
 void berth__webgpu_end_pass(berth__engine *engine, berth__wgpu pass);
 void berth__webgpu_submit(berth__engine *engine, berth__wgpu encoder);
 berth_status berth__webgpu_need_staging(berth__engine *engine, berth_error *err);
-/* Waits for the last commands, which have written to the staging buffer, and gives bytes of it. size 0: only waits. */
+/* Waits for the last commands, which have written to the staging buffer, and returns bytes of it. size 0: only
+ * waits. */
 berth_status berth__webgpu_fetch(berth__engine *engine, uint64_t offset, void *dst, uint64_t size, const char *doing,
                                  berth_error *err);
 

@@ -1,4 +1,4 @@
-/* What of shaderc is used: X(name) for shaderc_<name>. */
+/* The functions of shaderc that are used: X(name) for shaderc_<name>. */
 #ifndef BERTH_DEVICE_VULKAN_SHADERC_FUNCTIONS_H
 #define BERTH_DEVICE_VULKAN_SHADERC_FUNCTIONS_H
 
@@ -24,7 +24,7 @@ typedef struct berth__shaderc {
 #undef BERTH__SHADERC_FUNCTION
 } berth__shaderc;
 
-/* The one name that the module exports: its table of functions. */
+/* The only symbol that the module exports: its table of functions. */
 #define BERTH__SHADERC_MODULE "libberth_shaderc.so"
 #define BERTH__SHADERC_TABLE "berth__shaderc_table_1"
 

@@ -1,5 +1,6 @@
-/* shaderc as a library of its own, made from its static archives: those of some systems (Debian 12) are whole where
- * the shared one lacks half of its symbols. Opened at run time like the shared one, so that C++ stays out of berth. */
+/* shaderc as a separate library, built from its static archives: on some systems (Debian 12) these are complete, while
+ * the shared library lacks half of its symbols. Opened at run time like the shared one, which keeps C++ out of
+ * berth. */
 #include "device/vulkan/shaderc/functions.h"
 
 extern const berth__shaderc berth__shaderc_table_1;
