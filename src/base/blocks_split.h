@@ -136,8 +136,7 @@ static inline void q3_k_split(const uint8_t *restrict block, berth__block_parts 
 
 /* The scales and minima of eight groups, six bits each, in 12 bytes: those of the first four groups are the low bits of
  * the first eight bytes. Those of the others have their low four bits in the last four bytes, and the upper two above
- * those of the first four.
- */
+ * those of the first four. */
 static inline void q4_k_scales(const uint8_t *restrict block, berth__block_parts *restrict p) {
   const float scale = blocks_f16(block), least = blocks_f16(block + 2);
   const uint32_t first = blocks_u32(block + 4), second = blocks_u32(block + 8), third = blocks_u32(block + 12);

@@ -62,8 +62,7 @@ static berth_status whole_place(berth__whole *file, berth_error *err) {
 
 /* Private files stay private. Until the file has its name its owner may write to it, whatever its mode will be, because
  * other writers of the name look at the files beside it. Failures are ignored: a file system without modes has nothing
- * to preserve.
- */
+ * to preserve. */
 static void whole_set_mode(int fd, mode_t mode) {
 #ifdef __wasi__
   (void)fd, (void)mode;

@@ -87,8 +87,8 @@ typedef struct berth__device {
    * keeps what a program needs for the previous block until the next bind, or until either block is destroyed. */
   berth_status (*program_bind)(berth__program *program, berth__block *block, const void *const *outside,
                                berth_error *err);
-  /* Runs the steps of the plan's prelude; before the first run, and whenever a weight has changed. NULL: it has none.
-   */
+  /* Runs the steps of the plan's prelude; before the first run, and whenever a weight has changed. NULL: it has
+   * none. */
   berth_status (*prepare)(berth__program *program, const berth__observer *observer, berth_error *err);
   /* Optional: the actual shapes of the last run, one per value; NULL: every shape is as planned. A device without this
    * function runs no plan with extents that are bounds. */

@@ -1,5 +1,4 @@
-/* Reports what runs each step of a plan: the kernel that the CPU will choose, or the kernels that a GPU launches.
- */
+/* Reports what runs each step of a plan: the kernel that the CPU will choose, or the kernels that a GPU launches. */
 #include <stdio.h>
 
 #include "base/desc.h"

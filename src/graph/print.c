@@ -1,5 +1,5 @@
-/* The text form of a graph. Values are printed in the order of their numbers, so that parsing gives the same numbers.
- */
+/* The text form of a graph. Values are printed in the order of their numbers, so that parsing gives the same
+ * numbers. */
 #include "base/storage.h"
 #include "base/text.h"
 #include "graph/graph.h"

@@ -37,8 +37,8 @@ berth_status berth__rewrite_make(berth__rewrite *r, berth__op_code op, const ber
 bool berth__node_is_bounded(const berth_graph *graph, const berth__node *node);
 
 /* Who reads every value. Taken before a rewrite starts. A node that reads a value from outside of its loop counts
- * twice, as does whoever reads one with extents that only a run knows: what has a single reader may become part of it.
- */
+ * twice, as does whoever reads one with extents that only a run knows: what has a single reader may become part of
+ * it. */
 typedef struct berth__uses {
   uint32_t *count;  /* one per value: reads by nodes, by outputs, and by the updates of states */
   uint32_t *reader; /* one per value: the last node that reads it; UINT32_MAX: none */

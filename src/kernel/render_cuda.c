@@ -1,8 +1,7 @@
 /* CUDA C for NVRTC, and HIP for HIPRTC. Memory is addressed by bytes here: a buffer is a pointer to elements of its own
  * width, and a store of a narrow element is a plain store. The compiler is told not to contract or reassociate
  * (--fmad=false), and to round divisions and roots to nearest. Everything except `prelude` is also C, which is how
- * tests run it on a host.
- */
+ * tests run it on a host. */
 #include <ctype.h>
 
 #define BERTH__DIALECT_OWN_FUNCTIONS

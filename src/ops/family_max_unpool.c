@@ -13,8 +13,8 @@ static const berth_attr attrs[] = {
     [BERTH__MAX_UNPOOL_PADS] = {.name = "pads", .kind = BERTH_ATTR_INTS},
 };
 
-/* What was pooled: (in - 1) * stride + kernel - pads. The places count in this shape, also where another is asked for.
- */
+/* What was pooled: (in - 1) * stride + kernel - pads. The places count in this shape, also where another is asked
+ * for. */
 static berth_status pooled_extent(const berth_attr *attr, uint32_t spatial, uint32_t axis, int64_t in, int64_t *out,
                                   berth_error *err) {
   const int64_t stride = attr[BERTH__MAX_UNPOOL_STRIDES].count != 0 ? attr[BERTH__MAX_UNPOOL_STRIDES].ints[axis] : 1;

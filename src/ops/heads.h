@@ -10,8 +10,8 @@ typedef struct berth__heads {
   int64_t batch_stride, head_stride, row_stride, stride;
 } berth__heads;
 
-/* Reads an operand's shape. `heads` is the attribute: needed where heads are packed, otherwise 0 or the right number.
- */
+/* Reads an operand's shape. `heads` is the attribute: needed where heads are packed, otherwise 0 or the right
+ * number. */
 berth_status berth__heads_infer(const berth__infer *infer, uint32_t operand, int64_t heads, const char *attr,
                                 berth__heads *out, berth_error *err);
 /* The shape of such a tensor of a rank. */

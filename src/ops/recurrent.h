@@ -26,8 +26,8 @@ berth_status berth__recurrent_activations(berth__op_code code, const berth_attr 
 /* The direction and clip, and the activations. */
 berth_status berth__recurrent_check(const berth__infer *infer, berth_error *err);
 
-/* How an ONNX activation takes its numbers: alpha and beta where it has them, with their defaults. False: no such one.
- */
+/* How an ONNX activation takes its numbers: alpha and beta where it has them, with their defaults. False: no such
+ * one. */
 bool berth__activation_defaults(const char *name, size_t length, bool *has_alpha, bool *has_beta, double *alpha,
                                 double *beta);
 

@@ -376,8 +376,8 @@ static bool may_write_over(const checker *c, const berth__node *node, uint32_t o
   return true;
 }
 
-/* A write of the step into these bytes: nothing that is needed may lie there. out: which result; UINT32_MAX: scratch.
- */
+/* A write of the step into these bytes: nothing that is needed may lie there. out: which result; UINT32_MAX:
+ * scratch. */
 static berth_status check_write(checker *c, const berth__node *node, uint32_t step, range bytes, uint32_t out) {
   if (bytes.low == bytes.high) return BERTH_OK;
   if (hits_kept(c, bytes))

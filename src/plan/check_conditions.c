@@ -2,8 +2,8 @@
  * out with it, or be a choose that then takes the other side. */
 #include "plan/checker.h"
 
-/* Whether the chain of `condition`, with one more condition on top where there is one, begins with the chain `start`.
- */
+/* Whether the chain of `condition`, with one more condition on top where there is one, begins with the chain
+ * `start`. */
 static bool begins_with(const berth_plan *plan, uint32_t under, berth_value condition, bool sense, uint32_t start) {
   const berth__condition *items = plan->conditions.items;
   if (condition != BERTH_VALUE_NONE && items[start].condition == condition && items[start].sense == sense &&

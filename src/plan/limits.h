@@ -21,8 +21,7 @@ typedef struct berth__limits {
   berth__profile profile;   /* of a GPU: what scratch depends on, and the plan's program is made with */
   bool lies_over;           /* it can write results over operands where that takes scratch (over.h) */
   bool has_prelude;         /* it can run the steps that depend on weights alone once, and not at every run */
-  /* Rewrites a bound graph, after the passes, into ops that the device does best. NULL: it takes graphs as they are.
-   */
+  /* Rewrites a bound graph, after the passes, into ops that the device does best. NULL: it takes graphs as they are. */
   berth_status (*rewrite)(const struct berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err);
   /* How the elements of each value of such a graph lie in the arena, subject to the policies in flags: fills one entry
    * a value. NULL: all of them by their types. */

@@ -38,8 +38,8 @@ bool berth__rewrite_takes_spread(const berth__rewrite *r, const berth__rewrite_t
 berth_status berth__rewrite_conv_spread(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
                                         const berth__node *norm, berth_value x_last, berth_value *out_last,
                                         berth_error *err);
-/* A batch_norm as scale and shift [C]: two values of the prelude. bias: of what comes before it, or BERTH_VALUE_NONE.
- */
+/* A batch_norm as scale and shift [C]: two values of the prelude. bias: of what comes before it, or
+ * BERTH_VALUE_NONE. */
 berth_status berth__rewrite_norm(berth__rewrite *r, const berth__node *norm, berth_value bias, berth_value *scale,
                                  berth_value *shift, berth_error *err);
 

@@ -14,8 +14,8 @@ typedef struct generate_options {
   bool slide, chat, json;
 } generate_options;
 
-/* Perplexity of a text, in windows of the context: the first half of each is there to be known, the second is scored.
- */
+/* Perplexity of a text, in windows of the context: the first half of each is there to be known, the second is
+ * scored. */
 typedef struct generate_score {
   const int32_t *window; /* whose scores come in; NULL: those of nothing that counts */
   uint32_t n_window;

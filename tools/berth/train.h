@@ -62,8 +62,8 @@ static inline bool train_has_classes(const training *t) { return t->wanted->loss
 int train_read_rows(training *t);                 /* train_data.c: the arrays, or the text */
 int train_split(training *t);                     /* into rows to train on and rows that are held out */
 int train_write_batch(training *t, uint64_t run); /* the rows of this run into the inputs */
-/* So many of the rows that are held out, from `first` on, into a session; the rest of the batch is the first of them.
- */
+/* So many of the rows that are held out, from `first` on, into a session; the rest of the batch is the first of
+ * them. */
 int train_write_held(training *t, berth_session *session, uint64_t first, uint64_t count);
 double train_label(const training *t, uint64_t held, uint64_t index); /* of a row that is held out */
 void train_free_rows(training *t);

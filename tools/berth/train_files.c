@@ -1,6 +1,6 @@
 /* What a training writes: weights as safetensors or as an ONNX model, adapters alone, and checkpoints. The library
- * writes a file beside its name, brings it to disk and renames it, so that what has the name is whole at every moment.
- */
+ * writes a file beside its name, brings it to disk and renames it, so that what has the name is whole at every
+ * moment. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,8 +4,7 @@
 
 #define OPTIONS "--fmad=false" /* kernels say where a product and a sum are contracted */
 /* Without it, NVRTC would change a limit of the whole process while it compiles, on several threads at once. Old
- * versions do not have the option.
- */
+ * versions do not have the option. */
 #define STACK_OPTION "--modify-stack-limit=false"
 #define CUBIN_MAGIC 0x464c457fu /* ELF */
 #define PTX_MAGIC 0x2f0a2f2fu   /* the first characters of its initial comment */

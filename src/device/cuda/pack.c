@@ -30,8 +30,7 @@ static berth_status cuda_pack_parse(const char *text, size_t size, target *out, 
                      (int)size, text);
 }
 
-/* Checks all kernels, including cached ones: an older GPU never asks for the kernels of a plan with matrix units.
- */
+/* Checks all kernels, including cached ones: an older GPU never asks for the kernels of a plan with matrix units. */
 static berth_status cuda_pack_check(const berth__recipe *recipe, const target *t, berth_error *err) {
   for (uint32_t i = 0; i < recipe->n_kernels; i++)
     BERTH__TRY(berth__cuda_check_units(recipe->kernels[i], t->capability, err));

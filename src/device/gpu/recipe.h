@@ -55,8 +55,7 @@ bool berth__recipe_conflict(const berth__recipe *recipe, const berth__dispatch *
 /* The exact bytes of the arena from a value's first element to its last. */
 berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err);
 
-/* limits.c: the planner's limits for all GPUs: storages, scratch and rewriting for the kernel language.
- */
+/* limits.c: the planner's limits for all GPUs: storages, scratch and rewriting for the kernel language. */
 berth__limits berth__gpu_limits(const char *device);
 /* storages.c */
 berth_status berth__gpu_choose_storages(const berth__limits *limits, const berth_graph *graph, uint32_t flags,
@@ -74,8 +73,7 @@ bool berth__gpu_multiplies_weight(const berth_graph *graph, const berth__node *n
 /* attention.c: whether matrix units multiply the floats of an attention node or its gradients. */
 bool berth__gpu_attends_by_units(const berth__kernel_limits *limits, const berth_graph *graph, const berth__node *node);
 /* rewrite.c: rewrites a bound graph for GPUs; a uniform plan for the CPU is made from the same graph, so that sizes
- * agree.
- */
+ * agree. */
 berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph, uint32_t flags, berth_error *err);
 
 #endif

@@ -148,8 +148,7 @@ static inline VkResult berth__vulkan_counted(berth__engine *engine, VkResult res
 /* ---- memory.c: buffers and their memory ---- */
 
 /* A memory type with all of `needed`, in a heap of at least `size` bytes, with the most of `wanted`. False: there is
- * none.
- */
+ * none. */
 bool berth__vulkan_memory_type(const berth__engine *engine, uint32_t allowed, VkMemoryPropertyFlags needed,
                                VkMemoryPropertyFlags wanted, uint64_t size, uint32_t *out);
 berth_status berth__vulkan_allocate(berth__engine *engine, uint64_t size, uint32_t type, VkDeviceMemory *out,

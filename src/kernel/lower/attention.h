@@ -119,8 +119,7 @@ typedef struct berth__attention_passing {
 } berth__attention_passing;
 void berth__attention_pass(berth__kernel *k, const berth__attention_passing *by);
 /* Local arrays for the rows of scores that a thread has: the maximum of each so far, and the factor that rescales the
- * previous sums.
- */
+ * previous sums. */
 void berth__attention_find_largest(berth__kernel *k, uint32_t scores, uint32_t lines, uint32_t largest, uint32_t fade,
                                    uint32_t folded);
 

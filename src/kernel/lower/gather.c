@@ -11,8 +11,7 @@ static berth__x usable(berth__kernel *k, berth__x index, int64_t extent) {
 
 /* The kernel that all of them share. The strides give, for an element of the result, the position of its index (or of
  * the first one of a tuple) and its position in the data if all indices were 0; the indexed axes are consecutive, from
- * `first` on.
- */
+ * `first` on. */
 typedef struct picking {
   int64_t index_stride[BERTH_MAX_RANK], data_stride[BERTH_MAX_RANK];
   uint32_t first, n; /* indexed axes of the data */

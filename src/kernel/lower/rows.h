@@ -1,7 +1,7 @@
 /* Kernels over rows: each row of a tensor is folded to a few numbers, and often rewritten with these. The number of
  * threads of a workgroup that share a row depends on its length; short rows have one thread each, and a workgroup has
- * several rows. Threads meet at barriers, so everything is outside of ifs, and rows past the last one have no elements.
- */
+ * several rows. Threads meet at barriers, so everything is outside of ifs, and rows past the last one have no
+ * elements. */
 #ifndef BERTH_KERNEL_LOWER_ROWS_H
 #define BERTH_KERNEL_LOWER_ROWS_H
 

@@ -131,8 +131,7 @@ typedef struct berth__tile_at {
   berth__x zero; /* BERTH__X_NONE: nothing to subtract */
 } berth__tile_at;
 /* Starts with a flat batch and a flat line; then adds the depth axis by axis, in any order, or all of it from a flat
- * depth.
- */
+ * depth. */
 berth__tile_at berth__tile_start(const berth__tile *tile, berth__kernel *k, const berth__tile_side *side,
                                  const berth__tile_space *lines, berth__x batch, berth__x line);
 berth__tile_at berth__tile_step(berth__kernel *k, const berth__tile_side *side, berth__tile_at at, uint32_t axis,
@@ -180,8 +179,7 @@ typedef struct berth__tile_cells {
 /* The number of adjacent columns that make up a word of the result; 1 if elements are words, or words contain other
  * elements too. A thread that has all columns of a word stores them together. */
 uint32_t berth__tile_word(const berth__tile *tile);
-/* Finishes the cells inside the result. `together`: this many columns at a time make up a word.
- */
+/* Finishes the cells inside the result. `together`: this many columns at a time make up a word. */
 void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together);
 /* The same for sums of tiles, the first of which has this row and column; sums that belong together make up a word. */
 void berth__tile_store_sums(const berth__tile *tile, berth__kernel *k, uint32_t sums, berth__x batch, berth__x row,

@@ -135,8 +135,7 @@ static void packed_load_slice(const berth__packed *w, uint32_t operand, uint32_t
                            : berth__l_blocks_quad(&b, berth__l_slice_quad(k, storage, slice, i));
 }
 
-/* ---- Rows in shared memory: slices are apart, so lanes that load them from memory would use a cache line each ----
- */
+/* ---- Rows in shared memory: slices are apart, so lanes that load them from memory would use a cache line each ---- */
 
 #define STAGED_LANES 8u /* lanes that read quads of shared memory at once */
 

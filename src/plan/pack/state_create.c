@@ -1,6 +1,6 @@
 /* Building the parts of a search state that never change: who conflicts with whom, which items are equal, and which
- * offsets the fixed items forbid. Needs memory for all conflicting pairs, so it is for parts of a few thousand items.
- */
+ * offsets the fixed items forbid. Needs memory for all conflicting pairs, so it is for parts of a few thousand
+ * items. */
 #include <string.h>
 
 #include "plan/pack/bits.h"
