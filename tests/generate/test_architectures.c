@@ -40,14 +40,18 @@ static const struct {
     {"internlm2", 1e-4f, {-0.24554f, 1.47456f, -0.28862f, 0.94959f, -1.18684f, -0.65461f, -1.07145f, 0.36164f}},
     {"ernie4_5", 1e-4f, {-0.24554f, 1.47456f, -0.28862f, 0.94959f, -1.18684f, -0.65461f, -1.07145f, 0.36164f}},
     {"llama/old", 1e-4f, {0.30578f, 1.27152f, 0.22832f, 0.50057f, -0.62336f, -0.34001f, -2.22793f, -1.51718f}},
+    {"llama/saved", 1e-4f, {-0.05722f, -0.48264f, -0.27410f, 0.50459f, 1.55616f, -1.40901f, 0.38222f, 0.70319f}},
     {"mistral3", 1e-4f, {-1.59635f, 1.66137f, 1.97789f, -1.06119f, 0.16376f, 1.04464f, 0.75741f, -0.88986f}},
     {"smollm3", 1e-4f, {1.03627f, -0.20328f, -0.40912f, -1.15471f, 0.71815f, 0.31221f, -0.38395f, -0.44710f}},
     {"arcee", 1e-4f, {-0.36343f, 0.46029f, 0.07203f, -0.12009f, 0.89167f, -1.04059f, -0.30363f, -0.36972f}},
     {"granite", 1e-4f, {-0.19786f, 0.25050f, 0.02425f, -0.18990f, -0.11860f, 0.02079f, 0.10493f, -0.05283f}},
     {"granitemoe", 1e-4f, {-0.22998f, 0.24532f, 0.02200f, -0.23701f, -0.18090f, 0.02225f, 0.09001f, -0.02197f}},
     {"minicpm", 1e-4f, {-0.35568f, 0.49040f, 0.06520f, -0.33593f, -0.03920f, 0.04863f, -0.04231f, -0.03361f}},
+    {"minicpm/saved", 1e-4f, {1.79332f, -0.81824f, -2.92739f, -0.60441f, -0.73749f, 0.92631f, -0.97751f, 1.83861f}},
     {"glm4", 1e-4f, {-1.11670f, 1.99742f, 0.02796f, -0.86381f, -0.91136f, -0.54675f, -0.64329f, -2.54593f}},
+    {"glm4/dimensions", 1e-4f, {-1.60495f, 2.51129f, 0.17125f, -1.52065f, -1.19126f, 0.80836f, 0.14536f, -3.11617f}},
     {"qwen2moe", 1e-4f, {0.29100f, 0.63802f, 0.42256f, -1.38636f, 0.34709f, -1.59045f, 0.74360f, 1.85478f}},
+    {"qwen2moe/old", 1e-4f, {1.92027f, 1.03066f, 1.27349f, -1.18126f, -0.82877f, -0.42571f, -0.88905f, -0.03927f}},
     {"qwen3moe", 1e-4f, {0.27919f, -1.75692f, -0.90663f, -0.25274f, 0.78607f, -2.09618f, 0.24865f, -0.19971f}},
     {"seed_oss", 1e-4f, {-0.37105f, 0.83878f, 0.65122f, -0.00390f, -0.59962f, 0.00621f, -0.92007f, -0.08522f}},
     {"exaone", 1e-4f, {-0.83079f, 0.92189f, -0.18626f, -0.50969f, -0.31894f, 1.02605f, -0.05862f, 1.28457f}},
@@ -69,6 +73,7 @@ static const struct {
     {"stablelm", 1e-4f, {-1.98729f, 0.51311f, 0.03733f, 0.58750f, -1.78202f, 0.82639f, -1.17675f, 0.13247f}},
     {"stablelm/parallel", 1e-4f, {-0.77921f, 0.09611f, 1.25165f, 0.56509f, -0.21501f, -0.72879f, -0.15002f, 2.21046f}},
     {"command-r", 1e-4f, {0.08844f, -0.05045f, 0.08935f, -0.03858f, 0.10417f, -0.06448f, 0.10631f, -0.15163f}},
+    {"command-r/saved", 1e-4f, {1.41510f, -0.80716f, 1.42963f, -0.61722f, 1.66674f, -1.03161f, 1.70095f, -2.42603f}},
     {"cohere2", 1e-4f, {0.48524f, 0.18964f, 0.30932f, -0.27647f, 0.08224f, -0.16802f, -0.35136f, 0.24282f}},
 };
 
@@ -247,18 +252,25 @@ static void loading_survives_every_failed_allocation(void **state) {
 
 /* ---- Files that are not as they should be ---- */
 
+static size_t read_toy(const char *name, char *bytes, size_t capacity) {
+  const char *path = test_path("toy.gguf");
+  toy_write(path, name);
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  const size_t size = fread(bytes, 1, capacity, file);
+  fclose(file);
+  assert_true(size < capacity);
+  return size;
+}
+
 static void expect_refusal(const char *change, const char *with, berth_status status, const char *part) {
   char path[1024];
   static char bytes[1 << 19];
   berth_error err;
   berth_graph *graph;
   snprintf(path, sizeof path, "%s", test_path("toy.gguf"));
-  toy_write(path, "llama");
-  FILE *file = fopen(path, "rb");
-  assert_non_null(file);
-  const size_t size = fread(bytes, 1, sizeof bytes, file);
-  fclose(file);
-  assert_true(size < sizeof bytes && strlen(change) == strlen(with));
+  const size_t size = read_toy("llama", bytes, sizeof bytes);
+  assert_true(strlen(change) == strlen(with));
   for (size_t i = 0; i + strlen(change) <= size; i++)
     if (memcmp(bytes + i, change, strlen(change)) == 0) memcpy(bytes + i, with, strlen(with));
   test_write_file(path, bytes, size);
@@ -303,12 +315,7 @@ static void expect_bad_values(const char *toy, const change *changes, size_t n, 
   berth_error err;
   berth_graph *graph;
   snprintf(path, sizeof path, "%s", test_path("toy.gguf"));
-  toy_write(path, toy);
-  FILE *file = fopen(path, "rb");
-  assert_non_null(file);
-  const size_t size = fread(bytes, 1, sizeof bytes, file);
-  fclose(file);
-  assert_true(size < sizeof bytes);
+  const size_t size = read_toy(toy, bytes, sizeof bytes);
   for (size_t i = 0; i < n; i++) change_value(bytes, size, &changes[i]);
   test_write_file(path, bytes, size);
   berth_context *ctx = test_context_counting(&alloc);
@@ -342,9 +349,40 @@ static void values_that_cannot_be_are_refused(void **state) {
       {"llama/freqs", "freq_base' is inf", {{".rope.freq_base", true, INFINITY}}, 1},
       {"llama/freqs", "base of RoPE is 0, and its scale 1", {{".rope.freq_base", true, 0}}, 1},
       {"llama/linear", "its scale -4", {{".rope.scaling.factor", true, -4}}, 1},
+      {"glm4/dimensions", "layers' is 3, and there are 3 layers", {{".nextn_predict_layers", false, 3}}, 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     expect_bad_values(cases[i].toy, cases[i].changes, cases[i].n, cases[i].part);
+}
+
+/* A model that generates something else than it was made to would be worse than none. */
+static void what_berth_does_not_compute_is_refused(void **state) {
+  static const struct {
+    const char *toy, *key;
+    size_t offset; /* of a byte behind the key's name */
+    char value;
+    const char *part;
+  } cases[] = {
+      {"llama/saved", ".attention.causal", 4, 0, "'.attention.causal' is false"},
+      {"glm4/dimensions", ".dimension_sections", 16 + 3 * 4, 1, "four whole numbers, of which the last is 0"},
+  };
+  static char bytes[1 << 20];
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    test_alloc alloc = {0};
+    berth_error err;
+    berth_graph *graph;
+    const size_t size = read_toy(cases[i].toy, bytes, sizeof bytes);
+    char *at = memmem(bytes, size, cases[i].key, strlen(cases[i].key));
+    assert_non_null(at);
+    at[strlen(cases[i].key) + cases[i].offset] = cases[i].value;
+    test_write_file(test_path("toy.gguf"), bytes, size);
+    berth_context *ctx = test_context_counting(&alloc);
+    test_expect_error(berth_graph_load(ctx, test_path("toy.gguf"), &graph, &err), BERTH_UNSUPPORTED, &err,
+                      cases[i].part);
+    assert_null(graph);
+    test_context_done(ctx, &alloc);
+  }
 }
 
 /* Tensors without elements agree with a key that is 0, and would be a feed-forward part that does nothing. */
@@ -357,11 +395,7 @@ static void a_feed_forward_part_has_a_width(void **state) {
   berth_error err;
   (void)state;
   snprintf(path, sizeof path, "%s", test_path("toy.gguf"));
-  toy_write(path, "llama");
-  FILE *file = fopen(path, "rb");
-  assert_non_null(file);
-  const size_t size = fread(bytes, 1, sizeof bytes, file);
-  fclose(file);
+  const size_t size = read_toy("llama", bytes, sizeof bytes);
   change_value(bytes, size, &none);
   for (int layer = 0; layer < 2; layer++)
     for (int i = 0; i < 3; i++) {
@@ -410,6 +444,7 @@ int main(void) {
       cmocka_unit_test(loading_survives_every_failed_allocation),
       cmocka_unit_test(what_is_missing_or_wrong_is_named),
       cmocka_unit_test(values_that_cannot_be_are_refused),
+      cmocka_unit_test(what_berth_does_not_compute_is_refused),
       cmocka_unit_test(a_feed_forward_part_has_a_width),
       cmocka_unit_test(models_are_checked),
   };

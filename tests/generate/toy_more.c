@@ -105,9 +105,40 @@ static void make_minicpm(toy *t) {
   usual_layers(t);
 }
 
-static void make_glm4(toy *t) {
-  t->rotated = 8;
+/* What llama.cpp writes for what a model does not have. */
+static void key_nothing(toy *t) {
+  toy_key_real(t, ".expert_weights_scale", 0);
+  toy_key_whole(t, ".expert_feed_forward_length", 0);
+  toy_key_whole(t, ".expert_shared_feed_forward_length", 0);
+  toy_key_whole(t, ".nextn_predict_layers", 0);
+  toy_key_real(t, ".logit_scale", 0);
+  toy_key_real(t, ".residual_scale", 0);
+  toy_key_real(t, ".embedding_scale", 0);
+  toy_key_real(t, ".attention.scale", 0);
+  toy_key_real(t, ".rope.scaling.factor", 0);
+  toy_key_bool(t, ".rope.scaling.finetuned", false);
+  toy_key_bool(t, ".attention.causal", true);
+}
+
+static void make_llama_saved(toy *t) {
   toy_begin(t, 2, 16);
+  toy_key_experts(t);
+  key_nothing(t);
+  output(t);
+  expert_layers(t, 0);
+}
+
+/* Without factors; that it has positions does not depend on a key. */
+static void make_minicpm_saved(toy *t) {
+  toy_begin(t, 2, 16);
+  toy_key_real(t, ".logit_scale", 0.5f);
+  toy_key_real(t, ".residual_scale", 0);
+  toy_key_real(t, ".embedding_scale", 0);
+  toy_key_bool(t, ".rope.scaling.finetuned", false);
+  usual_layers(t);
+}
+
+static void glm4_layers(toy *t) {
   output(t);
   for (int64_t layer = 0; layer < t->layers; layer++) {
     toy_enter(t, layer);
@@ -120,15 +151,30 @@ static void make_glm4(toy *t) {
   }
 }
 
+static void make_glm4(toy *t) {
+  t->rotated = 8;
+  toy_begin(t, 2, 16);
+  glm4_layers(t);
+}
+
+/* The part of GLM 4.1V that reads text, and a last layer that only guesses further tokens. */
+static void make_glm4_dimensions(toy *t) {
+  static const int32_t sections[4] = {2, 1, 1, 0};
+  t->rotated = 8;
+  toy_begin(t, 3, 16);
+  toy_key_list(t, ".rope.dimension_sections", sections, 4);
+  toy_key_whole(t, ".nextn_predict_layers", 1);
+  glm4_layers(t);
+  toy_matrix(t, "nextn.eh_proj.weight", TOY_WIDTH, 2 * TOY_WIDTH);
+  toy_norm(t, "nextn.enorm.weight", TOY_WIDTH);
+  toy_norm(t, "nextn.hnorm.weight", TOY_WIDTH);
+}
+
 /* ---- Positions by halves ---- */
 
-static void make_qwen2moe(toy *t) {
-  toy_begin(t, 2, 16);
-  toy_key_experts(t);
-  toy_key_whole(t, ".expert_feed_forward_length", TOY_HIDDEN);
-  toy_key_whole(t, ".expert_shared_feed_forward_length", 32);
+static void qwen2moe_layers(toy *t, int64_t shared) {
   output(t);
-  expert_layers(t, 32);
+  expert_layers(t, shared);
   for (int64_t layer = 0; layer < t->layers; layer++) {
     toy_enter(t, layer);
     toy_vector(t, "ffn_gate_inp_shexp.weight", TOY_WIDTH, 0);
@@ -136,6 +182,23 @@ static void make_qwen2moe(toy *t) {
     bias(t, "attn_k.bias", t->kv_heads * t->head_size);
     bias(t, "attn_v.bias", t->kv_heads * t->head_size);
   }
+}
+
+static void make_qwen2moe(toy *t) {
+  toy_begin(t, 2, 16);
+  toy_key_experts(t);
+  toy_key_whole(t, ".expert_feed_forward_length", TOY_HIDDEN);
+  toy_key_whole(t, ".expert_shared_feed_forward_length", 32);
+  qwen2moe_layers(t, 32);
+}
+
+/* Older files do not say how wide experts are: the two of a row together, and the shared one, as a feed-forward part.
+ */
+static void make_qwen2moe_old(toy *t) {
+  t->hidden = 2 * TOY_HIDDEN;
+  toy_begin(t, 2, 16);
+  toy_key_experts(t);
+  qwen2moe_layers(t, t->hidden);
 }
 
 static void head_norms(toy *t) {
@@ -418,14 +481,18 @@ static void make_stablelm_parallel(toy *t) {
   }
 }
 
-static void make_command_r(toy *t) {
+static void command_r_of(toy *t, float scale) {
   begin_with_layer_norms(t, 2, false);
-  toy_key_real(t, ".logit_scale", 0.0625f);
+  toy_key_real(t, ".logit_scale", scale);
   for (int64_t layer = 0; layer < t->layers; layer++) {
     toy_enter(t, layer);
     one_norm(t, false);
   }
 }
+
+static void make_command_r(toy *t) { command_r_of(t, 0.0625f); }
+
+static void make_command_r_saved(toy *t) { command_r_of(t, 0); }
 
 static void make_cohere2(toy *t) {
   begin_with_layer_norms(t, 5, false);
@@ -441,14 +508,18 @@ static const toy_model toys[] = {
     {"internlm2", make_internlm2},
     {"ernie4_5", make_internlm2},
     {"llama/old", make_llama_old},
+    {"llama/saved", make_llama_saved},
     {"mistral3", make_mistral3},
     {"smollm3", make_smollm3},
     {"arcee", make_arcee},
     {"granite", make_granite},
     {"granitemoe", make_granitemoe},
     {"minicpm", make_minicpm},
+    {"minicpm/saved", make_minicpm_saved},
     {"glm4", make_glm4},
+    {"glm4/dimensions", make_glm4_dimensions},
     {"qwen2moe", make_qwen2moe},
+    {"qwen2moe/old", make_qwen2moe_old},
     {"qwen3moe", make_qwen3moe},
     {"seed_oss", make_seed_oss},
     {"exaone", make_exaone},
@@ -470,6 +541,7 @@ static const toy_model toys[] = {
     {"stablelm", make_stablelm},
     {"stablelm/parallel", make_stablelm_parallel},
     {"command-r", make_command_r},
+    {"command-r/saved", make_command_r_saved},
     {"cohere2", make_cohere2},
 };
 

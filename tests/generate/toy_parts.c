@@ -49,12 +49,18 @@ void toy_key_bool(toy *t, const char *name, bool value) {
   put(t, &byte, sizeof byte);
 }
 
-static void begin_array(toy *t, const char *name, uint32_t kind) {
-  const uint64_t count = TOY_VOCABULARY;
+static void begin_list(toy *t, const char *name, uint32_t kind, uint64_t count) {
   put_name(t, name, 9);
   put(t, &kind, sizeof kind);
   put(t, &count, sizeof count);
 }
+
+void toy_key_list(toy *t, const char *name, const int32_t *values, size_t n) {
+  begin_list(t, name, 5, n);
+  put(t, values, n * sizeof *values);
+}
+
+static void begin_array(toy *t, const char *name, uint32_t kind) { begin_list(t, name, kind, TOY_VOCABULARY); }
 
 /* Three special tokens, then letters and what they are merged to, the best first. */
 void toy_key_tokens(toy *t) {

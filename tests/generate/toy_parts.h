@@ -36,6 +36,7 @@ void toy_key_text(toy *t, const char *name, const char *text);
 void toy_key_whole(toy *t, const char *name, uint32_t value);
 void toy_key_real(toy *t, const char *name, float value);
 void toy_key_bool(toy *t, const char *name, bool value);
+void toy_key_list(toy *t, const char *name, const int32_t *values, size_t n);
 void toy_key_tokens(toy *t);
 void toy_key_experts(toy *t);
 

@@ -77,7 +77,8 @@ static void command_r(berth__net *net, bool has_windows) {
   berth__layer_form global = local;
   local.attention.rope = &rope;
   if (has_windows) local.attention.window = berth__net_whole(net, ".attention.sliding_window");
-  berth__net_finish(net, berth__net_layers(net, x, has_windows ? &global : &local, &local, 4), scale, 0);
+  berth__net_finish(net, berth__net_layers(net, x, has_windows ? &global : &local, &local, 4), berth__net_factor(scale),
+                    0);
 }
 
 void berth__arch_command_r(berth__net *net) { command_r(net, false); }

@@ -19,13 +19,14 @@ void berth__arch_arcee(berth__net *net) {
 /* Qwen 2 and 2.5 (biases of queries, keys and values) and Qwen 3 (norms of queries and keys), with and without experts,
  * and EXAONE: they are told apart by their tensors. */
 void berth__arch_halves(berth__net *net) {
-  const berth__layer_form form = berth__net_layer_form();
+  berth__layer_form form = berth__net_layer_form();
+  form.mixture.splits_width = true;
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
 void berth__arch_qwen2moe(berth__net *net) {
   berth__layer_form form = berth__net_layer_form();
-  form.mixture = (berth__mixture){.weighs_all = true, .is_shared = true};
+  form.mixture = (berth__mixture){.weighs_all = true, .splits_width = true, .is_shared = true};
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
@@ -35,12 +36,28 @@ void berth__arch_seed_oss(berth__net *net) {
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
+/* Positions of several dimensions, of which a text has one: pairs are then halves. A fourth one would always be 0. */
+static berth__rope_kind glm_rope(berth__net *net) {
+  static const char name[] = ".rope.dimension_sections";
+  berth__gguf_array sections;
+  if (net->status != BERTH_OK || berth__gguf_find(net->file, name) == NULL) return BERTH__ROPE_NEIGHBOURS;
+  net->status = berth__gguf_array_of(net->file, name, &sections, net->err);
+  if (net->status != BERTH_OK) return BERTH__ROPE_NEIGHBOURS;
+  const bool is_whole = sections.count == 4 && berth__gguf_array_is_whole(&sections);
+  if (!is_whole || berth__gguf_array_i64(&sections, 3) != 0)
+    net->status =
+        berth__fail(net->err, BERTH_UNSUPPORTED, "key '%s' must have four whole numbers, of which the last is 0", name);
+  if (net->status != BERTH_OK) return BERTH__ROPE_NEIGHBOURS;
+  const bool has_dimensions = berth__gguf_array_i64(&sections, 0) > 0 && berth__gguf_array_i64(&sections, 1) > 0;
+  return has_dimensions ? BERTH__ROPE_HALVES : BERTH__ROPE_NEIGHBOURS;
+}
+
 /* GLM 4: norms after each part too, and one product for gate and up. */
 void berth__arch_glm4(berth__net *net) {
   berth__layer_form form = berth__net_layer_form();
   form.attention_post = "post_attention_norm";
   form.feed_post = "post_ffw_norm";
-  berth__net_decoder(net, BERTH__ROPE_NEIGHBOURS, &form);
+  berth__net_decoder(net, glm_rope(net), &form);
 }
 
 /* Phi 3 and 4: one product for queries, keys and values, one for gate and up, and frequency factors that depend on the
@@ -71,11 +88,8 @@ typedef struct factors {
   double embedding, residual, logits;
 } factors;
 
-static void llama_scaled(berth__net *net, const factors *by) {
-  bool turns = true;
+static void llama_scaled(berth__net *net, const factors *by, bool turns) {
   const berth_value x = berth__net_scaled(net, berth__net_begin(net), by->embedding);
-  if (net->status == BERTH_OK)
-    net->status = berth__gguf_bool_or(net->file, ".rope.scaling.finetuned", true, &turns, net->err);
   berth__rope_tables rope;
   berth__layer_form form = berth__net_layer_form();
   form.attention.scale = berth__net_real_or(net, ".attention.scale", 0);
@@ -94,11 +108,15 @@ static double llama_over(berth__net *net, double divisor) {
   return divisor != 0 ? 1 / divisor : 1;
 }
 
+/* The key says whether there are positions at all. */
 void berth__arch_granite(berth__net *net) {
-  const factors by = {.embedding = berth__net_real_or(net, ".embedding_scale", 1),
+  bool turns = true;
+  const factors by = {.embedding = berth__net_factor(berth__net_real_or(net, ".embedding_scale", 1)),
                       .residual = berth__net_real_or(net, ".residual_scale", 1),
                       .logits = llama_over(net, berth__net_real(net, ".logit_scale"))};
-  llama_scaled(net, &by);
+  if (net->status == BERTH_OK)
+    net->status = berth__gguf_bool_or(net->file, ".rope.scaling.finetuned", true, &turns, net->err);
+  llama_scaled(net, &by, turns);
 }
 
 /* Older files do not contain the factors, which follow from the sizes. */
@@ -106,10 +124,10 @@ void berth__arch_minicpm(berth__net *net) {
   const double layers = (double)berth__net_whole(net, ".block_count"),
                width = (double)berth__net_whole(net, ".embedding_length");
   if (net->status != BERTH_OK) return;
-  const factors by = {.embedding = berth__net_real_or(net, ".embedding_scale", 12),
+  const factors by = {.embedding = berth__net_factor(berth__net_real_or(net, ".embedding_scale", 12)),
                       .residual = berth__net_real_or(net, ".residual_scale", layers > 0 ? 1.4 / sqrt(layers) : 1),
                       .logits = llama_over(net, berth__net_real_or(net, ".logit_scale", width > 0 ? 256 / width : 1))};
-  llama_scaled(net, &by);
+  llama_scaled(net, &by, true);
 }
 
 /* ---- Mistral 3 ---- */

@@ -31,10 +31,22 @@ berth_value berth__net_embed_tokens(berth__net *net) {
   return berth_type_size(type) == 0 || type == BERTH_F32 ? rows : berth__net_cast(net, rows, BERTH_F32);
 }
 
+/* A model whose tokens see those after them computes embeddings of a text, and not what comes next. */
+static void decoder_check_causal(berth__net *net) {
+  bool is_causal = true;
+  if (net->status == BERTH_OK)
+    net->status = berth__gguf_bool_or(net->file, ".attention.causal", true, &is_causal, net->err);
+  if (net->status == BERTH_OK && !is_causal)
+    net->status = berth__fail(net->err, BERTH_UNSUPPORTED,
+                              "key '.attention.causal' is false: tokens see those after them, so the model generates "
+                              "no text, and as an embedding model berth does not know it");
+}
+
 berth_value berth__net_begin(berth__net *net) {
   const berth_shape rows = {.rank = 1, .dim = {{.name = "rows"}}}, one = {.rank = 1, .dim = {{.extent = 1}}};
   berth__net_enter(net, -1);
   berth__net_read_keys(net);
+  decoder_check_causal(net);
   net->epsilon = berth__net_real(
       net, net->norm == BERTH__NORM_RMS ? ".attention.layer_norm_rms_epsilon" : ".attention.layer_norm_epsilon");
   net->tokens = berth__net_input(net, "tokens", BERTH_I32, rows);

@@ -113,7 +113,8 @@ static void experts_choose(berth__net *net, berth_value x, bool weighs_all, expe
     net->status = berth_graph_add(net->graph, "top_k", &scores, 1, &attr, 1, best, 2, net->err);
   e->which = best[1];
   e->weights = berth__net_reshape(net, weighs_all ? best[0] : berth__net_one(net, "softmax", best[0]), apart);
-  e->weights = berth__net_scaled(net, e->weights, berth__net_real_or(net, ".expert_weights_scale", 1));
+  e->weights =
+      berth__net_scaled(net, e->weights, berth__net_factor(berth__net_real_or(net, ".expert_weights_scale", 1)));
 }
 
 /* The result is [rows, used, columns], for x [rows, inner] or [rows, used, inner]. */
@@ -133,7 +134,7 @@ static berth_value experts_linear(berth__net *net, const experts *e, berth_value
 /* The shared expert, which every row goes through. */
 static berth_value experts_shared(berth__net *net, berth_value x, berth__gate gate) {
   static const char key[] = ".expert_shared_feed_forward_length";
-  const berth_value y = feed_through(net, x, gate, "_shexp", key, berth__net_whole_or(net, key, net->hidden));
+  const berth_value y = feed_through(net, x, gate, "_shexp", key, berth__net_size_or(net, key, net->hidden));
   if (!berth__net_has(net, "ffn_gate_inp_shexp.weight")) return y;
   const berth_value column = berth__net_vector(net, "ffn_gate_inp_shexp.weight", net->width);
   const berth_shape turned = {.rank = 2, .dim = {{.extent = net->width}, {.extent = 1}}};
@@ -144,9 +145,9 @@ static berth_value experts_shared(berth__net *net, berth_value x, berth__gate ga
 berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate, const berth__mixture *mixture) {
   static const int64_t uses = 1;
   const berth_attr attrs[] = {berth_attr_ints("axes", &uses, 1), berth_attr_int("keepdims", 0)};
-  experts e = {.count = berth__net_whole(net, ".expert_count"),
-               .used = berth__net_whole(net, ".expert_used_count"),
-               .hidden = berth__net_whole_or(net, ".expert_feed_forward_length", net->hidden)};
+  experts e = {.count = berth__net_whole(net, ".expert_count"), .used = berth__net_whole(net, ".expert_used_count")};
+  const int64_t parts = mixture->splits_width && e.used > 0 ? e.used : 1;
+  e.hidden = berth__net_size_or(net, ".expert_feed_forward_length", net->hidden / parts);
   experts_choose(net, x, mixture->weighs_all, &e);
   const berth_value g = experts_linear(net, &e, x, "ffn_gate_exps", net->width, e.hidden),
                     up = experts_linear(net, &e, x, "ffn_up_exps", net->width, e.hidden);

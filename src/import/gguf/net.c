@@ -45,6 +45,13 @@ double berth__net_real_or(berth__net *net, const char *key, double fallback) {
   return berth__gguf_find(net->file, key) != NULL ? berth__net_real(net, key) : fallback;
 }
 
+int64_t berth__net_size_or(berth__net *net, const char *key, int64_t fallback) {
+  const int64_t size = berth__net_whole_or(net, key, fallback);
+  return size != 0 ? size : fallback;
+}
+
+double berth__net_factor(double factor) { return factor != 0 ? factor : 1; }
+
 static void net_need_positive(berth__net *net, const char *key, int64_t value) {
   if (net->status == BERTH_OK && value < 1)
     net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %" PRId64 ", and must be above 0", key, value));
@@ -83,11 +90,22 @@ static void net_check_context(berth__net *net) {
   net_need_positive(net, ".context_length", context > 0);
 }
 
-void berth__net_read_keys(berth__net *net) {
+/* Layers at the end may only guess further tokens (multi-token prediction); they take no part in the next one. */
+static void net_read_layers(berth__net *net) {
+  static const char name[] = ".nextn_predict_layers";
   net->layers = berth__net_whole(net, ".block_count");
+  net_need_positive(net, ".block_count", net->layers);
+  const int64_t ahead = berth__net_whole_or(net, name, 0);
+  if (net->status == BERTH_OK && ahead >= net->layers)
+    net_note(net, berth__fail(net->err, BERTH_MALFORMED, "key '%s' is %" PRId64 ", and there are %" PRId64 " layers",
+                              name, ahead, net->layers));
+  net->layers -= ahead;
+}
+
+void berth__net_read_keys(berth__net *net) {
+  net_read_layers(net);
   net->width = berth__net_whole(net, ".embedding_length");
   net->hidden = berth__net_whole_or(net, ".feed_forward_length", 0);
-  net_need_positive(net, ".block_count", net->layers);
   net_need_positive(net, ".embedding_length", net->width);
   net_check_context(net);
   if (net->status == BERTH_OK) net_read_heads(net);

@@ -52,8 +52,12 @@ typedef struct berth__net {
 
 int64_t berth__net_whole(berth__net *net, const char *key);
 int64_t berth__net_whole_or(berth__net *net, const char *key, int64_t fallback);
+/* The same for a size, of which llama.cpp writes 0 if there is none. */
+int64_t berth__net_size_or(berth__net *net, const char *key, int64_t fallback);
 double berth__net_real(berth__net *net, const char *key);
 double berth__net_real_or(berth__net *net, const char *key, double fallback);
+/* llama.cpp writes 0 for a factor that a model does not have: 1 then, otherwise the factor itself. */
+double berth__net_factor(double factor);
 /* The width of a feed-forward part, from a key: fails if it is missing or 0. */
 void berth__net_need_hidden(berth__net *net, const char *key, int64_t hidden);
 /* Reads the keys that every architecture has. */

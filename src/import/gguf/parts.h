@@ -65,8 +65,9 @@ typedef enum berth__gate {
 berth_value berth__net_feed(berth__net *net, berth_value x, berth__gate gate);
 
 typedef struct berth__mixture {
-  bool weighs_all; /* weights are a softmax over all experts, not over the chosen ones */
-  bool is_shared;  /* every row also goes through "ffn_gate_shexp" and so on, times a sigmoid if the model has
+  bool weighs_all;   /* weights are a softmax over all experts, not over the chosen ones */
+  bool splits_width; /* without a key, the experts of a row are together as wide as a feed-forward part */
+  bool is_shared;    /* every row also goes through "ffn_gate_shexp" and so on, times a sigmoid if the model has
                       "ffn_gate_inp_shexp" */
 } berth__mixture;
 /* The same with several of many experts for each row: "ffn_gate_inp" chooses, "ffn_gate_exps" and so on compute. */
