@@ -106,6 +106,20 @@ static void tensors_are_inserted_and_erased(void **state) {
   assert_memory_equal(y, expected, sizeof y);
 }
 
+static void a_piece_may_be_longer_than_all_there_is(void **state) {
+  const int64_t most = INT64_MAX;
+  const float expected[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  float y[10];
+  file f;
+  (void)state;
+  begin(&f, five_by_two);
+  integers(&f, "most", 0, &most, 1);
+  onnx_add_node(&f.graph, "SplitToSequence", "x,most", "s");
+  onnx_add_node(&f.graph, "ConcatFromSequence", "s", "y");
+  run(&f, y, 10);
+  assert_memory_equal(y, expected, sizeof y);
+}
+
 /* From an empty one; its length is a number that shapes can follow from. */
 static void sequences_grow_from_nothing(void **state) {
   const int64_t sizes[] = {1, 4};
@@ -170,6 +184,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(tensors_are_split_and_joined),
       cmocka_unit_test(tensors_are_inserted_and_erased),
+      cmocka_unit_test(a_piece_may_be_longer_than_all_there_is),
       cmocka_unit_test(sequences_grow_from_nothing),
       cmocka_unit_test(what_cannot_be_a_list_is_said),
   };

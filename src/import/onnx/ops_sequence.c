@@ -192,7 +192,7 @@ static berth_status convert_split(berth__onnx_call *call, berth_error *err) {
     p.each = sizes[0];
   }
   if (p.each < 1 && p.sizes == NULL) return berth__fail(err, BERTH_MALFORMED, "`split` is below 1");
-  p.n = p.sizes != NULL ? count : (size_t)((p.extent + p.each - 1) / p.each);
+  p.n = p.sizes != NULL ? count : (size_t)(p.extent / p.each + (p.extent % p.each != 0));
   return sequence_split(call, &p, err);
 }
 
