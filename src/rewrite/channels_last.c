@@ -363,7 +363,6 @@ static berth_status rewrite_weight_grad(pass *p, size_t n, berth_error *err) {
 static berth_status rewrite_norm(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   berth_value scale, shift, x, product;
-  if (has_twin(p, node->out[0])) return BERTH_OK; /* part of the convolution before it */
   bool is_static = p->r.graph->values[node->in[0]].type == BERTH_F32;
   for (uint32_t i = 1; i < node->n_in; i++) is_static = is_static && p->is_static[node->in[i]];
   if (!has_twin(p, node->in[0]) || !is_static) return rewrite_channels_last_keep(p, n, err);
@@ -441,6 +440,26 @@ static bool may_be_bounded(const pass *p, const berth__node *node) {
   }
 }
 
+/* ---- Every node ---- */
+
+static bool is_convolution(const pass *p, const berth__node *node) {
+  if (node->op == NULL || (berth__node_is_bounded(p->r.graph, node) && !may_be_bounded(p, node))) return false;
+  if (node->op->code == BERTH__OP_conv_transpose) return may_transpose(p, node);
+  return node->op->code == BERTH__OP_conv && can_convolve(p, node);
+}
+
+/* The convolution that takes a norm; NULL: there is none. It stands where the norm stood, since what the norm reads may
+ * be computed between the two. */
+static const berth__node *convolution_before(const pass *p, const berth__node *norm) {
+  const uint32_t maker = p->maker[norm->in[0]];
+  if (maker == UINT32_MAX || norm_behind(p, norm->in[0]) != norm) return NULL;
+  return is_convolution(p, &p->r.old[maker]) ? &p->r.old[maker] : NULL;
+}
+
+static berth_status rewrite_any_convolution(pass *p, const berth__node *node, berth_error *err) {
+  return node->op->code == BERTH__OP_conv ? channels_last_rewrite_conv(p, node, err) : rewrite_transposed(p, node, err);
+}
+
 static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   const bool has = node->n_in != 0 && has_twin(p, node->in[0]);
@@ -450,8 +469,12 @@ static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *e
     return rewrite_channels_last_keep(p, n, err);
   switch (node->op->code) {
     case BERTH__OP_conv:
-      return can_convolve(p, node) ? channels_last_rewrite_conv(p, node, err) : rewrite_channels_last_keep(p, n, err);
-    case BERTH__OP_batch_norm: return rewrite_norm(p, n, err);
+    case BERTH__OP_conv_transpose:
+      if (!is_convolution(p, node)) return rewrite_channels_last_keep(p, n, err);
+      return norm_behind(p, node->out[0]) != NULL ? BERTH_OK : rewrite_any_convolution(p, node, err);
+    case BERTH__OP_batch_norm:
+      return convolution_before(p, node) != NULL ? rewrite_any_convolution(p, convolution_before(p, node), err)
+                                                 : rewrite_norm(p, n, err);
     case BERTH__OP_max_pool:
     case BERTH__OP_avg_pool:
     case BERTH__OP_lp_pool: return rewrite_pool(p, n, err);
@@ -468,8 +491,6 @@ static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *e
     case BERTH__OP_split: return rewrite_split(p, n, err);
     case BERTH__OP_softmax:
     case BERTH__OP_log_softmax: return has ? follow_axes(p, node, 0, 1, err) : rewrite_channels_last_keep(p, n, err);
-    case BERTH__OP_conv_transpose:
-      return may_transpose(p, node) ? rewrite_transposed(p, node, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_conv_weight_grad: return rewrite_weight_grad(p, n, err);
     case BERTH__OP_concat:
       if (is_split(p, node)) return BERTH_OK; /* its reader takes the parts */

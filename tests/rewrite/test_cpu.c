@@ -77,6 +77,11 @@ static void few_outputs(void **state) {
   CHECK_ALL(patterns);
 }
 
+#define LATE                                                                     \
+  "param %ns : f32[4] param %nb : f32[4] param %nm : f32[4] param %nr : f32[4] " \
+  "const %one : f32[1] = [1.0]\n"
+#define LATE_NORM "%nq = mul(%nr, %nr) %nv = add(%nq, %one) %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }"
+
 static void batch_norms(void **state) {
   static const pattern patterns[] = {
       {IMAGE("4") NORM("4") FOUR
@@ -92,6 +97,15 @@ static void batch_norms(void **state) {
                                  "%c = conv(%x, %w) %n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n\n"
                                  "output \"c\" = %c }",
        "chain", 3, "batch_norm", 1e-4},
+      /* what the norm reads is computed after the convolution */
+      {IMAGE("4") LATE "param %w : f32[4, 4, 3, 3] %c = conv(%x, %w) " LATE_NORM, "conv_last", 1, "batch_norm", 1e-4},
+      {IMAGE("4") LATE "param %w : f32[4, 1, 3, 3] %c = conv(%x, %w) {group = 4} " LATE_NORM, "depthwise", 1,
+       "batch_norm", 1e-4},
+      {IMAGE("6") LATE "param %w : f32[6, 4, 2, 2] %c = conv_transpose(%x, %w) " LATE_NORM, "conv_transpose_last", 1,
+       "batch_norm", 1e-4},
+      /* all of that in the prelude */
+      {IMAGE("4") LATE "param %y : f32[1, 4, 12, 16] param %w : f32[4, 4, 3, 3] %c = conv(%y, %w) " LATE_NORM,
+       "conv_last", 1, "batch_norm", 1e-4},
   };
   (void)state;
   CHECK_ALL(patterns);
