@@ -1,17 +1,17 @@
 /* Views and in-place results.
  *
- * Walking the steps in order, every result becomes one of three things:
- *   a view      its op only shows the bytes of operand 0 in another way (reshape, slice, transpose, same-type cast);
- *               strided views only where every reader takes strides
- *   in place    its op may write over an operand of the same size whose class is dead after this step
- *   a new root  with bytes of its own
+ * Going through the steps in order, every result becomes one of three things:
+ * a view      its op only reinterprets the bytes of operand 0 (reshape, slice, transpose, same-type cast);
+ * strided views only if every reader supports strides
+ * in place    its op may overwrite an operand of the same size whose class is dead after this step
+ * a new root  with its own bytes
  *
- * The next value of a state lies in the state's bytes; states.c has seen to it that whoever reads the state itself
- * comes before. What shows the state may be read later, and is then no view of it but a copy.
+ * The next value of a state is in the state's bytes; states.c ensures that all readers of the state itself come before.
+ * Readers of the state's views may come later; then these are not views but copies.
  *
- * A loop's body runs again and again, so that what comes from outside lives to its end, and nothing inside is written
- * over it. What a loop carries has one place from its begin to its end: the values of the next round are made there
- * where an op may write over those of this one, and copied there otherwise. */
+ * A loop's body runs repeatedly, so values from outside live to the loop's end, and nothing inside overwrites them. A
+ * value carried by the loop has one place from its begin to its end: the next round's value is made there if an op may
+ * overwrite this round's, and copied there otherwise. */
 #include "plan/alias.h"
 
 #include "base/math.h"
@@ -26,7 +26,7 @@ berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint
   return value;
 }
 
-/* What only the prelude reads is read where it lies: in the file. */
+/* Values that only the prelude reads are read directly from the file. */
 static bool is_for_prelude(const berth__alias *alias, berth_value root) {
   return alias->last_use[root] != 0 && !alias->classes[root].is_read_in_run;
 }
@@ -52,14 +52,14 @@ static berth__reach reach_of(const berth__op *op, uint32_t operand) {
   return operand < 32 && (op->family->unit_last >> operand & 1u) ? BERTH__REACH_UNIT_LAST : BERTH__REACH_STRIDED;
 }
 
-/* What its readers must be able to do. */
+/* The strides that its readers must support. */
 static berth__reach reach_needed(const berth_tensor *tensor) {
   if (berth__is_contiguous(tensor)) return BERTH__REACH_CONTIGUOUS;
   return tensor->stride[tensor->rank - 1] == 1 ? BERTH__REACH_UNIT_LAST : BERTH__REACH_STRIDED;
 }
 
-/* A read by a step; in loops that the value comes from outside of, one at their ends as well. Graphs with loops keep
- * their order, so that nodes are steps there. */
+/* Records a read by a step; if loops contain the step but not the value, also a read at their ends. Graphs with loops
+ * keep their order, so nodes are steps there. */
 static void plan_alias_note_read(berth__alias *alias, berth_value value, uint32_t step) {
   const berth__regions *regions = &alias->regions;
   uint32_t last = step + 1;
@@ -71,26 +71,27 @@ static void plan_alias_note_read(berth__alias *alias, berth_value value, uint32_
   if (last > alias->last_use[value]) alias->last_use[value] = last;
 }
 
-/* A condition is read before every step that it guards. */
+/* A condition is read before every step that depends on it. */
 static void plan_alias_note_conditions(berth__alias *alias, uint32_t step) {
   const berth__condition *conditions = alias->conditions.items;
   for (uint32_t g = alias->conditions.of_step[step]; g != BERTH__NO_CONDITION; g = conditions[g].parent)
     plan_alias_note_read(alias, conditions[g].condition, step);
 }
 
-/* A loop_end names the places of what is carried; what they held at the start of the round it does not need. */
+/* A loop_end has the places of carried values as operands, but does not need what they held at the start of the
+ * round. */
 static bool is_place_only(const berth__node *node, uint32_t operand) {
   return node->op->code == BERTH__OP_loop_end && operand >= BERTH__LOOP_END_CARRIED &&
          operand < BERTH__LOOP_END_CARRIED + berth__loop_end_carried(node->n_in, node->n_out);
 }
 
-/* Without strided views of a run, the prelude still has its own: a turned weight that is packed is never copied. */
+/* Even if runs have no strided views, the prelude has them: a transposed weight that is packed is never copied. */
 static bool may_stride_for(const berth__alias *alias, uint32_t reader) {
   if (!(alias->flags & BERTH_PLAN_NO_STRIDED)) return true;
   return reader < alias->n_prelude && !(alias->flags & BERTH_PLAN_NO_REUSE);
 }
 
-/* Who reads what, and when for the last time. */
+/* Who reads each value, and when for the last time. */
 static void plan_alias_note_readers(berth__alias *alias) {
   const berth_graph *graph = alias->graph;
   for (size_t v = 0; v < graph->n_values; v++)
@@ -122,7 +123,7 @@ static bool is_of_prelude(const berth__alias *alias, berth_value value) {
          alias->last_use[value] > alias->n_prelude;
 }
 
-/* Behind the last step that needs this value. */
+/* The step after the last one that needs this value. */
 static uint32_t death_of(const berth__alias *alias, berth_value value, uint32_t birth) {
   berth_value_kind kind = alias->graph->values[value].kind;
   bool dies = kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && (alias->flags & BERTH_PLAN_INPUTS_DIE));
@@ -151,13 +152,13 @@ static void make_root(berth__alias *alias, berth_value value, uint32_t birth) {
                                                .is_of_prelude = is_of_prelude(alias, value)};
 }
 
-/* A new member: the class lives at least as long as it. */
+/* Adds a member: the class lives at least as long as it does. */
 static void plan_alias_join(berth__alias *alias, berth_value value, berth_value parent, uint64_t offset,
                             uint32_t step) {
   uint64_t before;
   berth_value root = berth__alias_root(alias, parent, &before);
   berth__alias_class *class = &alias->classes[root];
-  alias->values[value].parent = root; /* not the operand itself: chains stay short */
+  alias->values[value].parent = root; /* directly below the root: paths stay short */
   alias->values[value].offset = before + offset;
   uint32_t death = death_of(alias, value, step);
   if (death > class->death) class->death = death;
@@ -165,21 +166,21 @@ static void plan_alias_join(berth__alias *alias, berth_value value, berth_value 
   class->is_of_prelude = class->is_of_prelude || is_of_prelude(alias, value);
 }
 
-/* Views are made from attributes; an operand that takes the place of one hides what the node does until it runs. */
+/* Views are derived from attributes; if an operand replaces one, the node's effect is not known until it runs. */
 static bool is_shown_by_attrs(const berth__node *node) {
   for (uint32_t i = 1; i < node->n_in && i < BERTH__ATTR_OPERANDS; i++)
     if (node->in[i] != BERTH_VALUE_NONE && node->op->family->attr_of[i] != 0) return false;
   return true;
 }
 
-/* Where a view lies follows from extents, and these are not what was planned. */
+/* The position of a view depends on extents, and these may differ from the planned ones. */
 static bool has_bounded(const berth_graph *graph, const berth__node *node) {
   bool found = graph->values[node->in[0]].bounded != 0;
   for (uint32_t i = 0; i < node->n_out; i++) found = found || graph->values[node->out[i]].bounded != 0;
   return found;
 }
 
-/* Whether the bytes are a state's and hold its next value before the view is read for the last time. */
+/* Whether the bytes belong to a state and hold its next value before the view is read for the last time. */
 static bool outlives_state(const berth__alias *alias, berth_value root, berth_value view, uint32_t step) {
   const berth_graph *graph = alias->graph;
   if (graph->values[root].kind != BERTH_VALUE_STATE) return false;
@@ -188,7 +189,7 @@ static bool outlives_state(const berth__alias *alias, berth_value root, berth_va
          death_of(alias, view, step) > alias->step_of[graph->values[next].node];
 }
 
-/* Whether a view begins with a block, ends with one, and goes along the last axis block by block. */
+/* Whether a view consists of whole blocks along the last axis. */
 static bool cuts_blocks_whole(berth_storage storage, const berth_tensor *out, int64_t offset) {
   const int64_t block = storage.elements;
   if (block == 1) return true;
@@ -199,7 +200,7 @@ static bool cuts_blocks_whole(berth_storage storage, const berth_tensor *out, in
   return is_whole;
 }
 
-/* The results of a node as views of operand 0; all of them or none, since a kernel writes all. */
+/* Makes the results of a node views of operand 0: all of them or none, since a kernel writes all. */
 static bool try_views(berth__alias *alias, const berth__node *node, uint32_t step) {
   const berth__family *family = node->op->family;
   if (family->view == NULL || node->n_in == 0 || node->in[0] == BERTH_VALUE_NONE) return false;
@@ -223,7 +224,7 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
     berth__alias_value *view = &alias->values[node->out[i]];
     family->view(&in, node->attrs, &value->shape, value->type, i, &offset, view->stride);
     berth_tensor out = tensor_of(alias, node->out[i]);
-    if (berth__count(&out) == 0) offset = 0; /* nothing to see: stay inside the root */
+    if (berth__count(&out) == 0) offset = 0; /* empty: any position inside the root */
     view->is_view = true;
     view->storage = storage;
     plan_alias_join(alias, node->out[i], node->in[0], berth__storage_size(storage, (uint64_t)offset), step);
@@ -231,8 +232,8 @@ static bool try_views(berth__alias *alias, const berth__node *node, uint32_t ste
   return true;
 }
 
-/* Another operand in the same bytes would be read after it was written over, unless it is this very value in a place
- * where the kernel allows that too. */
+/* Another operand in the same bytes would be read after being overwritten, unless it is the same value and the kernel
+ * allows overwriting that operand too. */
 static bool others_share(const berth__alias *alias, const berth__node *node, uint32_t operand, uint32_t allowed,
                          berth_value root) {
   for (uint32_t i = 0; i < node->n_in; i++) {
@@ -244,7 +245,7 @@ static bool others_share(const berth__alias *alias, const berth__node *node, uin
   return false;
 }
 
-/* Shapes that are equal as planned must also be equal as they turn out. They are when one operand alone decides. */
+/* Shapes that are equal in the plan must also be equal at run time. They are if a single operand determines them. */
 static bool stays_equal(const berth_graph *graph, const berth__node *node, uint32_t operand, berth_value out) {
   const uint32_t bounded = graph->values[out].bounded;
   if (graph->values[node->in[operand]].bounded != bounded) return false;
@@ -272,7 +273,7 @@ bool berth__alias_may_overwrite(const berth__alias *alias, const berth__node *no
   return berth__is_contiguous(&tensor) && !others_share(alias, node, operand, allowed, root);
 }
 
-/* Whether an earlier result of the node has been written over these bytes. */
+/* Whether an earlier result of the node overwrites these bytes already. */
 static bool plan_alias_is_taken(const berth__alias *alias, const berth__node *node, uint32_t index, berth_value root) {
   for (uint32_t i = 0; i < index; i++)
     if (berth__alias_root(alias, node->out[i], NULL) == root) return true;
@@ -311,7 +312,7 @@ static bool try_in_place(berth__alias *alias, const berth__node *node, uint32_t 
   return false;
 }
 
-/* The next value of a state: in the state's bytes, whether the node reads them or not. */
+/* The next value of a state: in the state's bytes, whether or not the node reads them. */
 static bool try_state(berth__alias *alias, const berth__node *node, uint32_t index, uint32_t step) {
   const berth_value out = node->out[index], state = alias->state_of[out];
   if (state == BERTH_VALUE_NONE) return false;
@@ -322,7 +323,7 @@ static bool try_state(berth__alias *alias, const berth__node *node, uint32_t ind
   return true;
 }
 
-/* What is carried begins where its first value is, if that dies here. */
+/* A carried value takes over the place of its first value if that dies here. */
 static void place_loop_begin(berth__alias *alias, const berth__node *node, uint32_t step) {
   for (uint32_t i = 0; i < node->n_out; i++) {
     if (i >= BERTH__LOOP_CARRIED && !is_in_place_off(alias) && may_overwrite(alias, node, i, i, step))
@@ -332,7 +333,7 @@ static void place_loop_begin(berth__alias *alias, const berth__node *node, uint3
   }
 }
 
-/* The last values are where the carried ones were; what is stacked is written in every round. */
+/* The final values take over the places of the carried ones; stacked results are written in every round. */
 static void place_loop_end(berth__alias *alias, const berth__node *node, uint32_t step) {
   uint32_t n_carried = berth__loop_end_carried(node->n_in, node->n_out), stacked = BERTH__LOOP_LAST + n_carried;
   uint32_t begin = alias->regions.items[berth__region_of(&alias->regions, step)].begin;
@@ -373,7 +374,7 @@ static void note_run_reads(berth__alias *alias) {
     alias->classes[berth__alias_root(alias, berth__graph_kept(graph, i), NULL)].is_read_in_run = true;
 }
 
-/* With this sum in range, no sum of sizes in the planner can overflow, rounding up included. */
+/* If this sum is in range, no sum of sizes in the planner can overflow, including rounding. */
 static berth_status check_total(const berth__alias *alias, berth_error *err) {
   uint64_t total = 0;
   for (size_t v = 0; v < alias->graph->n_values; v++) {
@@ -406,7 +407,7 @@ static berth_status plan_alias_allocate(berth__alias *alias, berth_error *err) {
   return ok ? BERTH_OK : berth__fail_nomem(err, "planning");
 }
 
-/* A view gets the storage of what it shows. */
+/* A view gets the storage of its root. */
 static void set_storages(berth__alias *alias, const berth_storage *storages) {
   for (size_t v = 0; v < alias->graph->n_values; v++)
     alias->values[v].storage = storages != NULL ? storages[v] : berth_type_storage(alias->graph->values[v].type);

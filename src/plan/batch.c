@@ -1,6 +1,6 @@
-/* The graph of a batch in slices. Every slice goes through the range of the plan's order once: nodes of the batch run
- * in each, those that do not depend on it in the first, and those that need all slices in the last. Steps before and
- * after the range stay as they are. */
+/* The graph of a batch in slices. Every slice goes through a range of the plan's steps once: nodes of the batch run in
+ * each, those that do not depend on it in the first, and those that need all slices in the last. Steps outside the
+ * range are unchanged. */
 #include "plan/batch.h"
 
 #include "pass/pass.h"
@@ -11,14 +11,14 @@ typedef struct slicer {
   const berth_graph *graph; /* the plan's */
   berth__rewrite *r;
   berth__batch_range range;
-  int64_t extent; /* that axes of what is cut are multiples of */
+  int64_t extent; /* that the axes to cut are multiples of */
   uint32_t n_slices, slice;
-  bool may_sum;               /* over slices */
+  bool may_sum;               /* over all slices */
   bool *is_inside;            /* one per node: its step is in the range */
   berth__batch_label *labels; /* one per value */
-  berth_value *parts;         /* n_slices per value: those of what is cut, and of means */
-  berth_value *sums;          /* one per value: of the slices so far */
-  bool *is_gathered;          /* one per value: the whole of it has been put together */
+  berth_value *parts;         /* n_slices per value: those of values that are cut, and of means */
+  berth_value *sums;          /* one per value: over the slices so far */
+  bool *is_gathered;          /* one per value: its slices have been joined */
 } slicer;
 
 /* ---- Labels ---- */
@@ -38,12 +38,12 @@ static berth__batch_label batch_label_of(const slicer *s, berth_value value) {
   return value == BERTH_VALUE_NONE ? whole : s->labels[value];
 }
 
-/* Sums are there in the end alone. */
+/* Sums are complete only at the end. */
 static bool batch_is_late(berth__batch_label label) {
   return label.kind == BERTH__BATCH_LATE || label.kind == BERTH__BATCH_SUM;
 }
 
-/* What all operands ask for: those that are cut must be cut where the node wants them. */
+/* Combines the labels of all operands: those that are cut must be cut where the node needs it. */
 static berth__batch_label batch_label_node(const slicer *s, const berth__node *node) {
   berth__batch_label result = {BERTH__BATCH_WHOLE, BERTH__BATCH_NO_AXIS};
   const berth__batch_label late = {BERTH__BATCH_LATE, BERTH__BATCH_NO_AXIS};
@@ -65,7 +65,7 @@ static berth__batch_label batch_label_node(const slicer *s, const berth__node *n
   return result;
 }
 
-/* The next value of a state is made in the end: slices read the one before. */
+/* The next value of a state is made at the end, because slices read the previous one. */
 static void batch_label_updates(slicer *s) {
   for (size_t u = 0; u < s->graph->n_updates; u++) {
     const berth_value next = s->graph->updates[u].next;
@@ -93,7 +93,7 @@ static void batch_label_inputs(slicer *s) {
   }
 }
 
-/* What comes from outside the range is whole there, and cut only along the batch, where slices come out even. */
+/* Values from outside the range are whole, and are cut only along the batch, where slices are equal. */
 static void batch_label_outside(slicer *s) {
   for (size_t v = 0; v < s->graph->n_values; v++) {
     const berth__batch_label label = s->labels[v];
@@ -110,7 +110,7 @@ static bool batch_label_steps(slicer *s, uint32_t from, uint32_t to) {
   for (uint32_t step = from; step < to; step++) {
     const berth__node *node = &s->graph->nodes[s->plan->order[step]];
     berth__batch_label label = batch_label_node(s, node);
-    if (node->op->code == BERTH__OP_choose) return false; /* whose operands run under a condition */
+    if (node->op->code == BERTH__OP_choose) return false; /* its operands run under conditions */
     if (batch_makes_late(s, node)) label.kind = BERTH__BATCH_LATE;
     any = any || label.kind == BERTH__BATCH_CUT;
     for (uint32_t i = 0; i < node->n_out; i++) s->labels[node->out[i]] = label;
@@ -118,7 +118,7 @@ static bool batch_label_steps(slicer *s, uint32_t from, uint32_t to) {
   return any;
 }
 
-/* Where the batch is in all of the graph says along which axis the range's operands are cut. */
+/* Labels of the whole graph tell along which axis to cut the range's operands. */
 static bool batch_label_all(slicer *s) {
   const berth__batch_range *range = &s->range;
   s->extent = range->extent;
@@ -136,7 +136,7 @@ static berth_value *batch_part(const slicer *s, berth_value value, uint32_t slic
   return &s->parts[(size_t)value * s->n_slices + slice];
 }
 
-/* A slice of a value that is there as a whole. */
+/* A slice of a value that exists as a whole. */
 static berth_status batch_narrow(const slicer *s, berth_value value, uint32_t axis, berth_value *out,
                                  berth_error *err) {
   const int64_t rows = s->graph->values[value].shape.dim[axis] / s->n_slices, along = axis;
@@ -160,7 +160,7 @@ static berth_status batch_operand(const slicer *s, const berth__node *node, bert
   return BERTH_OK;
 }
 
-/* The whole of what is cut, from all slices, or for an input as it is. */
+/* The whole of a value that was cut, joined from all slices; an input is used directly. */
 static berth_status batch_gather(const slicer *s, berth_value value, berth_error *err) {
   const berth__batch_label label = batch_label_of(s, value);
   if (label.kind != BERTH__BATCH_CUT || !batch_makes_inside(s, value) || s->is_gathered[value]) return BERTH_OK;
@@ -175,7 +175,8 @@ static berth_status batch_keep(const slicer *s, uint32_t index, berth_error *err
   return berth__rewrite_keep(s->r, index, err);
 }
 
-/* Shapes that are attributes are those of the slice. A squeeze that names no axes would take one of the slice's too. */
+/* Attributes that are shapes become those of the slice. A squeeze that names no axes could remove one of the slice's,
+ * too. */
 static berth_status batch_add_shaped(const slicer *s, const berth__node *node, const berth_value *in, berth_value *out,
                                      berth_error *err) {
   const berth__shape *shape = &s->graph->values[node->out[0]].shape;
@@ -195,7 +196,7 @@ static berth_status batch_add_slice(const slicer *s, const berth__node *node, co
   return berth__budget_add_copy(s->r, node, in, NULL, "#slice", out, err);
 }
 
-/* The mean of the slices' means. */
+/* The mean of the means of all slices. */
 static berth_status batch_add_mean(const slicer *s, berth_value value, berth_error *err) {
   berth_value *parts = batch_part(s, value, 0), all;
   const int64_t first = 0;
@@ -208,7 +209,7 @@ static berth_status batch_add_mean(const slicer *s, berth_value value, berth_err
   return berth__rewrite_make(s->r, BERTH__OP_reduce_mean, &all, 1, mean, 2, value, err);
 }
 
-/* The sum so far and what this slice gives. */
+/* Adds this slice's contribution to the sum so far. */
 static berth_status batch_add_sum(const slicer *s, berth_value value, berth_value part, berth_error *err) {
   const berth_value in[] = {s->sums[value], part};
   if (s->slice == 0) s->sums[value] = part;
@@ -217,7 +218,7 @@ static berth_status batch_add_sum(const slicer *s, berth_value value, berth_valu
   return berth__rewrite_add(s->r, BERTH__OP_add, in, 2, NULL, 0, value, "#sum", &s->sums[value], err);
 }
 
-/* A product adds to the sum by itself. */
+/* A product can add to the sum itself. */
 static bool batch_adds_itself(const slicer *s, const berth__node *node) {
   const berth__value *out = &s->graph->values[node->out[0]];
   if (s->labels[node->out[0]].kind != BERTH__BATCH_SUM || s->slice == 0) return false;

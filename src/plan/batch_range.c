@@ -1,9 +1,9 @@
-/* Finds ranges of steps that are worth running slice by slice on their own: peaks of the load, at several heights. */
+/* Finds ranges of steps that are worth slicing on their own: peaks of the load, at several heights. */
 #include "plan/batch.h"
 
 #define LEVELS 16u
 #define LEAST_STEPS 3u
-#define LONGEST_SHARE 8u /* of all steps: what is longer keeps too many sums alive */
+#define LONGEST_SHARE 8u /* of all steps: longer ranges keep too many sums alive */
 
 uint32_t berth__batch_ranges(const uint64_t *load, uint32_t n_steps, uint32_t fullest, uint64_t target,
                              berth__batch_range *ranges, uint32_t most) {

@@ -1,19 +1,19 @@
-/* Rules: along which axis the results of a node are cut. An op without a rule runs on the whole batch at once, after
- * the last slice. */
+/* Rules: the axis along which the results of a node are cut. An op without a rule runs on the whole batch at once,
+ * after the last slice. */
 #include "ops/registry.h"
 #include "plan/batch.h"
 
 typedef enum kind {
   KIND_NONE,
   KIND_ELEMENTS,  /* every operand broadcasts to the result */
-  KIND_LINES,     /* operand 0 along its last axes, or along one; the others are whole */
+  KIND_LINES,     /* operand 0 along all axes but the last ones, or but one; the others are whole */
   KIND_PRODUCT,   /* x, weight, whole ones, then operands that broadcast */
-  KIND_IMAGES,    /* image by image: x, weight, whole ones, then operands that broadcast */
-  KIND_ATTENTION, /* sequence by sequence */
+  KIND_IMAGES,    /* per image: x, weight, whole ones, then operands that broadcast */
+  KIND_ATTENTION, /* per sequence */
   KIND_ROPE,
-  KIND_NORM_GRAD,       /* x and the gradient, along the axes before those that are normalised over */
-  KIND_NORM_SCALE_GRAD, /* the same, and the results are sums over these */
-  KIND_WEIGHT_GRAD,     /* image by image, and the result is a sum over these */
+  KIND_NORM_GRAD,       /* x and the gradient, along the axes before the normalised ones */
+  KIND_NORM_SCALE_GRAD, /* the same, with results summed over these axes */
+  KIND_WEIGHT_GRAD,     /* per image, with the result summed over images */
   KIND_ROWS,            /* cross entropy: all operands along the axes of the labels */
   KIND_GATHER,
   KIND_REDUCE,
@@ -40,7 +40,7 @@ static kind batch_kind_of(const berth__node *node) {
     case BERTH__OP_matmul:
     case BERTH__OP_product:
     case BERTH__OP_qproduct: return KIND_PRODUCT;
-    case BERTH__OP_max_pool: return node->n_out == 1 ? KIND_IMAGES : KIND_NONE; /* places count over all images */
+    case BERTH__OP_max_pool: return node->n_out == 1 ? KIND_IMAGES : KIND_NONE; /* indices count over all images */
     case BERTH__OP_conv:
     case BERTH__OP_conv_last:
     case BERTH__OP_conv_winograd:
@@ -97,14 +97,14 @@ static bool batch_is_empty(const berth__node *node, const char *name) {
   return attr == NULL || attr->count == 0;
 }
 
-/* Whether an axis is in a list of them; an empty list has all. */
+/* Whether a list contains an axis; an empty list contains all. */
 static bool batch_lists(const berth_attr *attr, uint32_t axis, uint32_t rank) {
   bool has = attr == NULL || attr->count == 0;
   for (size_t i = 0; attr != NULL && i < attr->count; i++) has = has || batch_axis_of(attr->ints[i], rank) == axis;
   return has;
 }
 
-/* Sums of narrow types would be rounded once per slice. */
+/* Sums of narrow types would be rounded in every slice. */
 static bool batch_may_sum(const berth_graph *graph, const berth__node *node) {
   const berth_type type = graph->values[node->out[0]].type;
   return type == BERTH_F32 || type == BERTH_F64;
@@ -149,7 +149,7 @@ static bool batch_has_extras(const berth__node *node) {
   return false;
 }
 
-/* A product whose rows or whose sums are cut. The epilogue cannot run on part of a sum. */
+/* A product whose rows or sums are cut. An epilogue cannot run on a partial sum. */
 static berth__batch_label batch_product(const berth_graph *graph, const berth__node *node, uint32_t k, uint32_t axis) {
   const uint32_t rank = batch_shape(graph, node->in[k])->rank, out = batch_shape(graph, node->out[0])->rank;
   const bool is_plain = !batch_has_extras(node) && batch_is_empty(node, "code") && node->op->code != BERTH__OP_qproduct;
@@ -160,7 +160,8 @@ static berth__batch_label batch_product(const berth_graph *graph, const berth__n
   return batch_broadcast(graph, node, k, axis);
 }
 
-/* Channels that are summed over: the gradient of a weight is a convolution of images taken for channels. */
+/* Channels that are summed over: the gradient of a weight is a convolution in which images play the role of
+ * channels. */
 static berth__batch_label batch_images(const berth_graph *graph, const berth__node *node, uint32_t k, uint32_t axis) {
   if (axis == 0 && k == 0) return batch_cut(0);
   const bool is_plain = node->op->code == BERTH__OP_conv && !batch_has_extras(node) && batch_is_empty(node, "code") &&
@@ -201,7 +202,7 @@ static berth__batch_label batch_transpose(const berth_graph *graph, const berth_
   return batch_late();
 }
 
-/* The axis that has as many elements before it, and whole rows of the batch. */
+/* The axis with the same number of elements before it and whole rows of the batch. */
 static berth__batch_label batch_reshape(const berth_graph *graph, const berth__node *node, uint32_t axis,
                                         int64_t extent) {
   const berth__shape *from = batch_shape(graph, node->in[0]), *to = batch_shape(graph, node->out[0]);
@@ -219,7 +220,7 @@ static berth__batch_label batch_parts(const berth_graph *graph, const berth__nod
   if (k != 0) return batch_late();
   if (node->op->code == BERTH__OP_split) return axis != batch_axis_of(along->i, rank) ? batch_cut(axis) : batch_late();
   for (uint32_t i = 1; i < node->n_in; i++)
-    if (batch_has(node, i)) return batch_late(); /* lists that are operands */
+    if (batch_has(node, i)) return batch_late(); /* lists given as operands */
   if (node->op->code == BERTH__OP_pad && batch_is_empty(node, "axes") &&
       axis + rank < batch_attr(node, "pads")->count) {
     const int64_t *pads = batch_attr(node, "pads")->ints;
@@ -241,7 +242,7 @@ berth__batch_label berth__batch_result(const berth_graph *graph, const berth__no
     case KIND_PRODUCT: return batch_product(graph, node, k, axis);
     case KIND_IMAGES: return batch_images(graph, node, k, axis);
     case KIND_ATTENTION:
-    case KIND_ROPE: /* with two axes, x is one sequence */
+    case KIND_ROPE: /* if it has two axes, x is one sequence */
       return axis == 0 && batch_shape(graph, node->in[0])->rank > 2 ? batch_cut(0) : batch_late();
     case KIND_ROWS:
       return axis + 1 < batch_shape(graph, node->in[BERTH__CROSS_ENTROPY_LOGITS])->rank ? batch_cut(axis)
@@ -258,7 +259,7 @@ berth__batch_label berth__batch_result(const berth_graph *graph, const berth__no
 
 /* ---- From the results to an operand ---- */
 
-/* An operand that broadcasts to the result. */
+/* For an operand that broadcasts to the result. */
 static uint32_t batch_beside(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k) {
   const berth__shape *out = batch_shape(graph, node->out[0]), *in = batch_shape(graph, node->in[k]);
   if (axis + in->rank < out->rank) return BERTH__BATCH_NO_AXIS;
@@ -266,7 +267,7 @@ static uint32_t batch_beside(const berth_graph *graph, const berth__node *node, 
   return in->dim[at] == 1 ? BERTH__BATCH_NO_AXIS : at;
 }
 
-/* The first operand after the weights that broadcasts. */
+/* The first broadcast operand after the weights. */
 static uint32_t batch_first_extra(const berth__node *node) {
   const berth__op_code op = node->op->code;
   return op == BERTH__OP_qproduct || op == BERTH__OP_qconv_last || op == BERTH__OP_qdepthwise ? 6 : 3;
@@ -293,7 +294,7 @@ static uint32_t batch_attention_operand(const berth_graph *graph, const berth__n
   }
 }
 
-/* Positions [B, S] and tables of them go with x; [S] is for all. */
+/* Positions [B, S] and tables of them are cut with x; [S] is shared. */
 static uint32_t batch_rope_operand(const berth_graph *graph, const berth__node *node, uint32_t k) {
   const berth__shape *x = batch_shape(graph, node->in[BERTH__ROPE_X]), *shape = batch_shape(graph, node->in[k]);
   const bool is_table = batch_has(node, BERTH__ROPE_SIN);

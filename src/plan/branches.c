@@ -1,15 +1,15 @@
 /* Puts the two sides of a choose into one slot.
  *
- * A choose lies over one of its operands if that operand dies there. If the other side is computed only when the
- * first is not (their conditions exclude each other), both are computed in the same bytes: a run computes only one
- * of them, and nothing is copied. Both live until the choose, so the load never rises. */
+ * A choose overwrites one of its operands if that operand dies there. If the other side is computed only when the first
+ * is not (their conditions exclude each other), both are computed in the same bytes: a run computes only one of them,
+ * and nothing is copied. Both live until the choose, so the load never rises. */
 #include "plan/alias.h"
 
-#define MAX_CHOICES 4096 /* each looks at every value */
+#define MAX_CHOICES 4096 /* each checks every value */
 
 typedef struct bytes {
   berth_value root;
-  uint64_t low, high; /* from the root's start */
+  uint64_t low, high; /* relative to the root */
 } bytes;
 
 static bytes plan_branches_bytes_of(const berth__alias *alias, berth_value value) {
@@ -19,9 +19,9 @@ static bytes plan_branches_bytes_of(const berth__alias *alias, berth_value value
   return b;
 }
 
-/* Whether whatever is written into these bytes before the step is written only when the condition has this truth (and
- * could be: a choice inside one by the same condition has a side that never runs). A view writes nothing, and what it
- * shows is conditional no less than it is. */
+/* Whether everything written to these bytes before the step is written only if the condition has this value (or could
+ * be: in nested choices by the same condition, one side never runs). A view writes nothing, and its source is at least
+ * as conditional as the view. */
 static bool is_guarded(const berth__alias *alias, const bytes *place, uint32_t step, berth_value condition,
                        bool sense) {
   for (size_t v = 0; v < alias->graph->n_values; v++) {
@@ -40,7 +40,7 @@ static bool is_guarded(const berth__alias *alias, const bytes *place, uint32_t s
   return true;
 }
 
-/* Whether the value is the whole of a class that ends with this step. */
+/* Whether the value is a whole class that ends with this step. */
 static bool is_free_class(const berth__alias *alias, berth_value value, uint32_t step) {
   bytes b = plan_branches_bytes_of(alias, value);
   const berth__alias_class *class = &alias->classes[b.root];

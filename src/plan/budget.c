@@ -1,9 +1,9 @@
-/* Three ways to meet a budget. The first runs a batch in slices (batch.h), where there is one: that adds next to no
- * work. The second gives up bytes over their idle stretches and makes them again, chosen as a whole
- * by what they cost (remake.h); it is planned a few times at most. The third plans, looks at the fullest step, tries
- * what could help there (slices, a value made again), and keeps what does; until the budget is met or nothing helps any
- * more. It goes on where the second does not get there, and in small graphs it is tried as well: the cheaper one wins.
- * The order of the nodes is part of the graph here: what is added stands where it is needed. */
+/* Three ways to meet a budget. The first runs the batch in slices (batch.h), if there is one, which adds almost no
+ * work. The second frees values during the stretches in which they are not used and recomputes them, chosen globally by
+ * cost (remake.h); it plans a few times at most. The third plans, looks at the fullest step, tries what could help
+ * there (slices, recomputing a value), and keeps what does, until the budget is met or nothing helps any more. It takes
+ * over if the second way fails, and in small graphs both are tried and the cheaper result wins. The order of the nodes
+ * is part of the graph here: nodes are added where they are needed. */
 #include "plan/budget.h"
 
 #include <stdio.h>
@@ -13,41 +13,41 @@
 #include "plan/remake.h"
 
 #define MOST_ROUNDS 100u
-#define MOST_PLANNED 100000u /* nodes of these graphs */
-#define MOST_TRIALS 1000u    /* graphs that are planned */
+#define MOST_PLANNED 100000u /* nodes of the planned graphs, in total */
+#define MOST_TRIALS 1000u    /* planned graphs */
 #define MOST_VALUES 6u
 #define MOST_GROUPS 4u
 #define MOST_SLICES 64u
 #define MOST_REMAKES 6u /* plans of the second way */
 #define MOST_BATCHES 6u /* numbers of slices of a batch */
 #define MOST_BATCH_REMAKES 4u
-#define MOST_PEAKS 4u       /* ranges of steps that run in slices before values are made again */
-#define MOST_RANGES 6u      /* that are tried around one step */
-#define MOST_ADDED 4000u    /* nodes that a range in slices may add */
-#define CHEAP 0.01          /* work that is not worth another search */
+#define MOST_PEAKS 4u       /* ranges of steps that run in slices before values are recomputed */
+#define MOST_RANGES 6u      /* tried around one step */
+#define MOST_ADDED 4000u    /* nodes that slicing a range may add */
+#define CHEAP 0.01          /* fraction of the work that is not worth another search */
 #define SMALL_GRAPH 400u    /* steps of a graph for which both ways are tried */
-#define SMALL_TRAINING 150u /* the same where states are updated: slices seldom help there, and it takes long */
+#define SMALL_TRAINING 150u /* the same if states are updated: slices seldom help there, and trying them takes long */
 
 typedef struct budgeter {
   berth_plan_desc desc; /* in the graph's own order */
   const berth__limits *limits;
   berth_plan *plan;
-  uint64_t target; /* bytes beside the weights */
+  uint64_t target; /* bytes in addition to the weights */
   uint64_t *load;  /* one per step of the plan */
   size_t load_capacity;
-  uint64_t full; /* the largest of them */
-  uint32_t step; /* where */
+  uint64_t full; /* its maximum */
+  uint32_t step; /* where it occurs */
   uint32_t n_trials;
-  uint64_t n_planned; /* nodes of all trials: what they take in time */
+  uint64_t n_planned; /* nodes in all trials, a measure of the time spent */
 } budgeter;
 
 /* A plan that was tried. */
 typedef struct trial {
   berth_plan *plan;
-  uint64_t here; /* the fullest of the steps that have changed */
+  uint64_t here; /* the fullest of the changed steps */
 } trial;
 
-/* ---- What is alive when ---- */
+/* ---- The load ---- */
 
 static berth_status reserve_load(budgeter *b, const berth_plan *plan, berth_error *err) {
   return BERTH__RESERVE(plan->ctx, b->load, b->load_capacity, (size_t)berth__plan_end(plan->n_steps) + 1, err);
@@ -65,7 +65,7 @@ static berth_status plan_budget_measure(budgeter *b, const berth_plan *plan, ber
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
     if (plan_budget_is_weight(buffer) || berth__buffer_is_preparation(plan, buffer)) continue;
-    b->load[buffer->birth] += berth__buffer_room(plan, buffer); /* differences: they wrap, and their sums are right */
+    b->load[buffer->birth] += berth__buffer_room(plan, buffer); /* differences: they wrap, but their sums are right */
     b->load[buffer->death] -= berth__buffer_room(plan, buffer);
   }
   b->full = 0;
@@ -93,7 +93,7 @@ static uint64_t fullest_here(const budgeter *b, const berth_plan *plan, berth_va
   return most;
 }
 
-/* Plans the graph, which it takes, and keeps the plan in *best where it is better than that. */
+/* Plans the graph, taking ownership of it, and keeps the plan in *best if it is better. */
 static berth_status try_graph(budgeter *b, berth_graph *graph, berth_value exit, trial *best, bool *is_better,
                               berth_error *err) {
   const uint64_t full = b->full;
@@ -141,7 +141,7 @@ static berth_status try_recomputing(budgeter *b, trial *best, berth_error *err) 
   return BERTH_OK;
 }
 
-/* A graph in which the group, or the range, runs in n slices; NULL: it cannot be done. */
+/* A graph in which the group, or the range, runs in n slices; NULL: not possible. */
 typedef berth_status budget_slicing(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
                                     berth_error *err);
 
@@ -157,7 +157,7 @@ static berth_status plan_budget_slice_range(const berth_plan *plan, void *what, 
   return berth__batch_slice(plan, range, out, err);
 }
 
-/* More and more slices, as long as that helps and is needed. */
+/* Increases the number of slices as long as that helps and is needed. */
 static berth_status plan_budget_try_slices(budgeter *b, budget_slicing *slice, void *what, int64_t most,
                                            berth_value exit, trial *best, berth_error *err) {
   for (uint32_t n = 2; n <= MOST_SLICES && n <= most; n *= 2) {
@@ -193,7 +193,7 @@ static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {
   return BERTH_OK;
 }
 
-/* The steps around the fullest one, for a slice of the batch's rows at a time. */
+/* The steps around the fullest one, over slices of the batch's rows. */
 static berth_status try_ranges(budgeter *b, trial *best, berth_error *err) {
   berth__batch_range ranges[MOST_RANGES];
   const int64_t extent = berth__batch_extent(b->plan->graph);
@@ -213,7 +213,7 @@ static berth_status try_ranges(budgeter *b, trial *best, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Takes the trial over, if there is one. */
+/* Replaces the plan by the trial, if there is one. */
 static bool plan_budget_accept(budgeter *b, berth_status status, trial *best) {
   const bool is_better = status == BERTH_OK && best->plan != NULL;
   berth_plan_destroy(is_better ? b->plan : best->plan);
@@ -221,7 +221,7 @@ static bool plan_budget_accept(budgeter *b, berth_status status, trial *best) {
   return is_better;
 }
 
-/* Splitting first: it costs little time but for windows that overlap. */
+/* Splitting first, because it costs little time unless windows overlap. */
 static berth_status plan_budget_improve(budgeter *b, bool *is_better, berth_error *err) {
   trial best = {0};
   berth_status status = plan_budget_measure(b, b->plan, err);
@@ -245,25 +245,25 @@ static berth_status plan_budget_search(budgeter *b, uint64_t budget, berth_error
   bool is_better = true;
   for (uint32_t round = 0; round < MOST_ROUNDS && b->n_trials < MOST_TRIALS && b->n_planned < MOST_PLANNED && is_better;
        round++) {
-    /* Preparation that does not fit fits no better where a run needs less. */
+    /* If the prelude does not fit, reducing what a run needs does not help. */
     if (b->plan->info.arena_size - b->plan->info.preparation_size <= budget) break;
     BERTH__TRY(plan_budget_improve(b, &is_better, err));
-    /* Less may be alive than the budget has, and still not fit: aim lower. */
+    /* The load may be within the budget although the packing is not: aim lower. */
     if (is_better && b->full <= b->target && b->plan->info.arena_size > budget) b->target -= b->target / 64;
   }
   return BERTH_OK;
 }
 
-/* ---- Made again, chosen as a whole ---- */
+/* ---- Recomputing, chosen globally ---- */
 
-/* The bytes that a run has no say in. */
+/* The bytes that do not depend on runs. */
 static uint64_t plan_budget_fixed(const berth_plan *plan) {
   const berth_plan_info *info = &plan->info;
   return info->arena_size - info->activations_size - info->scratch_size - info->preparation_size;
 }
 
 static uint64_t plan_budget_size(const berth_plan *plan) {
-  return plan->info.arena_size - plan->info.preparation_size; /* which fits no better where a run needs less */
+  return plan->info.arena_size - plan->info.preparation_size; /* which reducing what a run needs does not change */
 }
 
 static double plan_budget_work(const berth_plan *plan) {
@@ -275,7 +275,7 @@ static double plan_budget_work(const berth_plan *plan) {
   return work;
 }
 
-/* Whether `plan` is to be preferred to *best: it meets the budget with less work, or is smaller where neither does. */
+/* Whether `plan` is better than *best: it meets the budget with less work, or is smaller if neither does. */
 static bool plan_budget_is_better(const berth_plan *plan, const berth_plan *best, uint64_t budget) {
   const bool meets = plan_budget_size(plan) <= budget, best_meets = plan_budget_size(best) <= budget;
   if (meets != best_meets) return meets;
@@ -289,7 +289,7 @@ typedef struct remaking {
   berth_plan *best; /* NULL: none yet */
 } remaking;
 
-/* Plans the choice for the target; *goes_on: a lower one may help. */
+/* Plans the choice for the target; *goes_on: a lower target may help. */
 static berth_status plan_budget_remake_once(budgeter *b, remaking *r, uint64_t budget, bool *goes_on,
                                             berth_error *err) {
   berth__remake_cost cost;
@@ -342,7 +342,7 @@ static berth_status plan_budget_slice_batch(budgeter *b, int64_t extent, uint32_
                                             berth_error *err) {
   berth_graph *graph;
   *out = NULL;
-  const bool trains = b->plan->graph->n_updates != 0; /* elsewhere results stay the same to the bit */
+  const bool trains = b->plan->graph->n_updates != 0; /* otherwise results must stay bitwise the same */
   const berth__batch_range all = {.extent = extent,
                                   .n_slices = n_slices,
                                   .to = b->plan->n_steps,
@@ -357,8 +357,8 @@ static berth_status plan_budget_slice_batch(budgeter *b, int64_t extent, uint32_
   return BERTH_OK;
 }
 
-/* So many slices of a plan in which values are made again. Which ones is chosen on the whole batch, where a search
- * takes a fraction of the time: so many bytes less there are a slice's share of them less here. */
+/* Combines slices with recomputed values. The values are chosen in a plan of the whole batch, where the search takes a
+ * fraction of the time: reducing that plan by some bytes reduces this one by a slice's share of them. */
 static berth_status plan_budget_slice_remade(budgeter *b, uint64_t budget, int64_t extent, uint32_t n_slices,
                                              berth_plan **best, berth_error *err) {
   const uint64_t size = plan_budget_size(b->plan);
@@ -382,8 +382,8 @@ static berth_status plan_budget_slice_remade(budgeter *b, uint64_t budget, int64
   return BERTH_OK;
 }
 
-/* The fewest slices that meet the budget; where none do, the most, with values made again. *best is NULL where slices
- * do not help. */
+/* The fewest slices that meet the budget; if none do, the most, with recomputed values. *best is NULL if slices do not
+ * help. */
 static berth_status plan_budget_batch(budgeter *b, uint64_t budget, berth_plan **best, berth_error *err) {
   const int64_t extent = berth__batch_extent(b->plan->graph);
   uint32_t n_tried = 0, n_best = 0;
@@ -408,7 +408,7 @@ static berth_status plan_budget_batch(budgeter *b, uint64_t budget, berth_plan *
   return status;
 }
 
-/* Peaks of the load in slices by themselves, as long as that makes the whole smaller. */
+/* Runs peaks of the load in slices on their own, as long as that reduces the total. */
 static berth_status plan_budget_peaks(budgeter *b, uint64_t budget, berth_error *err) {
   bool is_better = true;
   for (uint32_t i = 0; i < MOST_PEAKS && is_better && plan_budget_size(b->plan) > budget; i++) {
@@ -421,9 +421,9 @@ static berth_status plan_budget_peaks(budgeter *b, uint64_t budget, berth_error 
   return BERTH_OK;
 }
 
-/* ---- All of them ---- */
+/* ---- The choice ---- */
 
-/* Values made again, and slices of groups, as far as they are worth it. */
+/* Recomputed values, and slices of groups, as far as they are worth it. */
 static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *err) {
   const double before = plan_budget_work(b->plan);
   berth_plan *remade;
@@ -433,7 +433,7 @@ static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *
   const bool meets = remade != NULL && plan_budget_size(remade) <= budget;
   const bool is_cheap = meets && plan_budget_work(remade) <= before * (1 + CHEAP);
   const bool is_small = b->plan->n_steps <= (b->plan->graph->n_updates == 0 ? SMALL_GRAPH : SMALL_TRAINING);
-  if (is_cheap || (remade != NULL && !is_small)) { /* the second way goes on from what the first gave */
+  if (is_cheap || (remade != NULL && !is_small)) { /* the third way continues from the result of the second */
     berth_plan_destroy(b->plan);
     b->plan = remade;
     return meets ? BERTH_OK : plan_budget_search(b, budget, err);
@@ -445,7 +445,7 @@ static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *
   return status;
 }
 
-/* A batch in slices first, where that meets the budget for little; otherwise the cheapest of all. */
+/* Tries a batch in slices first and takes it if it meets the budget cheaply; otherwise the cheapest of all. */
 static berth_status plan_budget_all(budgeter *b, uint64_t budget, berth_error *err) {
   const double before = plan_budget_work(b->plan);
   berth_plan *sliced;
@@ -460,7 +460,7 @@ static berth_status plan_budget_all(budgeter *b, uint64_t budget, berth_error *e
   return status;
 }
 
-/* Gradients are used up where they are made, whatever the order was. */
+/* Updates states as soon as gradients are available, whatever the order was. */
 static berth_status plan_budget_settle(budgeter *b, berth_error *err) {
   berth_graph *graph;
   berth_plan *plan;
@@ -501,7 +501,7 @@ berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, 
   berth_status status = BERTH_OK;
   if (may_be_rewritten(*plan)) {
     budgeter b = {.desc = *desc, .limits = limits, .plan = *plan};
-    b.target = desc->budget > fixed ? desc->budget - fixed : 0; /* 0: to say how close it can get */
+    b.target = desc->budget > fixed ? desc->budget - fixed : 0; /* 0: to report how close it can get */
     b.desc.order = BERTH_ORDER_SOURCE;
     status = plan_budget_settle(&b, err);
     if (status == BERTH_OK && plan_budget_size(b.plan) > desc->budget) status = plan_budget_all(&b, desc->budget, err);

@@ -1,5 +1,5 @@
-/* From aliases to buffers and places: a buffer for each root that has bytes in the arena, and one for the scratch of
- * each step that needs it. */
+/* From aliases to buffers and slots: a buffer for each root with bytes in the arena, and one for the scratch of each
+ * step that needs it. */
 #include "plan/buffers.h"
 
 #include "plan/file_runs.h"
@@ -84,7 +84,7 @@ static void place_values(berth_plan *plan, const berth__alias *alias) {
   }
 }
 
-/* A view extends the life of what it shows. It comes after its operand, so that chains are walked from their ends. */
+/* A view extends the life of its root. It comes after its operand, so chains are processed backwards. */
 static void extend_shown(berth_plan *plan) {
   for (size_t v = plan->graph->n_values; v-- > 0;) {
     if (!plan->places[v].is_view) continue;

@@ -21,7 +21,7 @@ berth_tensor berth__plan_tensor(const berth_graph *graph, berth_value value, con
   return tensor;
 }
 
-/* What fill_plan made. */
+/* Undoes fill_plan. */
 static void empty_plan(berth_plan *plan) {
   berth__free(plan->ctx, plan->order);
   berth__conditions_free(plan->ctx, &plan->conditions);
@@ -44,7 +44,7 @@ void berth_plan_destroy(berth_plan *plan) {
   berth__free(plan->ctx, plan);
 }
 
-/* What the same graph takes when nothing shares bytes. */
+/* The size of the same graph if nothing shares bytes. */
 static berth_status total_unshared(const berth_plan *plan, uint64_t guard, uint64_t *out, berth_error *err) {
   berth__draft apart;
   BERTH__TRY(berth__draft_create(plan, BERTH__SCHEDULE_SOURCE, BERTH_PLAN_NO_REUSE, guard, NULL, &apart, err));
@@ -99,9 +99,9 @@ static berth_status fill_again(berth_plan *plan, const berth_plan_desc *desc, co
   return fill_plan(plan, desc, limits, err);
 }
 
-#define WORTH 16u /* a sixteenth less is worth the time that results over their operands cost */
+#define WORTH 16u /* one sixteenth less memory is worth the time that overwriting operands costs */
 
-/* Results over their operands where the plan is fullest, if it becomes smaller by that. */
+/* Lets results overwrite operands where the plan is fullest, if that makes it smaller. */
 static berth_status fill_over(berth_plan *plan, const berth_plan_desc *desc, const berth__limits *limits,
                               berth_error *err) {
   const uint64_t before = plan->info.activations_size + plan->info.scratch_size;
@@ -116,7 +116,7 @@ static berth_status fill_over(berth_plan *plan, const berth_plan_desc *desc, con
   return fill_again(plan, desc, limits, err);
 }
 
-/* A flag that a device has no use for is not passed over in silence. */
+/* A flag that a device cannot use is an error rather than ignored. */
 static berth_status check_weights(const berth_plan_desc *desc, const berth__limits *limits, berth_error *err) {
   const bool has_storages = limits->choose_storages != NULL;
   if ((desc->flags & BERTH_PLAN_BF16_WEIGHTS) && has_storages)
@@ -158,16 +158,15 @@ static bool has_loops(const berth_graph *graph) {
   return false;
 }
 
-#define REFERENCE_PANEL 16 /* columns of packed bytes; any would do */
+#define REFERENCE_PANEL 16 /* columns of packed bytes; any number would do */
 
-/* Quantised products are products of integers, on whatever they run: with numbers in their place, bytes would be other
- * ones. */
+/* Quantised products use integer arithmetic on every device: with floats instead, the resulting bytes would differ. */
 static berth_status plan_build_reference(berth_graph *graph, berth_error *err) {
   const berth__rewrite_target target = {.panel = REFERENCE_PANEL};
   return berth__rewrite_quantized(graph, &target, err);
 }
 
-/* The passes that every device likes, then the device's own. */
+/* The passes for all devices, then the device's own. */
 static berth_status plan_build_improve(berth_graph *graph, uint32_t flags, const berth__limits *limits,
                                        berth_error *err) {
   BERTH__TRY(berth__pass_all(graph, err));
@@ -240,8 +239,8 @@ static berth_status plan_build(const berth_graph *graph, const berth_plan_desc *
   return status;
 }
 
-/* The other orders as well: the smaller plan stays, the first on a tie. The loads alone do not tell, since packing and
- * scratch come on top. */
+/* Tries the other orders as well: keeps the smallest plan, the first on a tie. Loads alone do not decide, since packing
+ * and scratch are added. */
 static berth_status reorder(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                             berth_plan **plan, berth_error *err) {
   berth_plan_desc again = *desc;
@@ -256,9 +255,9 @@ static berth_status reorder(const berth_graph *graph, const berth_plan_desc *des
   return BERTH_OK;
 }
 
-/* A budget on a step of training, from the order of the graph and, where that fails, from the smallest one: a search
- * for the smallest order does not mind what is kept below the fullest step, such as the gradients of logits until much
- * of the backward pass has been, and a budget does. `plan` is in the graph's order; the one that is better stays. */
+/* Meets a budget for a training step, starting from the graph's order and, if that fails, from the smallest one: the
+ * search for the smallest order does not care what is kept below the fullest step, such as the gradients of logits
+ * during much of the backward pass, but a budget does. `plan` is in the graph's order; the better one is kept. */
 static berth_status meet_from_both(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                                    berth_plan **plan, berth_error *err) {
   berth_plan_desc again = *desc;
@@ -281,7 +280,7 @@ static berth_status meet_from_both(const berth_graph *graph, const berth_plan_de
   return status;
 }
 
-/* What is alive at the fullest step bounds every packing from below. */
+/* The load is a lower bound for every packing. */
 static void note_order(berth_plan *plan) {
   berth_plan_info *info = &plan->info;
   info->order_optimal = plan->order_bound != 0 && !plan->in_place_over &&

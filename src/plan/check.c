@@ -1,12 +1,12 @@
-/* The independent checker. It shares nothing with the planner's reasoning: it knows no classes and no lifetimes, but
- * plays the steps through on byte ranges and asks of every write whom it destroys.
+/* The independent checker. It does not reuse the planner's reasoning: it knows no classes and no lifetimes, but
+ * simulates the steps on byte ranges and checks what every write destroys.
  *
- *   A value is intact from the step that makes it until a kernel writes into its bytes. Reading a value that is not
- *   intact, or destroying one that is still to be read, is an error. Kernels may write over an operand only as their
- *   op's row allows. Params, constants, and inputs that stay are never written. A condition is read before every step
- *   that it guards; a step destroys nothing that was made under the opposite condition, since one of them never runs.
- *   Loops are played twice (check_loops.c). So are graphs with states: a state may be written by its update alone, and
- *   holds at the start of the second run what the first one's update has left (check_states.c). */
+ * A value is intact from the step that makes it until a kernel writes to its bytes. It is an error to read a value that
+ * is not intact, or to destroy one that is still to be read. Kernels may overwrite an operand only if their op's row
+ * allows it. Params, constants, and inputs that stay are never written. A condition is read before every step that
+ * depends on it; a step does not destroy what is made under the opposite condition, since one of the two never runs.
+ * Loops are simulated twice (check_loops.c), and so are graphs with states: only its update may write a state, which
+ * at the start of the second run holds what the first one's update has left (check_states.c). */
 #include <stdlib.h>
 
 #include "plan/buffers.h"
@@ -118,7 +118,7 @@ static bool is_planned_outside(const checker *c, berth_value root) {
   return false;
 }
 
-/* What the device chose for the value, or for what it shows; check_views compares it with that. */
+/* The storage that the device chose for the value or its root; check_views compares it with the actual one. */
 static bool is_chosen(const berth_plan *plan, berth_value value) {
   const berth__place *place = &plan->places[value];
   if (place->is_view) return place->storage.elements != 0 && place->storage.bytes != 0;
@@ -150,7 +150,7 @@ static berth_status check_place(const checker *c, berth_value value) {
   return BERTH_OK;
 }
 
-/* What comes from outside is there before the first step; what stays, and what goes out, is there after the last. */
+/* Values from outside exist before the first step; what stays, and outputs, must exist after the last. */
 static berth_status check_ends(const checker *c) {
   const berth_plan *plan = c->plan;
   uint32_t end = berth__plan_end(plan->n_steps);
@@ -196,7 +196,7 @@ static berth_status check_places(checker *c) {
   return check_ends(c);
 }
 
-/* ---- The steps played through ---- */
+/* ---- Simulating the steps ---- */
 
 static bool is_alive(const berth_plan *plan, uint32_t buffer, uint32_t step) {
   return buffer == BERTH__NO_BUFFER || (step >= plan->buffers[buffer].birth && step < plan->buffers[buffer].death);
@@ -219,7 +219,8 @@ static bool hits_kept(const checker *c, range bytes) {
   return low < c->n_kept && berth__overlap(c->kept[low], bytes);
 }
 
-/* What the prelude makes and a run reads is read again by the next run: a read that never comes in this walk. */
+/* Values that the prelude makes and runs read are read again by the next run: a read that never comes in this
+ * simulation. */
 static void note_later_runs(checker *c) {
   const berth_plan *plan = c->plan;
   for (uint32_t step = plan->n_prelude; step < plan->n_steps; step++) {
@@ -231,7 +232,7 @@ static void note_later_runs(checker *c) {
   }
 }
 
-/* How often every value is read by the steps from here on. */
+/* How often the steps from here on read every value. */
 static void plan_check_count_reads(checker *c, uint32_t first) {
   const berth_graph *graph = c->plan->graph;
   const berth__conditions *conditions = &c->plan->conditions;
@@ -248,7 +249,7 @@ static void plan_check_count_reads(checker *c, uint32_t first) {
   note_later_runs(c);
 }
 
-/* What is there before a run: all that no node makes, and what the prelude made before this run. */
+/* The values that exist before a run: all that no node makes, and what the prelude has made. */
 static void plan_check_start(checker *c, uint32_t first) {
   const berth_graph *graph = c->plan->graph;
   plan_check_count_reads(c, first);
@@ -256,7 +257,7 @@ static void plan_check_start(checker *c, uint32_t first) {
   for (size_t v = 0; v < graph->n_values; v++) {
     const bool is_made = graph->values[v].kind == BERTH_VALUE_NODE;
     const bool is_kept = !is_made && stays(c, (berth_value)v), is_inside = c->plan->places[v].root != v;
-    if (is_kept && is_inside) c->total[v]++; /* by the next run; its bytes are among those that a concat writes */
+    if (is_kept && is_inside) c->total[v]++; /* for the next run; its bytes are among those that a concat writes */
     c->reads[v] = c->total[v];
     if (is_made && c->plan->places[v].birth >= first) c->intact[v] = false;
     if (!is_made && graph->values[v].kind != BERTH_VALUE_STATE) c->intact[v] = true;
@@ -297,12 +298,12 @@ static berth_status check_reads(checker *c, const berth__node *node, uint32_t st
   }
   for (uint32_t g = conditions->of_step[step]; g != BERTH__NO_CONDITION; g = conditions->items[g].parent) {
     BERTH__TRY(check_read(c, node, step, conditions->items[g].condition));
-    c->reads[conditions->items[g].condition]--; /* that is over before the step writes anything */
+    c->reads[conditions->items[g].condition]--; /* that read is complete before the step writes anything */
   }
   return BERTH_OK;
 }
 
-/* A view shows exactly the bytes that its op says. */
+/* A view must have exactly the bytes that its op defines. */
 static berth_status check_views(const checker *c, const berth__node *node, uint32_t step) {
   const berth_plan *plan = c->plan;
   berth_tensor in = berth__plan_tensor(plan->graph, node->in[0], plan->places[node->in[0]].stride);
@@ -325,7 +326,7 @@ static berth_status check_views(const checker *c, const berth__node *node, uint3
   return BERTH_OK;
 }
 
-/* Whether a part has exactly the bytes of the whole that are its own, from byte `at` on. */
+/* Whether a part has exactly its own bytes of the whole, from byte `at` on. */
 static bool lies_there(const checker *c, berth_value part, berth_value whole, uint64_t at) {
   const berth__shape *shape = &c->plan->graph->values[part].shape;
   const int64_t *mine = c->plan->places[part].stride, *stride = c->plan->places[whole].stride;
@@ -335,7 +336,7 @@ static bool lies_there(const checker *c, berth_value part, berth_value whole, ui
   return c->ranges[part].low == at;
 }
 
-/* A concat leaves alone what already lies in its place: a part, and what shows bytes of a part without gaps. */
+/* A concat does not copy what is already in place: a part, and contiguous views of a part. */
 static bool is_part_in_place(const checker *c, const berth__node *node, berth_value value) {
   if (node->op->code != BERTH__OP_concat) return false;
   const berth_value whole = node->out[0];
@@ -361,7 +362,7 @@ static bool is_operand(const berth__node *node, berth_value value) {
   return false;
 }
 
-/* Whether the op's row lets output `out` lie exactly over this operand, wherever it is an operand. */
+/* Whether the op's row lets output `out` overwrite this operand, at every position where it is an operand. */
 static bool may_write_over(const checker *c, const berth__node *node, uint32_t out, berth_value operand) {
   if (node->op->family->is_loop) return berth__check_loop_may_write_over(c, node, out, operand);
   range a = c->ranges[node->out[out]], b = c->ranges[operand];
@@ -376,7 +377,7 @@ static bool may_write_over(const checker *c, const berth__node *node, uint32_t o
   return true;
 }
 
-/* A write of the step into these bytes: nothing that is needed may lie there. out: which result; UINT32_MAX:
+/* Checks a write of the step to these bytes: they must not contain anything needed. out: which result; UINT32_MAX:
  * scratch. */
 static berth_status check_write(checker *c, const berth__node *node, uint32_t step, range bytes, uint32_t out) {
   if (bytes.low == bytes.high) return BERTH_OK;
@@ -388,7 +389,7 @@ static berth_status check_write(checker *c, const berth__node *node, uint32_t st
   for (size_t i = 0; i < c->n_alive; i++) {
     berth_value other = c->alive[i];
     if (!berth__overlap(c->ranges[other], bytes) || is_part_in_place(c, node, other)) continue;
-    if (out != UINT32_MAX && node->out[out] == other) continue; /* what a loop stacks is there since its begin */
+    if (out != UINT32_MAX && node->out[out] == other) continue; /* results stacked by a loop exist from its begin */
     if (berth__check_excludes(c->plan, c->plan->conditions.of_step[step], c->condition_of[other])) continue;
     uint32_t reads_here = 0;
     for (uint32_t k = 0; k < node->n_in; k++) reads_here += node->in[k] == other && berth__check_is_read(node, k);
@@ -415,7 +416,7 @@ static bool lies_over_operand(const checker *c, const berth__node *node, uint32_
   return false;
 }
 
-/* The bytes are there, and the place says how they came to be its own. */
+/* Checks that the result has bytes and that its slot says how it got them. */
 static berth_status plan_check_result(const checker *c, const berth__node *node, uint32_t step, uint32_t out) {
   berth_value value = node->out[out];
   const berth__place *place = &c->plan->places[value];
@@ -453,7 +454,7 @@ static berth_status check_writes(checker *c, const berth__node *node, uint32_t s
 }
 
 void berth__check_made(checker *c, berth_value value, uint32_t step) {
-  bool is_listed = c->intact[value] && c->reads[value] != 0; /* it was, and is still */
+  bool is_listed = c->intact[value] && c->reads[value] != 0; /* it was listed, and still is */
   for (size_t i = 0; is_listed && i < c->n_alive; i++)
     if (c->alive[i] == value) c->alive[i--] = c->alive[--c->n_alive];
   c->intact[value] = true;

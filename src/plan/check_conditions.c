@@ -1,9 +1,8 @@
-/* Conditions, checked from the other end: for every step that may be left out, whoever reads its results must be left
- * out with it, or be a choose that then takes the other side. */
+/* Checks conditions from the opposite direction: for every step that may be skipped, the readers of its results must be
+ * skipped with it, or be a choose that then takes the other side. */
 #include "plan/checker.h"
 
-/* Whether the chain of `condition`, with one more condition on top where there is one, begins with the chain
- * `start`. */
+/* Whether the chain of `condition`, extended by one more condition if there is one, begins with the chain `start`. */
 static bool begins_with(const berth_plan *plan, uint32_t under, berth_value condition, bool sense, uint32_t start) {
   const berth__condition *items = plan->conditions.items;
   if (condition != BERTH_VALUE_NONE && items[start].condition == condition && items[start].sense == sense &&
@@ -18,7 +17,7 @@ static uint32_t condition_of(const berth_plan *plan, const uint32_t *step_of, be
   return v->kind == BERTH_VALUE_NODE ? plan->conditions.of_step[step_of[v->node]] : BERTH__NO_CONDITION;
 }
 
-/* The conditions themselves have been made when their turn comes. */
+/* The conditions themselves must have been made when they are evaluated. */
 static berth_status plan_conditions_check_table(const berth_plan *plan, const uint32_t *step_of, berth_error *err) {
   const berth__conditions *conditions = &plan->conditions;
   for (uint32_t g = 1; g < conditions->count; g++) {

@@ -1,5 +1,5 @@
-/* Loops, for the checker: each is played twice, so that whatever crosses from one round into the next is seen to be
- * there or not. Regions say which steps are inside; nothing else is known of lifetimes. */
+/* Loops, for the checker: each is simulated twice, which shows whether values that cross from one round into the next
+ * exist. Regions say which steps are inside; nothing else is known about lifetimes. */
 #include "plan/checker.h"
 
 static uint32_t n_carried(const berth__node *node) { return berth__loop_end_carried(node->n_in, node->n_out); }
@@ -9,7 +9,7 @@ bool berth__check_is_read(const berth__node *node, uint32_t operand) {
          operand >= BERTH__LOOP_END_CARRIED + n_carried(node);
 }
 
-/* Whether it says that a loop starts: made once, though it is there inside. */
+/* Whether it is the value that says that a loop starts: it is made once, but exists inside the loop. */
 static bool is_starts(const berth__checker *c, berth_value value) {
   const berth__value *v = &c->plan->graph->values[value];
   return v->kind == BERTH_VALUE_NODE && c->plan->graph->nodes[v->node].op->code == BERTH__OP_loop_begin &&
@@ -41,7 +41,7 @@ bool berth__check_loop_may_write_over(const berth__checker *c, const berth__node
   return times == 1;
 }
 
-/* Next values that lie where others are to go pass through the scratch. */
+/* Next values in places where others must go are copied through the scratch. */
 static berth_status check_staging(const berth__checker *c, const berth__node *node, uint32_t step) {
   uint64_t needed = 0, given = 0;
   for (uint32_t i = 0; i < n_carried(node); i++) {

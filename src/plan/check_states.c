@@ -1,4 +1,4 @@
-/* States, for the checker: what one run leaves is what the next one finds. */
+/* States, for the checker: the values that one run leaves are what the next one finds. */
 #include "plan/checker.h"
 
 static berth_status check_shared(const berth__checker *c, berth_value state) {

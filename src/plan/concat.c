@@ -1,13 +1,13 @@
-/* Parts born inside their concat.
+/* Parts computed inside their concat.
  *
- * Where the parts of a concat lie one after the other in its result (every axis before the joined one has extent 1), a
- * part can be made right there, and nothing is copied. The price is that the result's bytes are taken as soon as the
- * first part is made, so each concat is tried and kept only when the load does not rise.
+ * If the parts of a concat are contiguous pieces of its result (every axis before the joined one has extent 1), a part
+ * can be made in place, and nothing is copied. The price is that the result's bytes are occupied as soon as the first
+ * part is made, so each concat is tried and kept only if the load does not rise.
  *
- * An input is such a part too: it is there from the beginning, and the concat leaves it as it is, so that one that
- * stays does. Where inputs may die they may also lie in the result with gaps, along any axis, since no kernel writes
- * them: the caller does, block by block (device/arena.c). A cache that a model takes and gives back longer is in memory
- * once by that. */
+ * An input can be such a part too: it exists from the beginning, and the concat does not change it, so this works even
+ * for an input that stays. If inputs may die they may also lie in the result with gaps, along any axis, since no kernel
+ * writes them: the caller does, block by block (device/arena.c). A cache that a model takes and returns longer is then
+ * in memory only once. */
 #include "plan/alias.h"
 
 static uint32_t joined_axis(const berth_graph *graph, const berth__node *node) {
@@ -22,14 +22,14 @@ static bool parts_are_contiguous(const berth_graph *graph, const berth__node *no
   return true;
 }
 
-/* Behind a part whose extent is a bound, no place is certain. */
+/* The positions after a part whose extent is a bound are unknown. */
 static bool has_bounds(const berth_graph *graph, const berth__node *node) {
   for (uint32_t i = 0; i < node->n_in; i++)
     if (graph->values[node->in[i]].bounded != 0) return true;
   return false;
 }
 
-/* What a node makes, or an input: weights and constants lie elsewhere. */
+/* Results of nodes, and inputs: weights and constants are placed elsewhere. */
 static bool may_move(const berth__alias *alias, berth_value root) {
   const berth_value_kind kind = alias->graph->values[root].kind;
   return kind == BERTH_VALUE_NODE || (kind == BERTH_VALUE_INPUT && berth__alias_in_arena(alias, root));
@@ -44,23 +44,23 @@ bool berth__alias_may_join(const berth__alias *alias, berth_value part, berth_va
   berth_value root = berth__alias_root(alias, part, &offset);
   const berth__alias_class *from = &alias->classes[root], *to = &alias->classes[whole];
   if (root == whole || !may_move(alias, root) || offset != 0 || from->size == 0) return false;
-  if (from->is_of_prelude && !to->is_of_prelude) return false; /* what stays does not lie in what goes */
+  if (from->is_of_prelude && !to->is_of_prelude) return false; /* a value that stays must not be inside one that dies */
   berth_tensor tensor = berth__plan_tensor(alias->graph, part, alias->values[part].stride);
   if (!berth__storage_equal(alias->values[part].storage, alias->values[whole].storage)) return false;
   return berth__is_contiguous(&tensor) && berth__alias_bytes(alias, part) == from->size;
 }
 
-/* A part moves into the result when it is the whole of a root that nothing else claims, when nothing writes over it
- * after the concat, and when it is read for the last time before anything writes over the result. */
+/* A part moves into the result if it is a whole root that is not moved elsewhere, if nothing overwrites it after the
+ * concat, and if its last read comes before anything overwrites the result. */
 static bool may_be_born_inside(const berth__alias *alias, berth_value part, berth_value whole, uint32_t step) {
   const berth__alias_class *from = &alias->classes[berth__alias_root(alias, part, NULL)], *to = &alias->classes[whole];
   return berth__alias_may_join(alias, part, whole) && from->last_write <= step && from->death <= to->first_write;
 }
 
-/* An input may lie there with gaps when nothing shows it in another way and every reader takes strides. */
+/* An input may lie there with gaps if it has no views with other strides and every reader supports strides. */
 static bool may_lie_with_gaps(const berth__alias *alias, berth_value part, berth_value whole) {
   const berth__alias_class *from = &alias->classes[part], *to = &alias->classes[whole];
-  if (!(alias->flags & BERTH_PLAN_INPUTS_DIE)) return false; /* otherwise callers may fill it where it lies */
+  if (!(alias->flags & BERTH_PLAN_INPUTS_DIE)) return false; /* otherwise callers may fill it directly in the arena */
   if (alias->graph->values[part].kind != BERTH_VALUE_INPUT || !berth__alias_in_arena(alias, part)) return false;
   if (alias->values[part].parent != part || from->size == 0 || from->death > to->first_write) return false;
   if (alias->may_stride[part] < BERTH__REACH_UNIT_LAST) return false;
@@ -98,14 +98,14 @@ static void move_back(berth__alias *alias, const berth__node *node, berth_value 
   alias->classes[whole] = *before;
 }
 
-/* True when a part was moved. */
+/* True if a part was moved. */
 static bool plan_concat_move_parts(berth__alias *alias, const berth__node *node, uint32_t step) {
   const berth_value whole = node->out[0];
   const uint32_t axis = joined_axis(alias->graph, node);
   const bool is_contiguous = parts_are_contiguous(alias->graph, node);
   const int64_t *stride = alias->values[whole].stride;
   const berth_storage storage = alias->values[whole].storage;
-  uint64_t first = 0; /* element of the whole */
+  uint64_t first = 0; /* first element within the whole */
   bool moved = false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     const berth_value part = node->in[i];

@@ -1,21 +1,21 @@
 /* Derives the condition of every step.
  *
  * What a choose takes if its condition is true is needed only then, and so is everything that only it was computed
- * from. Walking the steps backwards, every use of a value has a condition: that of its reader and, if the reader is
- * a choose that takes the value, the condition of that choose as well. The condition of a step is what all uses of
- * its results have in common, as far as those conditions are known when the step runs. Nothing of this is stored in
- * a graph. */
+ * from. Going backwards through the steps, every use of a value has a condition: that of its reader and, if the reader
+ * is a choose that takes the value, the condition of that choose as well. The condition of a step is what all uses of
+ * its results have in common, as far as those conditions are known when the step runs. Nothing of this is stored in a
+ * graph. */
 #include "plan/condition.h"
 
 #define NOT_USED UINT32_MAX
-#define MAX_CONDITIONS 4096u /* and this deep: what goes beyond runs unguarded, which is never wrong */
+#define MAX_CONDITIONS 4096u /* limits of number and depth; steps beyond run unconditionally, which is correct */
 #define MAX_DEPTH 16u
 
 typedef struct deriver {
   const berth_graph *graph;
   berth__conditions *conditions;
   uint32_t *step_of; /* one per node */
-  uint32_t *common;  /* one per node: what the uses so far have in common */
+  uint32_t *common;  /* one per node: common part of the conditions of its uses so far */
 } deriver;
 
 static uint32_t add_condition(berth__conditions *conditions, berth_value condition, bool sense, uint32_t parent) {
@@ -45,7 +45,7 @@ static bool is_made_before(const deriver *d, berth_value value, uint32_t step) {
   return v->kind != BERTH_VALUE_NODE || d->step_of[v->node] < step;
 }
 
-/* The longest beginning of the chain whose conditions are there when the step is reached. */
+/* The longest prefix of the chain whose conditions are known when the step runs. */
 static uint32_t known_part(const deriver *d, uint32_t under, uint32_t step) {
   uint32_t known = under;
   for (uint32_t g = under; g != BERTH__NO_CONDITION; g = d->conditions->items[g].parent)

@@ -1,5 +1,5 @@
-/* Drafts. Every scheduling rule gives an order. Each order is tried with and without strided views (which save
- * copies but keep their root alive), and the one with the smallest load is the start of the search for a better one
+/* Drafts. Every scheduling rule gives an order. Each order is tried with and without strided views (which save copies
+ * but keep their root alive), and the one with the smallest load is the start of the search for a better one
  * (order_search.c). */
 #include "plan/draft.h"
 
@@ -12,7 +12,7 @@ typedef struct drafter {
   const berth_plan *plan;
   const berth__limits *limits;
   uint64_t guard;
-  draft best[2]; /* one a variant */
+  draft best[2]; /* one per variant */
   bool has_best[2];
 } drafter;
 
@@ -25,7 +25,7 @@ void berth__draft_free(berth_context *ctx, draft *d) {
   *d = (draft){.alias = {.ctx = ctx}};
 }
 
-/* Decides who lies in whose bytes and measures; d->order is there. */
+/* Decides aliases and measures; d->order is set. */
 static berth_status plan_draft_measure(const berth_plan *plan, uint32_t extra_flags, uint64_t guard,
                                        const berth__limits *limits, draft *d, berth_error *err) {
   BERTH__TRY(berth__prelude_first(plan->graph, plan->in_prelude, d->order, &d->n_prelude, err));
@@ -33,7 +33,7 @@ static berth_status plan_draft_measure(const berth_plan *plan, uint32_t extra_fl
                                  d->n_prelude, err));
   const bool is_tight = plan->is_tight && !(extra_flags & BERTH_PLAN_NO_REUSE);
   const uint64_t unit = is_tight ? 1 : plan->align;
-  berth__alias_concat(&d->alias, unit, guard); /* by activations alone: a copy costs time as well */
+  berth__alias_concat(&d->alias, unit, guard); /* by activations alone, because a copy also costs time */
   berth__alias_branches(&d->alias);
   d->load = berth__alias_load(&d->alias, unit, guard);
   if (limits != NULL) BERTH__TRY(berth__alias_scratch(&d->alias, limits, plan->n_threads, err));
@@ -52,7 +52,7 @@ berth_status berth__draft_create(const berth_plan *plan, berth__schedule_rule ru
   return status;
 }
 
-/* Keeps the better of the two and frees the other; the first wins a tie. */
+/* Keeps the better of the two and frees the other; the first one wins a tie. */
 static void keep_better(drafter *m, size_t variant, draft *next) {
   draft *best = &m->best[variant];
   if (m->has_best[variant] && next->needs >= best->needs) {
@@ -84,7 +84,7 @@ static berth_status try_rules(drafter *m, berth_order order, berth_error *err) {
 
 /* ---- The search ---- */
 
-/* Takes a draft's order with it, or frees it. */
+/* Takes ownership of a draft's order. */
 static berth_status plan_draft_try_order(drafter *m, uint32_t *order, size_t variant, berth_error *err) {
   draft next = {.order = order, .alias = {.ctx = m->plan->ctx}};
   berth_status status = plan_draft_measure(m->plan, variants[variant], m->guard, m->limits, &next, err);
@@ -149,7 +149,7 @@ static berth_status search_variant(drafter *m, size_t variant, uint32_t *n_views
   if (status == BERTH_OK) {
     *n_views = count_views(&alias);
     if (*n_views == before) {
-      m->has_best[variant] = false; /* no view is strided: it is the same as the one before */
+      m->has_best[variant] = false; /* no view is strided, so it equals the previous variant */
     } else {
       status = berth__alias_scratch(&alias, m->limits, plan->n_threads, err);
       if (status == BERTH_OK) status = search_alias(m, &alias, variant, bound, err);

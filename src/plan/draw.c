@@ -7,7 +7,7 @@
 const char *const berth__draw_group_names[BERTH__DRAW_GROUPS] = {"activation", "weights",  "input", "output",
                                                                  "scratch",    "constant", "guard", "state"};
 
-/* ---- The numbers behind a picture ------------------------------------------------------------------------------ */
+/* ---- The numbers for a picture --------------------------------------------------------------------------------- */
 
 static berth_status check_rect(const berth__drawing *d, size_t index, berth_error *err) {
   const berth__draw_rect *r = &d->rects[index];
@@ -48,7 +48,7 @@ static berth_status plan_draw_add_up(berth__draw_facts *facts, berth_error *err)
   return BERTH_OK;
 }
 
-/* Births and deaths in the order of time; event 2 i is the birth of rectangle i, 2 i + 1 its death. */
+/* Births and deaths in order of time; event 2 i is the birth of rectangle i, 2 i + 1 its death. */
 static void walk_events(berth__draw_facts *facts, const uint32_t *order, size_t n) {
   const berth__drawing *d = facts->drawing;
   berth__draw_point now = {d->begin, 0};

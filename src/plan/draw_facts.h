@@ -1,4 +1,4 @@
-/* What the two kinds of picture share: the numbers behind them, and text that is safe in XML and JSON. */
+/* Shared by both kinds of pictures: their numbers, and text that is safe in XML and JSON. */
 #ifndef BERTH_PLAN_DRAW_FACTS_H
 #define BERTH_PLAN_DRAW_FACTS_H
 
@@ -20,12 +20,12 @@ typedef struct berth__draw_facts {
   uint64_t peak; /* of the load */
   uint64_t lower_bound;
   uint64_t unshared;
-  uint64_t floor; /* below it lie weights and constants alone */
+  uint64_t floor; /* below it there are only weights and constants */
   size_t count[BERTH__DRAW_GROUPS];
   uint64_t bytes[BERTH__DRAW_GROUPS];
 } berth__draw_facts;
 
-/* Buffers without bytes or without a life are in the page's table, not in the picture. */
+/* Buffers without bytes or lifetime are in the page's table, but not in the picture. */
 static inline bool berth__draw_visible(const berth__draw_rect *rect) {
   return rect->size > 0 && rect->birth < rect->death;
 }
@@ -39,11 +39,11 @@ void berth__draw_html(const berth__draw_facts *facts, berth__text *out);
 static inline void berth__draw_put(berth__text *out, const char *text) { berth__text_add(out, text, strlen(text)); }
 
 /* draw_text.c. The strings come from files: bytes that are not UTF-8, and characters that XML does not allow, become
- * U+FFFD. Of more than `most` characters the last are put after an ellipsis: names differ at their ends. */
+ * U+FFFD. Strings longer than `most` characters keep their end, after an ellipsis, because names differ at the end. */
 void berth__draw_xml(berth__text *out, const char *string, size_t most);
-void berth__draw_json(berth__text *out, const char *string); /* with its quotes; safe inside <script> too */
+void berth__draw_json(berth__text *out, const char *string); /* with quotes; also safe inside <script> */
 void berth__draw_name(const berth__draw_rect *rect, size_t index, char scratch[24], const char **name);
 void berth__draw_bytes(berth__text *out, uint64_t bytes); /* "1.31 MiB" */
-void berth__draw_number(berth__text *out, double number); /* two decimals and a point, in every locale */
+void berth__draw_number(berth__text *out, double number); /* two decimals, with a point in every locale */
 
 #endif

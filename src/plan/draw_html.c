@@ -7,7 +7,7 @@
 extern const unsigned char berth__page_html[];
 extern const size_t berth__page_html_size;
 
-#define MARK "@DATA@" /* stands once in page.html */
+#define MARK "@DATA@" /* occurs once in page.html */
 
 static void put_rects(const berth__drawing *d, berth__text *out) {
   berth__draw_put(out, ",\n\"rects\":[");

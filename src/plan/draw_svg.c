@@ -1,5 +1,5 @@
-/* The picture as SVG. It stays small with any number of buffers: the largest few thousand are elements of their own,
- * with a title that shows when the pointer rests on them; the rest are drawn as one path a group. */
+/* The picture as SVG. It stays small with any number of buffers: the largest few thousand are separate elements, with a
+ * tooltip; the rest are drawn as one path per group. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -15,17 +15,17 @@
 #define BOTTOM (TOP + PLOT_HEIGHT)
 #define MAX_ELEMENTS 4000
 #define MAX_STEP_LABELS 64
-#define CHARACTER 6.5 /* the width of an average one in labels */
+#define CHARACTER 6.5 /* average character width in labels */
 #define SHADES 6u
 
-/* How bytes and steps become pixels. Where weights would push everything else into a thin strip at the top, they get a
- * band of fixed height below a break in the axis. */
+/* The scale of bytes and steps in pixels. If weights would squeeze everything else into a thin strip at the top, they
+ * get a band of fixed height below a break in the axis. */
 typedef struct frame {
   const berth__draw_facts *facts;
-  double steps;             /* across */
+  double steps;             /* horizontally */
   bool broken;              /* the axis, at facts->floor */
   double band;              /* pixels below the break */
-  double band_scale, scale; /* pixels a byte, below and above it */
+  double band_scale, scale; /* pixels per byte, below and above it */
 } frame;
 
 static frame make_frame(const berth__draw_facts *facts) {
@@ -184,7 +184,7 @@ static void put_byte_axis(berth__text *out, const frame *f) {
   }
 }
 
-/* Where weights are squeezed, the picture says so. */
+/* The picture marks where weights are squeezed. */
 static void put_break(berth__text *out, const frame *f) {
   double y = BOTTOM - f->band;
   put_line(out, "br", LEFT, y, WIDTH - RIGHT, y);
@@ -228,7 +228,7 @@ static void put_step_axis(berth__text *out, const frame *f) {
 /* ---- Buffers --------------------------------------------------------------------------------------------------- */
 
 static void put_class(char class[8], const berth__draw_rect *r, size_t index) {
-  bool shaded = r->group == BERTH__DRAW_ACTIVATION; /* neighbours look different */
+  bool shaded = r->group == BERTH__DRAW_ACTIVATION; /* adjacent rectangles get different shades */
   class[0] = shaded ? 'a' : 'g';
   class[1] = (char)('0' + (shaded ? (unsigned)(index % SHADES) : (unsigned)r->group));
   class[2] = '\0';
@@ -248,7 +248,7 @@ static void put_title(berth__text *out, const berth__draw_rect *r, const char *n
   berth__draw_put(out, "</title></rect>");
 }
 
-/* The name inside the rectangle: upright where it is wide, on its side where it is only tall. */
+/* The name inside the rectangle: horizontal if it is wide enough, rotated if it is only tall. */
 static void put_label(berth__text *out, const char *name, box b) {
   bool upright = b.width > 40 || b.width >= b.height;
   double room = (upright ? b.width : b.height) - 8, thickness = upright ? b.height : b.width;
@@ -276,7 +276,7 @@ static void put_element(berth__text *out, const berth__draw_rect *r, size_t inde
   berth__draw_put(out, "\n");
 }
 
-/* All that are too small to be elements of their own, in one shape. */
+/* All rectangles that are too small to be separate elements, in one shape. */
 static void put_small(berth__text *out, const frame *f, const uint8_t *large, berth__draw_group group) {
   const berth__drawing *d = f->facts->drawing;
   bool open = false;
@@ -298,7 +298,7 @@ static void put_small(berth__text *out, const frame *f, const uint8_t *large, be
   if (open) berth__draw_put(out, "\"/>\n");
 }
 
-/* Marks the rectangles with the largest areas: no more than MAX_ELEMENTS, by whole classes of size. */
+/* Marks the rectangles with the largest areas: at most MAX_ELEMENTS, in whole size classes. */
 static void mark_large(const frame *f, uint8_t *large) {
   enum {
     CLASSES = 64,
@@ -331,7 +331,7 @@ static void put_buffers(berth__text *out, const frame *f, uint8_t *large) {
 
 /* ---- Curves ---------------------------------------------------------------------------------------------------- */
 
-/* A staircase. Points within half a pixel are one, at the highest of them. */
+/* A staircase. Points within half a pixel are merged, at their maximum. */
 static void plan_draw_svg_put_load(berth__text *out, const frame *f) {
   const berth__draw_facts *facts = f->facts;
   berth__draw_put(out, "<path class=\"ld\" d=\"");

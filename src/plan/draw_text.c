@@ -6,13 +6,13 @@
 
 #define REPLACEMENT "\xEF\xBF\xBD"
 
-/* XML 1.0 knows neither most control characters nor U+FFFE and U+FFFF. */
+/* XML 1.0 allows neither most control characters nor U+FFFE and U+FFFF. */
 static int allowed_in_xml(const char *character, size_t length) {
   if (length == 1) return (unsigned char)*character >= 0x20 || strchr("\t\n\r", *character) != NULL;
   return memcmp(character, "\xEF\xBF\xBE", 3) != 0 && memcmp(character, "\xEF\xBF\xBF", 3) != 0;
 }
 
-/* One character, or the byte that is none; returns how many bytes it was. */
+/* One character, or one invalid byte; returns the number of bytes. */
 static size_t put_xml_character(berth__text *out, const char *string, size_t size) {
   size_t length = berth__utf8_length(string, size);
   if (*string == '<') {
@@ -76,7 +76,7 @@ void berth__draw_bytes(berth__text *out, uint64_t bytes) {
   unsigned unit = 0;
   double value = (double)bytes;
   for (; value >= 1024 && unit < 6; unit++) value /= 1024;
-  double grain = value < 10 ? 100 : value < 100 ? 10 : 1; /* three digits say enough */
+  double grain = value < 10 ? 100 : value < 100 ? 10 : 1; /* three digits suffice */
   berth__draw_number(out, round(value * grain) / grain);
   berth__text_printf(out, " %s", units[unit]);
 }

@@ -5,19 +5,19 @@
 #include "base/blocks.h"
 #include "base/math.h"
 
-#define LEAST ((uint64_t)1 << 20) /* bytes in blocks that are worth a page of room */
-#define MORE 30                   /* 2^MORE bytes are worth another */
+#define LEAST ((uint64_t)1 << 20) /* bytes in blocks that are worth reserving a page */
+#define MORE 30                   /* 2^MORE bytes are worth one more */
 #define PAGE 4096u
 
 typedef struct file_weight {
-  uintptr_t at; /* in the file, as it is mapped */
+  uintptr_t at; /* address of the mapped file contents */
   berth__buffer *buffer;
 } file_weight;
 
 typedef struct file_run {
   const file_weight *weights;
   size_t n;
-  uint64_t room; /* what the weights would take one after the other: at least what they take in the file */
+  uint64_t room; /* bytes of the weights one after the other: at least their bytes in the file */
   bool has_blocks;
 } file_run;
 
@@ -25,14 +25,14 @@ static const berth__value *file_runs_value(const berth_plan *plan, const berth__
   return &plan->graph->values[buffer->owner];
 }
 
-/* ---- Room ---- */
+/* ---- Reserved pages ---- */
 
 static berth_status file_runs_add(uint64_t *sum, uint64_t size, uint64_t align, berth_error *err) {
   if (berth__align_up(size, align, &size) && berth__add_u64(*sum, size, sum)) return BERTH_OK;
   return berth__fail(err, BERTH_INVALID, "the weights do not fit in 64 bits");
 }
 
-/* Bytes of all params, one after the other, and the pages that may lie between them. */
+/* Bytes of all params, one after the other, and the pages that may be inserted between them. */
 static berth_status file_runs_measure(const berth_plan *plan, uint64_t *bytes, uint64_t *pages, berth_error *err) {
   uint64_t in_blocks = 0;
   *bytes = 0;
@@ -59,7 +59,7 @@ static int file_runs_by_size(const void *a, const void *b) {
   return x->room != y->room ? (x->room > y->room ? -1 : 1) : (x->weights < y->weights ? -1 : x->weights > y->weights);
 }
 
-/* Whether it lies in memory that the graph keeps, byte for byte as the arena is to have it. */
+/* Whether it is in memory that the graph keeps, byte for byte as the arena needs it. */
 static bool file_runs_takes(const berth_plan *plan, const berth__buffer *buffer) {
   uint64_t size = 0;
   if (buffer->kind != BERTH__BUFFER_PARAM || buffer->guard != 0) return false;
@@ -77,7 +77,7 @@ static size_t file_runs_collect(const berth_plan *plan, file_weight *weights) {
   return n;
 }
 
-/* The run that begins with the first of these: no sum overflows that measuring has made. */
+/* The run that begins with the first of these: measuring has shown that no sum overflows. */
 static file_run file_runs_begin(const berth_plan *plan, const file_weight *weights, size_t n) {
   file_run run = {.weights = weights};
   for (; run.n < n; run.n++) {
@@ -100,7 +100,7 @@ static uint64_t file_runs_put(const berth_plan *plan, const file_run *run, uint6
   return (end + plan->align - 1) & ~(plan->align - 1); /* at most a page and run->room after `at` */
 }
 
-/* The longest `most` of them. */
+/* The longest `most` of the runs. */
 static uint64_t file_runs_choose(const berth_plan *plan, const file_weight *weights, size_t n, file_run *runs,
                                  uint64_t most, uint64_t at) {
   size_t n_runs = 0;

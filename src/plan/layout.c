@@ -1,6 +1,6 @@
-/* Where weights lie, by name: params, and what the prelude makes of them; after them states. Constants follow and
- * belong to one plan, since what folding makes differs from shape to shape; so do weights that another plan of the same
- * layout did not need. */
+/* The positions of weights, by name: params, and what the prelude makes from them; then states. Constants follow and
+ * belong to one plan, because the results of constant folding depend on shapes; so do weights that another plan of the
+ * same layout did not need. */
 #include "plan/layout.h"
 
 #include <stdatomic.h>
@@ -17,14 +17,14 @@ typedef struct entry {
 
 struct berth_layout {
   berth_context *ctx;
-  atomic_uint holders; /* clones of sessions, on their threads */
+  atomic_uint holders; /* clones of sessions, on their own threads */
   uint64_t size, align;
   berth__map names;
   entry *entries;
   size_t n_entries;
 };
 
-/* ---- What the prelude makes: the same name may stand for other elements where they follow from the shapes ---- */
+/* ---- Results of the prelude: the same name may stand for different elements if these depend on shapes ---- */
 
 static uint64_t layout_mix(uint64_t hash, const void *data, size_t size) {
   const unsigned char *bytes = data;
@@ -63,7 +63,7 @@ static uint64_t layout_mix_operand(uint64_t hash, const berth_graph *graph, cons
   return layout_mix(hash, v->data, (size_t)size);
 }
 
-/* What is written over a value in its place is what lies there at the end. */
+/* A value that is overwritten in place has the final contents of its slot. */
 static void layout_mix_written_over(const berth_plan *plan, uint64_t *prints) {
   for (uint32_t step = 0; step < plan->n_prelude; step++) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
@@ -75,7 +75,8 @@ static void layout_mix_written_over(const berth_plan *plan, uint64_t *prints) {
   }
 }
 
-/* One per value: of what the prelude makes, from params by name, constants by their elements, ops and attributes. */
+/* One per value: a fingerprint of what the prelude makes, from the names of params, the elements of constants, ops and
+ * attributes. */
 static berth_status layout_prints(const berth_plan *plan, uint64_t **out, berth_error *err) {
   const berth_graph *graph = plan->graph;
   uint64_t *prints = berth__alloc_array_zero(plan->ctx, graph->n_values, sizeof *prints);
@@ -103,7 +104,7 @@ static bool is_shared(const berth__buffer *buffer) {
          buffer->kind == BERTH__BUFFER_STATE;
 }
 
-/* A state is in one place for all plans, or another one would not find what a run of this one has left. */
+/* A state has one position for all plans, so that each finds what a run of another has left. */
 static berth_status apply_state(const berth_plan *plan, const berth_layout *layout, berth__buffer *buffer,
                                 berth_error *err) {
   const char *name = plan->graph->values[buffer->owner].name;
@@ -155,7 +156,7 @@ static berth_status plan_layout_put(const berth_plan *plan, berth__buffer *buffe
              : berth__fail(err, BERTH_INVALID, "the weights do not fit in 64 bits");
 }
 
-/* One after the other from *at on. */
+/* Places them one after the other, from *at on. */
 static berth_status plan_layout_line_up(berth_plan *plan, berth__buffer_kind kind, uint64_t *at, berth_error *err) {
   for (size_t i = 0; i < plan->n_buffers; i++)
     if (plan->buffers[i].kind == kind) BERTH__TRY(plan_layout_put(plan, &plan->buffers[i], at, err));
@@ -167,7 +168,7 @@ static int layout_by_birth(const void *a, const void *b) {
   return x->birth != y->birth ? (x->birth < y->birth ? -1 : 1) : (x < y ? -1 : x > y);
 }
 
-/* Results of the prelude in the order in which they are made: what is not made yet is one piece, for temporaries. */
+/* Results of the prelude in the order in which they are made: the part not made yet is contiguous, for temporaries. */
 static berth_status plan_layout_line_up_made(berth_plan *plan, uint64_t *at, berth_error *err) {
   berth__buffer **made = berth__alloc_array(plan->ctx, plan->n_buffers, sizeof *made);
   berth_status status = BERTH_OK;
@@ -213,13 +214,12 @@ berth_status berth__layout_apply(berth_plan *plan, const berth_layout *layout, u
   return plan_layout_line_up(plan, BERTH__BUFFER_CONSTANT, end, err);
 }
 
-/* Whether other plans find it where this one has it. What has no bytes may lie at the end. */
+/* Whether other plans find it at this plan's position. Buffers without bytes may be at the end. */
 static bool lies_shared(const berth_plan *plan, const berth__buffer *buffer) {
   return buffer->offset < plan->params_size || (buffer->offset == plan->params_size && buffer->size == 0);
 }
 
-/* Params that only the prelude reads, and those that this plan alone has in the arena, are known to the layout without
- * bytes. */
+/* The layout records params without bytes if only the prelude reads them, or only this plan has them in the arena. */
 static berth_status add_outside(berth_layout *layout, const berth_plan *plan, berth_error *err) {
   for (size_t i = 0; i < plan->graph->n_params; i++) {
     const berth_value param = plan->graph->params[i];

@@ -1,9 +1,9 @@
-/* What every node begins and ends.
+/* Which lifetimes every node begins and ends.
  *
  * Views do not depend on the order of the nodes, so the classes of a plan without in-place results are the same for
- * every order. A result written over an operand ends that class at the step at which its own begins: the step needs the
- * bytes once, and nothing else changes. So what is alive follows from the set of nodes that are done alone, which is
- * what makes an exact search possible. */
+ * every order. A result that overwrites an operand ends that class at the step at which its own begins: the step needs
+ * the bytes once, and nothing else changes. So the bytes alive depend only on the set of completed nodes, which makes
+ * an exact search possible. */
 #include "base/math.h"
 #include "plan/order.h"
 #include "plan/states.h"
@@ -16,9 +16,9 @@ typedef struct maker {
   berth__order_model *model;
   const berth__alias *alias;
   const berth__order_rules *rules;
-  uint32_t *class_of;  /* one per value: of its root; NO_CLASS: it costs nothing */
-  berth_value *joined; /* one per value: the root that a root was moved into, or itself */
-  uint32_t *concat_of; /* one per value, with PARTS_LEAST: the node that may have it inside; NO_NODE, SEVERAL */
+  uint32_t *class_of;  /* one per value: its root's class; NO_CLASS: it costs nothing */
+  berth_value *joined; /* one per value: the root into which a root was moved, or itself */
+  uint32_t *concat_of; /* one per value, with PARTS_LEAST: the node that may contain it; NO_NODE, SEVERAL */
   uint32_t n_touches;
 } maker;
 
@@ -36,7 +36,7 @@ static bool is_moved(const maker *m, berth_value value) {
 static void plan_order_model_add_parts(maker *m, uint32_t index) {
   const berth__node *node = &m->alias->graph->nodes[index];
   const berth_value whole = node->out[0];
-  for (uint32_t i = 0; i < node->n_in; i++) /* an input may lie inside in more ways than are modelled */
+  for (uint32_t i = 0; i < node->n_in; i++) /* an input may be inside in more ways than are modelled */
     if (m->alias->graph->values[node->in[i]].kind == BERTH_VALUE_INPUT) m->model->is_exact = false;
   if (m->alias->values[whole].parent != whole || !berth__alias_is_joinable(m->alias, node)) return;
   for (uint32_t i = 0; i < node->n_in; i++) {
@@ -73,7 +73,7 @@ static void add_class(maker *m, berth_value root) {
   if (kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT || kind == BERTH_VALUE_STATE || from->is_of_prelude)
     return;
   if (!berth__alias_in_arena(m->alias, root) || m->concat_of[root] == SEVERAL) return;
-  if (berth__alias_is_preparation(m->alias, root)) return; /* it goes where there is room in the end */
+  if (berth__alias_is_preparation(m->alias, root)) return; /* it is placed at the end, where there is room */
   const bool is_boundary = kind == BERTH_VALUE_INPUT || from->has_output;
   const uint64_t room = (from->size + (is_boundary ? m->rules->guard : 0) + align - 1) & ~(align - 1);
   if (kind == BERTH_VALUE_INPUT && !(m->alias->flags & BERTH_PLAN_INPUTS_DIE)) {
@@ -100,7 +100,7 @@ static berth__order_touch *touch(maker *m, uint32_t node, uint32_t class) {
   return &model->touches[m->n_touches++];
 }
 
-/* Once the concat is there, a part of it may cost nothing: what else reads it does not count. */
+/* Once the concat has run, a part of it may cost nothing: its other readers do not matter. */
 static bool plan_order_model_in_place_over(const maker *m, berth_value part, uint32_t reader) {
   const uint32_t concat = m->concat_of[plan_order_model_root_of(m, part)];
   return concat != NO_NODE && concat != reader;
@@ -239,11 +239,11 @@ void berth__order_model_free(berth__order_model *model) {
 
 typedef struct sweep {
   const berth__order_model *model;
-  uint32_t *left; /* one a class: touches to come; all of them: it has not begun */
+  uint32_t *left; /* one per class: remaining touches; if all remain, it has not begun */
   uint64_t alive;
 } sweep;
 
-/* Runs a node and gives what its step needs. */
+/* Runs a node and returns the bytes that its step needs. */
 static uint64_t plan_order_model_run_node(sweep *s, uint32_t node) {
   uint64_t fresh = 0, over = 0, result = 0;
   berth__order_yield yield = {0};

@@ -1,14 +1,14 @@
-/* A whole graph, piece by piece.
+/* Orders a whole graph, piece by piece.
  *
- * A node that every other one comes before or after stands at the same place in all orders, and what lies between two
- * such nodes is ordered by itself: the pieces are independent, and what the graph needs is what the worst of them
- * needs. So the worst piece is improved until another one is worse, or until it is proven that it can be no better.
- * Pieces that are too large for that are improved around their worst step, a window at a time. */
+ * A node that is ordered relative to every other one is at the same position in all orders, and the nodes between two
+ * such nodes can be ordered separately: the pieces are independent, and the graph needs as much as its worst piece. So
+ * the worst piece is improved until another one is worse, or until it is proven optimal. Pieces that are too large for
+ * that are improved around their worst step, a window at a time. */
 #include "plan/order.h"
 
 #include "base/cancel.h"
 
-/* Sets of nodes to look at, for a graph of n nodes. */
+/* Sets of nodes to examine, for a graph of n nodes. */
 #define TRIES_AT_LEAST 2048u
 #define TRIES_A_NODE 32u
 #define TRIES_AT_MOST 65536u
@@ -31,7 +31,7 @@ typedef struct improver {
 
 /* ---- Pieces ---- */
 
-/* ends: one per step. True where the nodes of [begin, step] all come before the one at `step`, or are it. */
+/* ends: one per step. True if every other node of [begin, step] comes before the one at `step`. */
 static void mark_collectors(const improver *m, uint32_t begin, uint32_t end, uint8_t *ends, uint8_t *is_read) {
   uint32_t unread = 0;
   for (uint32_t step = begin; step < end; step++) {
@@ -46,9 +46,9 @@ static void mark_collectors(const improver *m, uint32_t begin, uint32_t end, uin
   }
 }
 
-/* The same from the other side: takes the mark off steps that not all of [step, end) come after. */
+/* The same from the other side: clears steps that do not come before all of [step, end). */
 static void unmark_non_sources(uint32_t begin, uint32_t end, const uint32_t *waiting, uint8_t *ends) {
-  uint32_t sources = 0; /* of [step, end): those that read nothing of it */
+  uint32_t sources = 0; /* of [step, end): nodes that read nothing from it */
   for (uint32_t step = end; step-- > begin;) {
     sources++;
     sources -= waiting[step];
@@ -56,7 +56,7 @@ static void unmark_non_sources(uint32_t begin, uint32_t end, const uint32_t *wai
   }
 }
 
-/* waiting[step]: how many nodes of [begin, end) have their last operand made by it. */
+/* waiting[step]: the number of nodes of [begin, end) whose last operand it makes. */
 static void count_last_preds(const improver *m, uint32_t begin, uint32_t end, uint32_t *waiting) {
   for (uint32_t step = begin; step < end; step++) waiting[step] = 0;
   for (uint32_t step = begin; step < end; step++) {
@@ -108,9 +108,9 @@ static berth_status plan_order_search_cut(improver *m, berth_error *err) {
   return cut_range(m, n_once, m->model->n_nodes, err);
 }
 
-/* ---- What pieces need ---- */
+/* ---- Lower bounds ---- */
 
-/* What a node's own step needs in any order. */
+/* The minimum that a node's own step needs in any order. */
 static uint64_t least_for(const berth__order_model *model, uint32_t node) {
   uint64_t all = model->base + model->scratch[node], result = 0;
   berth__order_yield yield = {0};
@@ -153,7 +153,7 @@ static piece *worst_piece(const improver *m) {
   return worst;
 }
 
-/* ---- Making a piece better ---- */
+/* ---- Improving a piece ---- */
 
 static berth_status plan_order_search_solve(improver *m, berth__order_span span, uint64_t above, uint32_t tries,
                                             berth__order_answer *answer, berth_error *err) {
@@ -182,7 +182,7 @@ static uint32_t worst_step(const improver *m, const piece *p) {
   return worst;
 }
 
-/* `width` steps around one, as far as the piece goes; `before` of them stand before it. */
+/* `width` steps around one, as far as the piece extends; `before` of them precede it. */
 static berth__order_span span_around(const piece *p, uint32_t step, uint32_t width, uint32_t before) {
   berth__order_span span = {.begin = step - p->span.begin > before ? step - before : p->span.begin};
   span.end = p->span.end - span.begin > width ? span.begin + width : p->span.end;
@@ -196,7 +196,7 @@ static uint64_t most_in(const improver *m, berth__order_span span) {
   return most;
 }
 
-/* Windows around the worst step, from small ones to large ones, until one of them lowers it. */
+/* Windows around the worst step, from small to large, until one of them lowers it. */
 static berth_status solve_window(improver *m, const piece *p, bool *is_better, berth_error *err) {
   const uint32_t step = worst_step(m, p);
   *is_better = false;
@@ -212,7 +212,7 @@ static berth_status solve_window(improver *m, const piece *p, bool *is_better, b
   return BERTH_OK;
 }
 
-/* False: nothing more is to be had from the worst piece, so the rest does not matter. */
+/* False: the worst piece cannot be improved, so the rest does not matter. */
 static berth_status improve_worst(improver *m, bool *goes_on, berth_error *err) {
   piece *p = worst_piece(m);
   const uint64_t before = p->needs;

@@ -1,11 +1,11 @@
-/* The best order of a few steps.
+/* The optimal order of a few steps.
  *
- * A set of nodes that may be done together, with all that they read, says what is alive after them, whatever the order
- * was in which they were done. So an order is a path through such sets, and the best one is the path whose worst step
- * needs least: Dijkstra's algorithm with the largest in place of the sum. Two rules keep the sets few:
- *   - a node that leaves no more alive than before, and whose own step needs no more than the path already did (or
- * may), is done at once: doing it later makes nothing cheaper;
- *   - paths that need as much as an order that is known are dropped. */
+ * A set of nodes that can be done together, with everything they read, determines what is alive after them, whatever
+ * their order. So an order is a path through such sets, and the best one is the path whose worst step needs least:
+ * Dijkstra's algorithm with the maximum instead of the sum. Two rules keep the number of sets small:
+ * - a node that leaves no more alive than before, and whose own step needs no more than the path already did (or
+ * may), is done at once: postponing it saves nothing;
+ * - paths that need as much as a known order are dropped. */
 #include "plan/order.h"
 
 #define WORDS (BERTH__ORDER_WINDOW / 64u)
@@ -76,7 +76,7 @@ static bool meets(const searcher *s, const bits *a, const bits *b) {
 
 /* ---- The window as bits ---- */
 
-/* Where the class stands among those of the window; it is added when it is new. */
+/* The local number of a class; new classes are added. */
 static berth_status local_class_of(searcher *s, uint32_t class, const uint32_t *step_of, berth__order_span span,
                                    uint32_t *out, berth_error *err) {
   const berth__order_class *from = &s->model->classes[class];
@@ -94,7 +94,7 @@ static berth_status local_class_of(searcher *s, uint32_t class, const uint32_t *
   return BERTH_OK;
 }
 
-/* map: one a class, UINT32_MAX where it has no local number yet. */
+/* map: one per class, UINT32_MAX if it has no local number yet. */
 static berth_status plan_order_window_describe(searcher *s, const uint32_t *order, const uint32_t *step_of,
                                                berth__order_span span, uint32_t *map, berth_error *err) {
   const berth__order_model *model = s->model;
@@ -174,7 +174,7 @@ static berth_status grow_hash(searcher *s, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Puts a set on the list, or a better way to it. */
+/* Adds a set to the list, or a better path to it. */
 static berth_status reach(searcher *s, const state *next, berth_error *err) {
   BERTH__TRY(grow_hash(s, err));
   const size_t at = (size_t)plan_order_window_hash_of(s, &next->done) & (s->n_hash - 1);
@@ -195,7 +195,7 @@ static berth_status reach(searcher *s, const state *next, berth_error *err) {
   return plan_order_window_push(s, index, err);
 }
 
-/* The set after one more node. */
+/* The set with one more node. */
 static state plan_order_window_step(const searcher *s, const state *from, uint32_t node) {
   state next = *from;
   uint64_t fresh = 0, over = 0, result = 0;

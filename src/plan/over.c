@@ -1,14 +1,13 @@
 /* Sets `over` on nodes whose op can overwrite an operand only at a price.
  *
- * Such ops first save parts of the operand in scratch, and are a little slower for it. That is worth it only where
- * the arena is fullest. Every step has a load: the bytes alive there. The largest load among the steps that cannot
- * be helped is a floor: steps below it need no help, and every step above it gets the attribute. Whether the plan
- * becomes smaller is found out by making it. */
+ * Such ops first save parts of the operand in scratch, and are a little slower. That is worth it only where the arena
+ * is fullest. The largest load among the steps that cannot be reduced is a floor: steps below it need no help, and
+ * every step above it gets the attribute. Whether the plan becomes smaller is found out by making it. */
 #include "plan/over.h"
 
 #include "plan/buffers.h"
 
-/* One a step: what is alive there. */
+/* The load of every step. */
 static void plan_over_measure(const berth_plan *plan, int64_t *load) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
@@ -19,7 +18,7 @@ static void plan_over_measure(const berth_plan *plan, int64_t *load) {
   for (uint32_t step = 1; step < plan->n_steps; step++) load[step] += load[step - 1];
 }
 
-/* Whether the result has bytes of its own and could have those of operand 0, which nobody reads any more. */
+/* Whether the result has its own bytes and could have those of operand 0, which has no further readers. */
 static bool could_lie_over(const berth_plan *plan, uint32_t step) {
   const berth__node *node = &plan->graph->nodes[plan->order[step]];
   const berth__family *family = node->op->family;

@@ -4,10 +4,10 @@
 
 #include "plan/plan.h"
 
-/* Looks at a finished plan and sets the attribute `over_attr` of the nodes whose steps hold the most bytes, where their
- * result could lie over an operand: planned again, the graph may need less. *count is how many were set. */
+/* Sets the attribute `over_attr` of the nodes at the fullest steps of a finished plan, if their result could overwrite
+ * an operand: planned again, the graph may need less. *count is the number of nodes. */
 berth_status berth__over_mark(berth_plan *plan, uint32_t *count, berth_error *err);
-/* Sets all of them back. */
+/* Resets all of them. */
 void berth__over_unmark(berth_plan *plan);
 
 #endif

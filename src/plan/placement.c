@@ -1,9 +1,11 @@
 /* Offsets for the buffers that share bytes over time.
  *
- * Activations are packed first. Scratch lives for one step each, so it mostly falls into gaps of that packing; only
- * when it does not, and the bound leaves room for better, everything is packed together and the smaller result is
- * taken.
- *
+ * Activations are packed first. Scratch lives for one step each, so it mostly fits into gaps of that packing; only if
+ * it does not, and the bound shows that better is possible, everything is packed together and the smaller result is
+ * kept.
+ * If buffers keep their exact size (a tight plan), they are first packed as if all were multiples of the alignment,
+ * which makes the problem easy to decompose, and then once more, quickly, with exact sizes: the smaller placement is
+ * kept.
  * Where buffers take their true size (a plan that is tight), they are first packed as if all were multiples of the
  * alignment, which makes the problem easy to take apart, and then once more, quickly, as they are: the smaller
  * placement stays. */
@@ -15,7 +17,7 @@
 typedef struct packing {
   berth_pack_buffer *buffers;
   uint64_t *offsets;
-  uint32_t *index; /* plan buffer of each */
+  uint32_t *index; /* per item: the plan's buffer */
   size_t n, n_activations;
   bool as_they_are; /* not rounded up to the plan's alignment */
   berth_pack_result result;
@@ -54,11 +56,11 @@ static berth_status plan_placement_try(const berth_plan *plan, packing *p, size_
   return p->result.cancelled ? berth__fail(err, BERTH_CANCELLED, "planning was cancelled") : BERTH_OK;
 }
 
-#define LITTLE 256 /* a part of the arena that is not worth a long search: those who load a model wait for it */
+#define LITTLE 256 /* fraction of the arena that is not worth a long search, since loading a model waits for it */
 #define LITTLE_EFFORT 20000
 
-/* An effort that a caller asks for is spent. The default is, where a short search leaves more to be saved than a little
- * of the arena, of which `base` bytes are weights and states. */
+/* An effort that the caller requests is spent. The default effort is spent only if a short search leaves more than a
+ * small part of the arena to save; `base` bytes of it are weights and states. */
 static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort, uint64_t base,
                                         berth_error *err) {
   if (effort != 0) return plan_placement_try(plan, p, n, effort, err);
@@ -82,7 +84,7 @@ static uint64_t plan_placement_end_of(const berth_plan *plan, const packing *p, 
 static void plan_placement_keep(berth_plan *plan, const packing *p, uint64_t base) {
   for (size_t i = 0; i < p->n; i++) plan->buffers[p->index[i]].offset = base + p->offsets[i];
   uint64_t activations = plan_placement_end_of(plan, p, p->n_activations), all = plan_placement_end_of(plan, p, p->n);
-  if (all > activations) { /* what scratch above them does not begin at is theirs */
+  if (all > activations) { /* rounding above the activations counts as theirs */
     const uint64_t begin = (activations + plan->align - 1) & ~(plan->align - 1);
     activations = begin < all ? begin : all;
   }
@@ -90,7 +92,7 @@ static void plan_placement_keep(berth_plan *plan, const packing *p, uint64_t bas
   plan->info.scratch_size = all - activations;
 }
 
-/* The largest load at one step, scratch included. */
+/* The load, including scratch. */
 static berth_status load_of_all(const berth_plan *plan, const packing *p, uint64_t *out, berth_error *err) {
   size_t end = berth__plan_end(plan->n_steps);
   int64_t *delta = berth__alloc_array_zero(plan->ctx, end + 1, sizeof *delta), now = 0;
@@ -108,7 +110,7 @@ static berth_status load_of_all(const berth_plan *plan, const packing *p, uint64
   return BERTH_OK;
 }
 
-/* Activations stay where they are; scratch goes around them. */
+/* Activations keep their offsets; scratch is packed around them. */
 static berth_status pack_scratch_around(berth_plan *plan, packing *p, uint64_t effort, uint64_t base,
                                         berth_error *err) {
   for (size_t i = 0; i < p->n_activations; i++) p->buffers[i].offset = p->offsets[i];
@@ -142,13 +144,14 @@ static berth_status plan_placement_place(berth_plan *plan, packing *p, uint64_t 
   if (info->optimal || size == activations) return BERTH_OK;
   BERTH__TRY(plan_placement_pack(plan, p, p->n, effort, base, err));
   info->pack_nodes += p->result.nodes;
-  const uint64_t worth = p->as_they_are ? plan->align : 1; /* bytes that scratch below activations should save */
+  const uint64_t worth =
+      p->as_they_are ? plan->align : 1; /* bytes that scratch below the activations' top should save */
   info->optimal = p->result.optimal && (p->result.size == size || p->result.size + worth <= size);
   if (p->result.size + worth <= size) plan_placement_keep(plan, p, base);
   return BERTH_OK;
 }
 
-/* Whether rounding up makes a difference. */
+/* Whether rounding makes a difference. */
 static bool has_slack(const berth_plan *plan) {
   for (size_t i = 0; i < plan->n_buffers; i++) {
     const berth__buffer *buffer = &plan->buffers[i];
@@ -158,7 +161,7 @@ static bool has_slack(const berth_plan *plan) {
   return false;
 }
 
-#define QUICK_EFFORT 1 /* a simple placement is enough: what is small fills what the others leave */
+#define QUICK_EFFORT 1 /* a simple placement is enough: small buffers fill the gaps that others leave */
 
 static berth_status place_as_they_are(berth_plan *plan, packing *p, uint64_t base, berth_error *err) {
   berth_plan_info *info = &plan->info;
@@ -172,7 +175,7 @@ static berth_status place_as_they_are(berth_plan *plan, packing *p, uint64_t bas
   const uint64_t bound = info->activations_lower_bound, nodes = before.pack_nodes + info->pack_nodes;
   const uint64_t size = info->activations_size + info->scratch_size;
   const uint64_t rounded = before.activations_size + before.scratch_size;
-  if (size >= rounded) { /* the bound is that of buffers as they are, all the same */
+  if (size >= rounded) { /* the lower bound of buffers with exact sizes still holds */
     const bool is_proven = rounded == bound;
     const bool is_as_good = info->optimal && size == rounded;
     for (size_t i = 0; i < plan->n_buffers; i++) plan->buffers[i].offset = offsets[i];

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-/* Packs every buffer but weights and those of the prelude alone (preparation.h) from `base` on, and fills
+/* Packs all buffers except weights and those that only the prelude needs (preparation.h) from `base` on, and fills
  * activations_size, activations_lower_bound, scratch_size, optimal and pack_nodes of plan->info. */
 berth_status berth__placement(berth_plan *plan, uint64_t base, uint64_t effort, berth_error *err);
 

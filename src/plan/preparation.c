@@ -1,10 +1,10 @@
 /* Temporaries and scratch of the prelude.
  *
- * They live before the first run, so that all that a run needs besides its inputs is free for them: the bytes of
- * activations and scratch, and those of weights that the prelude makes later. They are placed when everything else has
- * its place, and the arena grows only where they do not fit into these.
+ * They live before the first run, so all memory that a run needs except its inputs is available to them: the bytes of
+ * activations and scratch, and those of weights that the prelude makes later. They are placed after everything else,
+ * and the arena grows only if they do not fit.
  *
- * With a layout there may be bytes among the weights that this plan knows nothing of: those are left alone. */
+ * With a layout there may be bytes among the weights that this plan does not know: those are left alone. */
 #include "plan/preparation.h"
 
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 
 typedef struct preparation {
   berth_plan *plan;
-  uint64_t base, top; /* where weights end, and what a run needs */
+  uint64_t base, top; /* end of the weights, and size of a run */
   berth_pack_buffer *buffers;
   uint64_t *offsets;
-  uint32_t *index; /* plan buffer of those that are to be placed, which come first */
+  uint32_t *index; /* buffer indices; those that have to be placed come first */
   size_t n, n_free;
 } preparation;
 
@@ -50,7 +50,7 @@ static int preparation_by_offset(const void *a, const void *b) {
   return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : 0;
 }
 
-/* What lies below `base` and is none of this plan's: taken throughout. */
+/* Bytes below `base` that do not belong to this plan: occupied throughout. */
 static void preparation_block(preparation *p) {
   const size_t n = p->n;
   uint64_t at = 0;
@@ -83,7 +83,7 @@ static int preparation_stops(void *user, const berth_pack_progress *progress) {
   return berth__is_cancelled(user);
 }
 
-/* Where a simple placement fits into what a run needs, there is nothing to search for. */
+/* If a simple placement fits into the memory of a run, there is nothing to search for. */
 static berth_status preparation_pack(preparation *p, uint64_t effort, berth_error *err) {
   const berth_plan *plan = p->plan;
   for (int round = 0; round < 2; round++) {

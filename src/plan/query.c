@@ -59,7 +59,7 @@ berth_status berth_plan_scratch(const berth_plan *plan, uint32_t step, berth_slo
   return BERTH__RESULT_WRITE(out, &slot, "berth_slot", err);
 }
 
-/* A part of a concat that already lies in its place. */
+/* A part of a concat that is already in place. */
 static bool concat_is_done(const berth_plan *plan, const berth__node *node) {
   if (node->op->code != BERTH__OP_concat) return false;
   const berth__place *whole = &plan->places[node->out[0]];
@@ -77,7 +77,7 @@ static bool concat_is_done(const berth_plan *plan, const berth__node *node) {
   return berth__is_contiguous(&out);
 }
 
-/* Whichever side was made, it was made where the result lies. */
+/* Whichever side is made, it is made where the result is. */
 static bool choice_is_done(const berth_plan *plan, const berth__node *node) {
   if (node->op->code != BERTH__OP_choose || node->n_in != 3) return false;
   const berth__place *out = &plan->places[node->out[0]];

@@ -6,12 +6,12 @@
 
 typedef struct cloner {
   const berth_plan *plan;
-  uint32_t step;       /* the fullest one */
-  uint32_t first_late; /* of the readers after it */
+  uint32_t step;       /* the fullest step */
+  uint32_t first_late; /* first of the readers after it */
   uint32_t root_buffer;
   bool deep;
   bool *is_cloned;    /* one per node of the plan's graph */
-  berth_value *again; /* one per value: its second form */
+  berth_value *again; /* one per value: its recomputed version */
   uint32_t *step_of;  /* one per node */
   uint32_t n_cloned;
   bool fails;
@@ -57,7 +57,7 @@ static bool may_be_cloned(const berth__node *node) {
   return node->op->custom == NULL && !family->is_random && !family->is_loop && node->op->code != BERTH__OP_choose;
 }
 
-/* Marks what must run again for the value to be there late. */
+/* Marks what must run again to make the value available late. */
 static void mark(cloner *c, berth_value value) {
   const berth__value *v = &c->plan->graph->values[value];
   if (v->kind != BERTH_VALUE_NODE || c->is_cloned[v->node] || c->fails) return;
@@ -75,7 +75,7 @@ static bool lies_in_root(const cloner *c, berth_value value) {
   return value != BERTH_VALUE_NONE && c->plan->places[value].buffer == c->root_buffer;
 }
 
-/* Made before the step, read after it. */
+/* Values made before the step and read after it. */
 static void mark_late_reads(cloner *c) {
   const berth_plan *plan = c->plan;
   for (uint32_t step = c->step + 1; step < plan->n_steps; step++) {
@@ -107,7 +107,7 @@ berth_status berth__budget_add_copy(berth__rewrite *r, const berth__node *node, 
   return status;
 }
 
-/* The node once more, from what was made once more where there is that. */
+/* Adds a clone of the node, reading recomputed operands if there are any. */
 static berth_status emit_clone(const cloner *c, berth__rewrite *r, const berth__node *node, berth_error *err) {
   berth_context *ctx = r->graph->ctx;
   berth_value *in = berth__alloc_array(ctx, node->n_in, sizeof *in);
@@ -150,7 +150,7 @@ static berth_status plan_recompute_rewrite(const cloner *c, berth_graph **out, b
   berth_status status = berth__rewrite_start(&r, graph, err);
   if (status == BERTH_OK) status = plan_recompute_emit(c, &r, err);
   berth__rewrite_finish(&r);
-  if (status == BERTH_OK) status = berth__pass_dead(graph, err); /* what had late readers alone has only moved */
+  if (status == BERTH_OK) status = berth__pass_dead(graph, err); /* nodes with late readers only have just moved */
   if (status != BERTH_OK)
     berth_graph_destroy(graph);
   else

@@ -1,55 +1,57 @@
-/* The search for what to give up. Choices are measured on the model, not planned: a measurement takes microseconds.
+/* The search for values to recompute. Choices are measured on the model instead of being planned: a measurement takes
+ * microseconds.
  *
- * What nobody needs late and what is quickly made from one other class is given up from the start: that costs nothing
- * until a clone needs it, and then less than keeping it. A move gives up a class, by itself or with what it is made
- * from (which would be kept longer for it otherwise), or all that is quickly made from one class: two norms of the same
- * x are worth keeping x for, one is not. The move that takes most off the bytes over the target for the work that it
- * adds is made, again and again. What a move is worth changes with the others, so the best few by what was found last
- * are measured anew each time. Then what turns out not to be needed is kept after all, the dearest first. In small
- * graphs, classes are exchanged as long as that saves work, and all of it is done again from choices nearby; and both
- * once more with classes that may be made for each step that needs them. */
+ * Classes that have no late readers and can be recomputed cheaply from one other class are given up from the start:
+ * that costs nothing until a clone needs them, and then less than keeping them. A move gives up a class, by itself or
+ * with its operands (which would be kept longer for it otherwise), or everything that can be recomputed cheaply from
+ * one class: two norms of the same x are worth keeping x for, one is not. The move with the largest reduction of the
+ * bytes over the target per added work is made, repeatedly. The value of a move changes with the others, so the best
+ * few of the last round are measured again each time. Then classes that need not be given up are kept after all, the
+ * most expensive first. In small graphs, classes are exchanged as long as that saves work, and the whole search is
+ * repeated from nearby choices; and all of it once more with classes that may be recomputed for each step that needs
+ * them. */
 #include "plan/remake.h"
 
 #include <stdlib.h>
 
 #include "base/cancel.h"
 
-#define FRESH 24u     /* moves that are measured each time */
-#define ALL_EVERY 32u /* times after which all are measured */
-#define SMALL 48u     /* classes of a graph in which exchanges are tried */
-#define PAIRS 24u     /* of one in which one is exchanged for two */
+#define FRESH 24u     /* moves measured each time */
+#define ALL_EVERY 32u /* rounds after which all are measured */
+#define SMALL 48u     /* most classes of a graph for which exchanges are tried */
+#define PAIRS 24u     /* most classes for which one is exchanged for two */
 #define SWAPS_AT_MOST 64u
 #define STAGES 48u
-#define RESTARTS 24u      /* from choices nearby */
-#define LAST_RESTARTS 8u  /* the same with all choices */
-#define SHAKEN 3u         /* classes that these differ in */
-#define DEPTHS 3u         /* a class by itself, with its operands, with theirs */
-#define FROM DEPTHS       /* all that is made from a class */
-#define EACH (DEPTHS + 1) /* a class by itself, made for each step that needs it */
+#define RESTARTS 24u      /* from nearby choices */
+#define LAST_RESTARTS 8u  /* the same with all kinds of choices */
+#define SHAKEN 3u         /* classes in which these differ */
+#define DEPTHS 3u         /* a class by itself, with its operands, with their operands */
+#define FROM DEPTHS       /* everything that is made from a class */
+#define EACH (DEPTHS + 1) /* a class by itself, recomputed for each step that needs it */
 #define KINDS (DEPTHS + 2)
 #define MOST_LINKS 8u     /* classes between the two */
-#define LEAST_SHARE 1000u /* of the target: what is smaller is left alone where it is not needed late */
-#define QUICK 16.0        /* operations for a byte that is made again at once */
+#define LEAST_SHARE 1000u /* fraction of the target: smaller classes are not given up unless they are needed late */
+#define QUICK 16.0        /* operations per byte that is cheap to recompute */
 
 typedef struct move {
   uint32_t class, depth;
-  double worth; /* bytes and steps over the target that it takes away, for each operation */
+  double worth; /* reduction of bytes times steps over the target, per operation */
 } move;
 
 typedef struct search {
   const berth__remake_model *model;
   uint64_t target;
-  uint8_t *dropped, *before, *best, *kept; /* the last three: room */
+  uint8_t *dropped, *before, *best, *kept; /* the last three: work space */
   berth__remake_cost now;
   move *moves;
-  uint32_t *classes; /* that may be given up */
-  uint32_t *source;  /* one per class: what it is quickly made from; NEVER: it is not */
+  uint32_t *classes; /* that can be given up */
+  uint32_t *source;  /* one per class: what it can be recomputed from cheaply; NEVER: nothing */
   uint32_t n_moves, n;
-  uint8_t n_choices; /* that are tried for a class */
+  uint8_t n_choices; /* kinds of choices tried for a class */
   uint64_t seed;
 } search;
 
-/* Gives up the class and, so deep, those that it is made from. */
+/* Gives up the class and, to this depth, its operands. */
 static void plan_remake_mark(const search *s, uint32_t class, uint32_t depth) {
   const berth__remake_model *model = s->model;
   const uint32_t maker = model->classes[class].maker;
@@ -89,7 +91,7 @@ static void plan_remake_value(search *s, uint32_t n) {
   if (s->n_moves > 1) qsort(s->moves, s->n_moves, sizeof *s->moves, plan_remake_compare);
 }
 
-/* False: nothing takes anything off any more. */
+/* False: no move reduces anything any more. */
 static bool plan_remake_step(search *s, uint32_t round) {
   if (s->n_moves == 0) return false;
   plan_remake_value(s, round % ALL_EVERY == 0 || s->n_moves <= FRESH ? s->n_moves : FRESH);
@@ -112,7 +114,7 @@ static bool plan_remake_is_less(const berth__remake_cost *a, const berth__remake
   return a->excess != b->excess ? a->excess < b->excess : a->work < b->work;
 }
 
-/* Keeps after all what the target does not ask for, the dearest first. */
+/* Keeps what the target does not require to be given up, the most expensive first. */
 static void plan_remake_keep(search *s) {
   for (;;) {
     uint32_t best = BERTH__REMAKE_NEVER;
@@ -134,7 +136,7 @@ static void plan_remake_keep(search *s) {
   }
 }
 
-/* In large graphs in one go, from the dearest node to the cheapest. */
+/* In large graphs in one pass, from the most expensive node to the cheapest. */
 static int plan_remake_compare_work(const void *a, const void *b) {
   const move *x = a, *y = b;
   if (x->worth != y->worth) return x->worth > y->worth ? -1 : 1;
@@ -157,7 +159,7 @@ static void plan_remake_keep_once(search *s) {
   }
 }
 
-/* Another class given up as well, or two: the first choice that saves work. */
+/* Gives up another class instead, or two: takes the first choice that saves work. */
 static bool plan_remake_swap_for(search *s, uint32_t from, uint8_t how) {
   const bool with_two = s->n <= PAIRS && s->dropped[from] == BERTH__REMAKE_KEPT && how == BERTH__REMAKE_ONCE;
   berth__remake_cost cost;
@@ -182,7 +184,7 @@ static bool plan_remake_swap_for(search *s, uint32_t from, uint8_t how) {
   return false;
 }
 
-/* Something else for a class, by itself or for others. */
+/* Tries to exchange a class, by itself or for others. */
 static bool plan_remake_swap_one(search *s, uint32_t from) {
   const uint8_t before = s->dropped[from];
   const bool has_each = s->n_choices > BERTH__REMAKE_EACH;
@@ -215,7 +217,7 @@ static berth_status plan_remake_aim(search *s, uint64_t target, berth_error *err
   return BERTH_OK;
 }
 
-/* Where nothing takes anything off, what is over a target just below the peak alone is looked at, again and again. */
+/* If no move reduces anything, tries targets just below the peak, repeatedly. */
 static berth_status plan_remake_lower(search *s, berth_error *err) {
   const uint64_t goal = s->target;
   BERTH__TRY(plan_remake_aim(s, goal, err));
@@ -244,13 +246,13 @@ static berth_status plan_remake_improve(search *s, berth_error *err) {
   return BERTH_OK;
 }
 
-/* The next number of a sequence that is always the same. */
+/* The next number of a deterministic sequence. */
 static uint32_t plan_remake_draw(search *s, uint32_t below) {
   s->seed = s->seed * 6364136223846793005u + 1442695040888963407u;
   return (uint32_t)((s->seed >> 33) % below);
 }
 
-/* Some classes the other way round; false: that cannot be measured. */
+/* Flips some classes; false: that cannot be measured. */
 static bool plan_remake_shake(search *s) {
   for (uint32_t i = 0; i < SHAKEN; i++) {
     uint8_t *choice = &s->dropped[s->classes[plan_remake_draw(s, s->n)]];
@@ -275,7 +277,7 @@ static berth_status plan_remake_restart(search *s, uint32_t times, berth_error *
   return BERTH_OK;
 }
 
-/* The one operand that counts of what makes a class; NEVER: it takes long, or there are several. */
+/* The only operand that matters for recomputing a class; NEVER: it is expensive, or there are several. */
 static uint32_t plan_remake_operand(const berth__remake_model *model, uint32_t class) {
   const berth__remake_class *c = &model->classes[class];
   uint64_t most = 0, all = 0;
@@ -292,8 +294,9 @@ static uint32_t plan_remake_operand(const berth__remake_model *model, uint32_t c
   return all <= c->size + c->size / 2 ? largest : BERTH__REMAKE_NEVER;
 }
 
-/* What is not needed after its idle stretch is given up from the start where it is quickly made; what is, has what it
- * is made from through such. Operands come before what is made from them, but for the order of steps. */
+/* Classes that are not needed after their idle stretch are given up from the start if they are cheap to recompute; the
+ * source of the others is found through these. Operands precede what is made from them, except for the order of
+ * steps. */
 static void plan_remake_find_sources(search *s) {
   const berth__remake_model *model = s->model;
   for (uint32_t c = 0; c < model->n_classes; c++) {
@@ -308,7 +311,7 @@ static void plan_remake_find_sources(search *s) {
     }
 }
 
-/* Of what is needed late; or of all that is not too small. */
+/* For classes that are needed late; or for all that are not too small. */
 static void plan_remake_find_moves(search *s, bool has_all) {
   memset(s->dropped, 0, s->model->n_classes);
   plan_remake_find_sources(s);
@@ -324,14 +327,14 @@ static void plan_remake_find_moves(search *s, bool has_all) {
   }
 }
 
-/* What there was stays where what was found is no better. */
+/* Keeps the previous choice if the new one is no better. */
 static void plan_remake_take_better(search *s, const berth__remake_cost *before) {
   if (plan_remake_is_less(&s->now, before)) return;
   s->now = *before;
   memcpy(s->dropped, s->kept, s->model->n_classes);
 }
 
-/* From nothing given up. */
+/* Starts with nothing given up. */
 static berth_status plan_remake_again(search *s, bool has_all, berth_error *err) {
   const berth__remake_cost before = s->now;
   memcpy(s->kept, s->dropped, s->model->n_classes);
@@ -341,7 +344,7 @@ static berth_status plan_remake_again(search *s, bool has_all, berth_error *err)
   return BERTH_OK;
 }
 
-/* From all given up, in one way. */
+/* Starts with everything given up, in one way. */
 static void plan_remake_from_all(search *s, uint8_t choice) {
   const berth__remake_cost before = s->now;
   memcpy(s->kept, s->dropped, s->model->n_classes);
@@ -353,7 +356,7 @@ static void plan_remake_from_all(search *s, uint8_t choice) {
   plan_remake_take_better(s, &before);
 }
 
-/* With few moves and with many: neither is always the better one. */
+/* With few moves and with many, since neither is always better. */
 static berth_status plan_remake_run(search *s, berth_error *err) {
   if (!berth__remake_measure(s->model, s->dropped, s->target, &s->now) || s->now.peak <= s->target) return BERTH_OK;
   plan_remake_find_moves(s, false);

@@ -5,15 +5,15 @@
 
 typedef struct emitter {
   berth__rewrite *r;
-  berth_value *now; /* one per value: what stands for it by now */
-  bool *is_late;    /* one per value: it shows bytes that were made again */
+  berth_value *now; /* one per value: its current version */
+  bool *is_late;    /* one per value: a view of recomputed bytes */
   berth_status status;
   berth_error *err;
 } emitter;
 
 static void plan_remake_clone(const berth__remake_walk *walk, uint32_t node);
 
-/* What stands for a value: what shows bytes that were made again is shown again. */
+/* The current version of a value: a view of recomputed bytes is made again. */
 static berth_value plan_remake_current(const berth__remake_walk *walk, berth_value value) {
   const emitter *e = walk->user;
   const berth__remake_model *model = walk->model;
@@ -29,7 +29,7 @@ static berth_value plan_remake_current(const berth__remake_walk *walk, berth_val
   return e->now[value];
 }
 
-/* The node once more, from what is there by now. */
+/* Adds a clone of the node, reading current versions. */
 static void plan_remake_clone(const berth__remake_walk *walk, uint32_t index) {
   emitter *e = walk->user;
   const berth__node *node = &walk->model->plan->graph->nodes[index];
@@ -45,7 +45,7 @@ static void plan_remake_clone(const berth__remake_walk *walk, uint32_t index) {
   berth__free(ctx, out);
 }
 
-/* What shows the class is shown again where it is made anew. */
+/* Views of the class are made again after it is recomputed. */
 static void plan_remake_forget_views(const berth__remake_walk *walk, uint32_t class) {
   const emitter *e = walk->user;
   const berth__remake_model *model = walk->model;
@@ -63,7 +63,7 @@ static void plan_remake_emit_clone(berth__remake_walk *walk, uint32_t class) {
   plan_remake_clone(walk, walk->model->plan->order[walk->model->classes[class].maker]);
 }
 
-/* The step itself, with what stands for its operands by now. */
+/* Adds the step itself, reading the current versions of its operands. */
 static void plan_remake_emit_step(berth__remake_walk *walk, uint32_t step) {
   emitter *e = walk->user;
   const berth_plan *plan = walk->model->plan;
@@ -121,7 +121,7 @@ berth_status berth__remake_emit(const berth__remake_model *model, const uint8_t 
     status = berth__rewrite_start(&r, graph, err);
     if (status == BERTH_OK) status = plan_remake_emit_all(&walk, err);
     berth__rewrite_finish(&r);
-    if (status == BERTH_OK) status = berth__pass_dead(graph, err); /* what had late readers alone has only moved */
+    if (status == BERTH_OK) status = berth__pass_dead(graph, err); /* nodes with late readers only have just moved */
     if (status == BERTH_OK && graph->n_nodes > model->plan->graph->n_nodes)
       *n_added = (uint32_t)(graph->n_nodes - model->plan->graph->n_nodes);
     if (status == BERTH_OK)

@@ -1,22 +1,22 @@
 /* A model of the plan: bytes, their readers and writers, and when they are idle.
  *
- * Views do not depend on the order, so the classes of a plan without in-place results serve as units. Each has one
- * node that makes it; the other values in it are views. A class that is given up ends with the last step before its
- * longest idle stretch. Its first reader after that, a step or another clone, has it computed again from what is
- * alive then, and it stays until its last reader; or it is given up again as soon as a step does not need it. A class
- * that is not given up lives as long as clones read it. */
+ * Views do not depend on the order, so the classes of a plan without in-place results serve as units. Each has one node
+ * that makes it; the other values in it are views. A class that is given up ends with the last step before its longest
+ * idle stretch. Its first reader after that, a step or another clone, causes it to be recomputed from what is alive
+ * then, and it stays until its last reader; or it is given up again as soon as a step does not need it. A class that is
+ * not given up lives as long as clones read it. */
 #include "plan/remake.h"
 
 #define MOST_FEW 24u
-#define MOST_DEPTH 4000u /* clones that wait for each other */
-#define MOST_RUNS 4u     /* for each step */
+#define MOST_DEPTH 4000u /* nested clones */
+#define MOST_RUNS 4u     /* per step */
 
 typedef struct maker {
   berth__remake_model *model;
   const berth__alias *alias;
   uint32_t n_touches;
   uint32_t *gap, *seen; /* one per class: its longest idle stretch so far; the last step that touched it */
-  uint32_t *updated;    /* one per value: of a state, the step that writes its next value */
+  uint32_t *updated;    /* one per value: for a state, the step that writes its next value */
 } maker;
 
 static bool plan_remake_counts(const maker *m, berth_value root) {
@@ -69,7 +69,7 @@ static berth__remake_touch *plan_remake_touch(maker *m, uint32_t step, uint32_t 
   return &model->touches[m->n_touches++];
 }
 
-/* One class a node: what has other results as well is not given up. */
+/* One class per node: a result of a node with several results is not given up. */
 static void plan_remake_note_results(maker *m, uint32_t step, const berth__node *node) {
   uint32_t n_made = 0;
   for (uint32_t i = 0; i < node->n_out; i++) {
@@ -109,7 +109,7 @@ static void plan_remake_add_step(maker *m, uint32_t step) {
   }
 }
 
-/* A stretch of a few steps is not worth it: such a class is given up after its last reader, for clones alone. */
+/* A stretch of a few steps is not worth it: such a class is given up after its last reader, for clones only. */
 static void plan_remake_settle_gaps(maker *m) {
   const uint32_t share = m->model->n_steps / 16, few = share < 2 ? 2 : share < MOST_FEW ? share : MOST_FEW;
   for (uint32_t c = 0; c < m->model->n_classes; c++) {
@@ -118,7 +118,7 @@ static void plan_remake_settle_gaps(maker *m) {
   }
 }
 
-/* A clone reads what its node read: of a state, before that has its next value. */
+/* A clone reads what its node read: a state only before it has its next value. */
 static void plan_remake_note_latest(maker *m) {
   berth__remake_model *model = m->model;
   const berth_graph *graph = model->plan->graph;
@@ -231,7 +231,7 @@ void berth__remake_model_free(berth__remake_model *model) {
   *model = (berth__remake_model){.ctx = ctx};
 }
 
-/* ---- What a choice gives ---- */
+/* ---- Measuring a choice ---- */
 
 void berth__remake_walk_start(berth__remake_walk *walk) {
   const berth__remake_model *model = walk->model;
@@ -240,7 +240,7 @@ void berth__remake_walk_start(berth__remake_walk *walk) {
     walk->needed[c] = model->classes[c].maker == BERTH__REMAKE_NEVER ? 0 : model->classes[c].maker;
 }
 
-/* Whether the class is there for the step, which needs it. */
+/* Whether the class is available for the step, which needs it. */
 static bool plan_remake_is_there(const berth__remake_walk *walk, uint32_t class, uint32_t step) {
   switch (walk->dropped[class]) {
     case BERTH__REMAKE_ONCE: return walk->again[class] || step <= walk->model->classes[class].gap_from;
@@ -274,7 +274,7 @@ typedef struct recorder {
   double work;
 } recorder;
 
-/* False: there is no room for more. */
+/* False: too many. */
 static bool plan_remake_record(recorder *r, uint32_t step, bool is_clone) {
   const berth__remake_model *model = r->model;
   if (r->n_runs == model->most_runs) return false;
@@ -294,7 +294,7 @@ static void plan_remake_record_clone(berth__remake_walk *walk, uint32_t class) {
   if (!plan_remake_record(r, step, true)) walk->fails = true;
 }
 
-/* The bytes that a run needs, with those before it alive; *alive is what stays. */
+/* The bytes that a run needs, on top of those already alive; *alive is what remains. */
 static uint64_t plan_remake_sweep(const berth__remake_model *model, uint32_t index, uint32_t *n_forms,
                                   uint64_t *alive) {
   const uint32_t step = model->runs[index] & ~BERTH__REMAKE_CLONE;
@@ -318,7 +318,7 @@ static uint64_t plan_remake_sweep(const berth__remake_model *model, uint32_t ind
   return needs;
 }
 
-/* Every class in its first form. */
+/* Every class in its first version. */
 static uint32_t plan_remake_first_forms(const berth__remake_model *model) {
   for (uint32_t c = 0; c < model->n_classes; c++) model->form[c] = c;
   return model->n_classes;

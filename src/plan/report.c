@@ -6,7 +6,7 @@
 #include "plan/buffers.h"
 #include "plan/draw.h"
 
-/* The name of a buffer: its owner's, or "<node>:scratch". Names in CSV lose what would break a line. */
+/* The name of a buffer: its owner's, or "<node>:scratch". In CSV, characters that would break a line are dropped. */
 static void plan_report_print_name(berth__text *text, const berth_plan *plan, const berth__buffer *buffer,
                                    bool for_csv) {
   bool is_scratch = buffer->owner == BERTH_VALUE_NONE;
@@ -20,10 +20,10 @@ static void plan_report_print_name(berth__text *text, const berth_plan *plan, co
     changed = changed || bad;
   }
   if (is_scratch) berth__text_printf(text, ":scratch");
-  if (changed) berth__text_printf(text, "#%zu", (size_t)(buffer - plan->buffers)); /* ids stay unique */
+  if (changed) berth__text_printf(text, "#%zu", (size_t)(buffer - plan->buffers)); /* keeps ids unique */
 }
 
-/* Names and details of all buffers in one text, zero-terminated one after the other. */
+/* Names and details of all buffers in one text, consecutive and zero-terminated. */
 static berth_status collect_strings(const berth_plan *plan, berth__text *text, berth_error *err) {
   berth__text_init(text, plan->ctx, NULL, NULL);
   for (size_t i = 0; i < plan->n_buffers; i++) {
@@ -43,7 +43,7 @@ static berth_status collect_strings(const berth_plan *plan, berth__text *text, b
   return berth__text_finish(text, err);
 }
 
-/* The name and the detail that stand next in such a text. */
+/* The next name and detail in such a text. */
 static const char *next_name(const char **strings, const char **detail) {
   const char *name = *strings;
   *detail = name + strlen(name) + 1;
@@ -115,7 +115,7 @@ static berth__draw_group group_of(const berth__buffer *buffer) {
   return BERTH__DRAW_SCRATCH;
 }
 
-/* Buffers, then a rectangle for each guard. */
+/* Buffers, then a rectangle for the guard bytes of each. */
 static size_t fill_rects(const berth_plan *plan, const char *strings, berth__draw_rect *rects) {
   size_t n = 0;
   for (size_t i = 0; i < plan->n_buffers; i++) {

@@ -1,4 +1,4 @@
-/* The order in which nodes run. Each rule gives an order; the planner measures them and keeps the best. */
+/* The execution order of nodes. Each rule gives an order; the planner measures them and keeps the best. */
 #include "plan/schedule.h"
 
 #include "plan/states.h"
@@ -6,16 +6,16 @@
 typedef struct scheduler {
   berth_context *ctx;
   const berth_graph *graph;
-  uint64_t *bytes;       /* one per value: 0 for inputs, params and constants, which live throughout, and their views */
-  uint32_t *unread;      /* one per value: reads that are still to come */
-  uint32_t *waiting;     /* one per node: operands that are not made yet */
-  uint32_t *reads_first; /* one per value and one more: where its readers begin in `reads` */
+  uint64_t *bytes;   /* one per value: 0 for inputs, params and constants, which are always alive, and views of them */
+  uint32_t *unread;  /* one per value: remaining reads */
+  uint32_t *waiting; /* one per node: operands not made yet */
+  uint32_t *reads_first; /* one per value and one more: index of its first reader in `reads` */
   uint32_t *reads;
   uint32_t *ready;
   uint32_t n_ready;
-  uint64_t *need;     /* one per node: bytes that its branch needs at most */
-  bool *decides;      /* one per node: the condition of a choose is made from it */
-  berth__edge *edges; /* readers of states, and those who write them after */
+  uint64_t *need;     /* one per node: the most bytes that its branch needs */
+  bool *decides;      /* one per node: the condition of a choose depends on it */
+  berth__edge *edges; /* from readers of states to their writers */
   size_t n_edges;
 } scheduler;
 
@@ -54,7 +54,7 @@ static void plan_schedule_note_readers(scheduler *s) {
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) s->unread[berth__graph_kept(graph, i)]++; /* never freed */
 }
 
-/* Views of what lives throughout cost nothing. Other views count in full: they take over from their operand. */
+/* Views of values that are always alive cost nothing. Other views count in full: they take over from their operand. */
 static void note_bytes(scheduler *s) {
   for (uint32_t n = 0; n < s->graph->n_nodes; n++) {
     const berth__node *node = &s->graph->nodes[n];
@@ -65,7 +65,7 @@ static void note_bytes(scheduler *s) {
   for (size_t i = 0; i < s->graph->n_updates; i++) s->bytes[s->graph->updates[i].next] = 0; /* in the state's bytes */
 }
 
-/* Conditions come as early as they can: what is made before them runs whether it is needed or not. */
+/* Conditions come as early as possible: what is made before them runs whether it is needed or not. */
 static void plan_schedule_note_conditions(scheduler *s) {
   const berth_graph *graph = s->graph;
   for (size_t n = graph->n_nodes; n-- > 0;) {
@@ -113,7 +113,7 @@ static int64_t bytes_made(const scheduler *s, uint32_t node) {
   return (int64_t)made;
 }
 
-/* What running a node adds to what is alive: its results, less the operands that nobody reads any more. */
+/* How much running a node adds to the bytes alive: its results, minus operands without further readers. */
 static int64_t growth(const scheduler *s, uint32_t node) {
   const berth__node *n = &s->graph->nodes[node];
   int64_t total = bytes_made(s, node);
@@ -142,7 +142,7 @@ static void plan_schedule_run_node(scheduler *s, uint32_t node) {
     if (s->edges[i].from == node && --s->waiting[s->edges[i].to] == 0) s->ready[s->n_ready++] = s->edges[i].to;
 }
 
-/* Looks at this many ready nodes at most, the newest first, so that wide graphs stay fast. */
+/* Considers at most this many ready nodes, the newest first, so that wide graphs stay fast. */
 #define GREEDY_WINDOW 256u
 
 static uint32_t pick_smallest_growth(const scheduler *s) {
@@ -173,7 +173,7 @@ static void schedule_greedy(scheduler *s, uint32_t *order) {
 }
 
 /* As for registers in an expression (Sethi and Ullman): the operand with the largest need first, since the others'
- * results are then not yet alive. On a graph that is no tree this is a rule of thumb. */
+ * results are not alive then. For graphs that are not trees this is a heuristic. */
 static void note_needs(scheduler *s) {
   for (uint32_t n = 0; n < s->graph->n_nodes; n++) {
     const berth__node *node = &s->graph->nodes[n];
@@ -189,14 +189,14 @@ static void note_needs(scheduler *s) {
   }
 }
 
-/* A reader of a state that this node writes, and that is not placed yet; UINT32_MAX: there is none. */
+/* An unplaced reader of a state that this node writes; UINT32_MAX: none. */
 static uint32_t reader_before(const scheduler *s, uint32_t node, const uint32_t *placed) {
   for (size_t i = 0; i < s->n_edges; i++)
     if (s->edges[i].to == node && !placed[s->edges[i].from]) return s->edges[i].from;
   return UINT32_MAX;
 }
 
-/* The operand's node that is not placed yet and needs most; UINT32_MAX: all are placed. */
+/* The unplaced node of the operand that needs most; UINT32_MAX: all are placed. */
 static uint32_t neediest_operand(const scheduler *s, uint32_t node, const uint32_t *placed) {
   uint32_t best = UINT32_MAX;
   for (uint32_t i = 0; i < s->graph->nodes[node].n_in; i++) {
@@ -233,7 +233,7 @@ static void schedule_depth(scheduler *s, uint32_t *order) {
 
 berth_status berth__schedule(const berth_graph *graph, berth__schedule_rule rule, uint32_t *order, berth_error *err) {
   scheduler s;
-  bool has_loop = false; /* what is inside stays inside */
+  bool has_loop = false; /* the inside of a loop stays inside */
   for (uint32_t n = 0; n < graph->n_nodes; n++) has_loop = has_loop || graph->nodes[n].op->family->is_loop;
   for (uint32_t n = 0; n < graph->n_nodes; n++) order[n] = n;
   if (rule == BERTH__SCHEDULE_SOURCE || has_loop || graph->n_nodes < 3) return BERTH_OK;

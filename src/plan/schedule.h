@@ -1,12 +1,12 @@
-/* The order in which nodes run. */
+/* The execution order of nodes. */
 #ifndef BERTH_PLAN_SCHEDULE_H
 #define BERTH_PLAN_SCHEDULE_H
 
 #include "graph/graph.h"
 
 typedef enum berth__schedule_rule {
-  BERTH__SCHEDULE_SOURCE, /* as the graph has them */
-  BERTH__SCHEDULE_GREEDY, /* of the nodes that are ready, the one that leaves least alive */
+  BERTH__SCHEDULE_SOURCE, /* the graph's own */
+  BERTH__SCHEDULE_GREEDY, /* the ready node that leaves the fewest bytes alive */
   BERTH__SCHEDULE_DEPTH,  /* finish one branch before the next, the one with the larger need first */
   BERTH__SCHEDULE_RULES
 } berth__schedule_rule;

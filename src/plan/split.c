@@ -1,10 +1,10 @@
-/* Chooses the nodes to run in slices: those around the fullest step, as far before and after it as values get
- * smaller. */
+/* Chooses the nodes to run in slices: those around the fullest step, as long as values get smaller before and after
+ * it. */
 #include "plan/budget.h"
 
 #define MOST_EXITS 6u
 #define MOST_LEVELS 8u
-#define SUPPOSED_SLICES 8u /* groups are compared as if they ran in so many */
+#define SUPPOSED_SLICES 8u /* groups are compared as if they ran in this many */
 
 typedef struct finder {
   const berth_plan *plan;
@@ -32,7 +32,7 @@ static berth__rows all_rows(const finder *f, const berth__node *node, uint32_t a
   return (berth__rows){0, f->plan->graph->values[node->out[0]].shape.dim[axis]};
 }
 
-/* Whether a node of the group reads rows of an operand, and not all of it or slices along another axis. */
+/* Whether a node of the group reads rows of an operand, rather than all of it or slices along another axis. */
 static bool plan_split_reads_rows(const finder *f, const berth__split_group *group, const berth__node *node,
                                   uint32_t k) {
   const berth_graph *graph = f->plan->graph;
@@ -61,14 +61,14 @@ static bool may_come_inside(const finder *f, const berth__split_group *group, co
          berth__split_may(graph, &graph->nodes[from], group->axis);
 }
 
-/* In the order of the plan. */
+/* In plan order. */
 static void insert(const finder *f, berth__split_group *group, uint32_t node) {
   uint32_t at = group->n_nodes++;
   for (; at > 0 && f->step_of[group->nodes[at - 1]] > f->step_of[node]; at--) group->nodes[at] = group->nodes[at - 1];
   group->nodes[at] = node;
 }
 
-/* One level back: true when there is more in the group than before. */
+/* Extends the group by one level backwards: true if it has grown. */
 static bool plan_split_grow(const finder *f, berth__split_group *group) {
   const berth__split_group before = *group;
   for (uint32_t i = 0; i < before.n_nodes; i++) {
@@ -79,7 +79,7 @@ static bool plan_split_grow(const finder *f, berth__split_group *group) {
   return group->n_nodes > before.n_nodes;
 }
 
-/* Bytes that are there as a whole while the group runs, and the most that are cut. */
+/* The bytes of whole values while the group runs, and the largest bytes of sliced ones. */
 static void plan_split_measure(const finder *f, berth__split_group *group) {
   const berth_graph *graph = f->plan->graph;
   const berth_value result = graph->nodes[group->nodes[group->n_nodes - 1]].out[0];

@@ -1,5 +1,5 @@
-/* A group of nodes in slices: for each, views of the rows that it needs, the nodes on those rows, and in the end a
- * concat of all slices, which are made where they belong in it. */
+/* Emits a group of nodes in slices: for each slice, views of the rows that it needs, the nodes on those rows, and
+ * finally a concat of all slices, which are made in place. */
 #include "plan/budget.h"
 
 typedef struct emitter {
@@ -7,19 +7,19 @@ typedef struct emitter {
   const berth__split_group *group;
   berth__rewrite *r;
   uint32_t *place_in_group;               /* one per node; UINT32_MAX: it is not in the group */
-  berth__rows needed[BERTH__SPLIT_NODES]; /* of the results, for the slice at hand */
+  berth__rows needed[BERTH__SPLIT_NODES]; /* of the results, for the current slice */
   berth_value made[BERTH__SPLIT_NODES];
 } emitter;
 
 static const berth__node *node_at(const emitter *e, uint32_t i) { return &e->plan->graph->nodes[e->group->nodes[i]]; }
 
-/* Where the operand is made inside the group; UINT32_MAX: outside. */
+/* The index of an operand made inside the group; UINT32_MAX: outside. */
 static uint32_t plan_split_emit_inside(const emitter *e, berth_value value) {
   const berth__value *v = &e->plan->graph->values[value];
   return v->kind == BERTH_VALUE_NODE ? e->place_in_group[v->node] : UINT32_MAX;
 }
 
-/* From the rows of the last result back to those of all. */
+/* From the rows of the last result back to those of all results. */
 static void plan_split_emit_find_rows(emitter *e, berth__rows rows) {
   const uint32_t n = e->group->n_nodes;
   for (uint32_t i = 0; i < n; i++) e->needed[i] = (berth__rows){INT64_MAX, INT64_MIN};
@@ -37,7 +37,7 @@ static void plan_split_emit_find_rows(emitter *e, berth__rows rows) {
   }
 }
 
-/* Rows of a value; the value itself where that is all of it. */
+/* Rows of a value; the value itself if these are all of it. */
 static berth_status plan_split_emit_narrow(const emitter *e, berth_value value, uint32_t axis, berth__rows rows,
                                            berth_value *out, berth_error *err) {
   const int64_t extent = e->r->graph->values[value].shape.dim[axis], along = axis;

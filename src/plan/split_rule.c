@@ -7,7 +7,7 @@
 typedef enum kind {
   KIND_NONE,
   KIND_ELEMENTS, /* every operand broadcasts to the result */
-  KIND_LINES,    /* operand 0 line by line, along an axis or from it on; of a norm's gradient, dy too */
+  KIND_LINES,    /* operand 0 line by line, along an axis or from it on; for a norm's gradient, dy too */
   KIND_PRODUCT,  /* operand 0 row by row, then weights, then operands that broadcast */
   KIND_WINDOW,   /* operand 0 through windows, then weights, then operands that broadcast */
   KIND_POOL,
@@ -87,7 +87,7 @@ static uint32_t first_spatial(const berth__node *node) {
                                                                                                                    : 1;
 }
 
-/* The axis that is split as a spatial one; false: windows do not run along it. */
+/* The spatial axis that is split; false: windows do not run along it. */
 static bool spatial_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t *spatial) {
   const uint32_t first = first_spatial(node), n = plan_split_rule_shape_of(graph, node->out[0])->rank - 2;
   if (!is_window(node) || axis < first || axis >= first + n) return false;
@@ -101,14 +101,14 @@ typedef struct window {
 
 static window window_of(const berth_graph *graph, const berth__node *node, uint32_t spatial) {
   const uint32_t n = plan_split_rule_shape_of(graph, node->out[0])->rank - 2;
-  return (window){.kernel = list_attr(node, "kernel", spatial, 3), /* conv_winograd has none: it is 3 */
+  return (window){.kernel = list_attr(node, "kernel", spatial, 3), /* conv_winograd has no attribute for it: it is 3 */
                   .stride = list_attr(node, "strides", spatial, 1),
                   .dilation = list_attr(node, "dilations", spatial, 1),
                   .begin = list_attr(node, "pads", spatial, 0),
                   .end = list_attr(node, "pads", spatial + n, 0)};
 }
 
-/* The rows under the windows of these rows, padding included: they may begin before 0 and end after the last. */
+/* The rows under the windows of these rows, including padding: they may begin before 0 and end after the last. */
 static berth__rows rows_under(const window *w, berth__rows rows) {
   const int64_t begin = rows.begin * w->stride - w->begin;
   return (berth__rows){begin, (rows.end - 1) * w->stride - w->begin + (w->kernel - 1) * w->dilation + 1};
@@ -120,14 +120,14 @@ static bool has_plain_windows(const berth__node *node) {
          (automatic == NULL || automatic->s == NULL || strcmp(automatic->s, "none") == 0);
 }
 
-/* Every slice must have rows of x to read: windows that lie in the padding alone are left to the whole. */
+/* Every slice must read some rows of x: if windows are entirely in the padding, the node is not split. */
 static bool reads_something(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t spatial) {
   const window w = window_of(graph, node, spatial);
   const int64_t in = plan_split_rule_shape_of(graph, node->in[0])->dim[axis], reach = (w.kernel - 1) * w.dilation + 1;
   return w.begin < reach && w.end < reach && in > 0;
 }
 
-/* ---- All of them ---- */
+/* ---- All kinds ---- */
 
 static bool lines_may(const berth__node *node, uint32_t axis, uint32_t rank) {
   int64_t along = plan_split_rule_int_attr(node, "axis", -1);
@@ -172,7 +172,7 @@ bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_
   return false;
 }
 
-/* An operand that broadcasts: its axes stand against the last ones of the result. */
+/* An operand that broadcasts: its axes correspond to the last ones of the result. */
 static bool broadcast_rows(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k,
                            berth__rows rows, berth__rows *out) {
   const berth__shape *whole = plan_split_rule_shape_of(graph, node->out[0]),

@@ -1,15 +1,15 @@
-/* States: who makes the next value of each, where, and after whom.
+/* States: which node makes the next value of each, where, and after which readers.
  *
- * The next value of a state lies in the state's bytes, which hold the old value until then. So whoever reads the old
- * value must come before the node that makes the next one, but for that node itself where its op may write over the
- * operand. Three things are done to get there:
- *   order   readers are put before the writer, where nothing that they read depends on it
- *   copy    where that cannot be, or where nothing makes the next value (an input, a constant), an identity at the end
- *           of the run copies it
- *   keep    a state that another one is updated from is read through an identity at the very beginning; alias analysis
- *           makes a view of it where the reader comes in time, and a copy otherwise (two states that change places)
- * What shows a state (a reshape of it) counts as the state as far as that is possible: it is a view only where all its
- * readers come before the writer (alias.c). */
+ * The next value of a state is in the state's bytes, which hold the old value until then. So all readers of the old
+ * value must come before the node that makes the next one, except that node itself if its op may overwrite the operand.
+ * Three things ensure that:
+ * order   readers are moved before the writer if none of their operands depends on it
+ * copy    if that is impossible, or nothing makes the next value (an input, a constant), an identity at the end of the
+ * run copies it
+ * keep    a state that another one is updated from is read through an identity at the very beginning; alias analysis
+ * makes it a view if its reader comes in time, and a copy otherwise (two states that are swapped)
+ * A view of a state (such as a reshape) counts as the state if possible: it is a view only if all its readers come
+ * before the writer (alias.c). */
 #include "plan/states.h"
 
 #include "graph/rewrite.h"
@@ -18,17 +18,17 @@
 
 typedef struct settler {
   berth_graph *graph;
-  bool in_place;      /* results may be written over operands */
+  bool in_place;      /* results may overwrite operands */
   bool keeps_order;   /* the graph has loops */
-  berth_value *shows; /* one per value: the state that it is or may show; BERTH_VALUE_NONE */
-  bool *behind;       /* one per node: it comes after the writer that is looked at */
-  bool *is_direct;    /* one an update */
-  berth__edge *edges; /* readers, and writers after them */
+  berth_value *shows; /* one per value: the state that it is or may be a view of; BERTH_VALUE_NONE */
+  bool *behind;       /* one per node: it comes after the current writer */
+  bool *is_direct;    /* one per update */
+  berth__edge *edges; /* from readers to writers */
   size_t n_edges, edges_capacity;
   uint32_t *order;
 } settler;
 
-/* What may be a view of a state is taken for one. */
+/* Assumes that whatever may be a view of a state is one. */
 static void note_shows(const berth_graph *graph, berth_value *shows) {
   for (size_t v = 0; v < graph->n_values; v++)
     shows[v] = graph->values[v].kind == BERTH_VALUE_STATE ? (berth_value)v : BERTH_VALUE_NONE;
@@ -39,7 +39,7 @@ static void note_shows(const berth_graph *graph, berth_value *shows) {
   }
 }
 
-/* How a node sees a state: not at all, through a value that may show it, or itself. */
+/* How a node reads a state: not at all, through a possible view, or directly. */
 typedef enum sight {
   SEES_NOTHING,
   SEES_VIEW,
@@ -65,7 +65,7 @@ static uint32_t result_index(const berth__node *node, berth_value value) {
   return i;
 }
 
-/* Whether the node could write its result into the state as far as its operands go. */
+/* Whether the node's operands allow it to write its result into the state. */
 static bool may_write(const settler *s, const berth__node *node, const berth__update *update) {
   if (node->op->family->is_loop) return false;
   const uint32_t allowed = berth__op_in_place_at(node->op, node->attrs, result_index(node, update->next));
@@ -76,7 +76,7 @@ static bool may_write(const settler *s, const berth__node *node, const berth__up
   return true;
 }
 
-/* Everything that depends on the writer, by operands or because it must write after such a reader. */
+/* Marks everything that depends on the writer, through operands or because it must write after such a reader. */
 static void mark_behind(const settler *s, uint32_t writer) {
   const berth_graph *graph = s->graph;
   bool changed = true;
@@ -147,7 +147,7 @@ static berth_status order_nodes(settler *s, berth_error *err) {
   return berth__topo_order(graph->ctx, (uint32_t)graph->n_nodes, s->edges, s->n_edges, s->order, &on_cycle, err);
 }
 
-/* States that others are updated from are read first of all. */
+/* States that others are updated from are read first. */
 static berth_status keep_states(settler *s, berth__rewrite *r, berth_error *err) {
   for (size_t i = 0; i < s->graph->n_updates; i++) {
     const berth_value next = s->graph->updates[i].next;
@@ -159,7 +159,7 @@ static berth_status keep_states(settler *s, berth__rewrite *r, berth_error *err)
   return BERTH_OK;
 }
 
-/* Whether a copy that is still to come reads what this state held. */
+/* Whether a pending copy reads what this state held. */
 static bool is_awaited(const settler *s, const bool *is_done, size_t index) {
   for (size_t i = 0; i < s->graph->n_updates; i++) {
     if (is_done[i] || i == index) continue;
@@ -170,7 +170,7 @@ static bool is_awaited(const settler *s, const bool *is_done, size_t index) {
   return false;
 }
 
-/* Copies stand after everything else; one that another one waits for comes later, where it can. */
+/* Copies come after everything else; a copy to a state that another copy reads comes later, if possible. */
 static berth_status add_copies(settler *s, berth__rewrite *r, berth_error *err) {
   bool *is_done = s->is_direct;
   for (;;) {
@@ -210,7 +210,7 @@ static berth_status plan_states_settle(settler *s, berth_error *err) {
   return is_settled ? BERTH_OK : plan_states_rewrite(s, err);
 }
 
-/* A state that is updated from itself stays as it is. */
+/* Drops updates of a state from itself. */
 static void drop_idle(berth_graph *graph) {
   size_t kept = 0;
   for (size_t i = 0; i < graph->n_updates; i++)
@@ -241,7 +241,7 @@ berth_status berth__states_settle(berth_graph *graph, uint32_t flags, berth_erro
   return status;
 }
 
-/* writers: one per value, the node that writes a state. Counts where edges is NULL. */
+/* writers: one per value, the node that writes a state. Only counts if edges is NULL. */
 static size_t plan_states_collect_edges(const berth_graph *graph, const berth_value *shows, const uint32_t *writers,
                                         berth__edge *edges) {
   size_t n_edges = 0;

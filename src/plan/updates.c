@@ -1,20 +1,20 @@
-/* Moves the updates of states as early as possible. A gradient that waits for the end of a step although its
- * optimiser could run at once is alive for nothing, but the search for the smallest order ignores that if another
- * step is fuller. The moved nodes add no bytes (their results are the states), so the load never rises. */
+/* Moves the updates of states as early as possible. A gradient that waits for the end of a step although its optimiser
+ * could run at once is kept for nothing, but the search for the smallest order ignores that if another step is fuller.
+ * The moved nodes add no bytes (their results are the states), so the load never rises. */
 #include "plan/budget.h"
 
-#define MOST_BYTES 64u /* of a number */
+#define MOST_BYTES 64u /* of a scalar */
 
 typedef struct mover {
   const berth_plan *plan;
   const berth_graph *graph;
   berth__rewrite *r;
-  berth_value *shown; /* one per value: the state whose bytes it shows; NONE: no state's */
-  uint32_t *last;     /* one per value: of a state, the last step that reads it, but for the one that updates it */
+  berth_value *shown; /* one per value: the state whose bytes it has; NONE: no state's */
+  uint32_t *last;     /* one per value: for a state, its last reader other than its update */
   uint32_t *ready;    /* one per node that may move: the step after which it can run; UINT32_MAX: it stays */
-  uint32_t *first;    /* one per step: the first node that is ready after it; UINT32_MAX: there is none */
-  uint32_t *next;     /* one per node: the next that is ready after the same step */
-  bool *is_early;     /* one per node: it comes first */
+  uint32_t *first;    /* one per step: the first node that becomes ready after it; UINT32_MAX: none */
+  uint32_t *next;     /* one per node: the next one that becomes ready after the same step */
+  bool *is_early;     /* one per node: it moves to the beginning */
   uint32_t *step_of;  /* one per node */
 } mover;
 
@@ -34,7 +34,7 @@ static bool updates_makes_next(const berth_graph *graph, const berth__node *node
   return false;
 }
 
-/* Whether all that the node makes are next values that nobody reads. */
+/* Whether all results of the node are next values without readers. */
 static bool updates_may_move(const mover *m, const berth__uses *uses, uint32_t index) {
   const berth__node *node = &m->graph->nodes[index];
   berth_value state;
@@ -62,7 +62,7 @@ static void updates_note_readers(mover *m) {
   }
 }
 
-/* Numbers that are made of states and inputs alone: optimisers wait for nothing else but their gradients. */
+/* Scalars that depend only on states and inputs, so that optimisers wait for nothing but their gradients. */
 static void updates_find_early(mover *m) {
   for (uint32_t step = 0; step < m->plan->n_steps; step++) {
     const uint32_t index = m->plan->order[step];
@@ -81,7 +81,7 @@ static void updates_find_early(mover *m) {
   }
 }
 
-/* After what it is made from, and after all who read what it overwrites. */
+/* After its operands are made, and after all readers of what it overwrites. */
 static uint32_t updates_ready(const mover *m, uint32_t index) {
   const berth__node *node = &m->graph->nodes[index];
   uint32_t ready = m->plan->n_prelude;
@@ -97,7 +97,7 @@ static uint32_t updates_ready(const mover *m, uint32_t index) {
   return ready;
 }
 
-/* *n_moved: nodes that run earlier than they did. Those of a step keep their order. */
+/* *n_moved: nodes that run earlier than before. Those of the same step keep their order. */
 static void updates_find(mover *m, const berth__uses *uses, uint32_t *n_moved) {
   *n_moved = 0;
   updates_note_readers(m);

@@ -2,7 +2,7 @@
  * read or written. */
 #include "plan/remake.h"
 
-#define PER_ELEMENT 2.0 /* operations that moving an element takes as long as */
+#define PER_ELEMENT 2.0 /* operations that take as long as moving an element */
 
 static double plan_work_elements(const berth_graph *graph, berth_value value) {
   int64_t count = 0;
@@ -20,7 +20,7 @@ static double plan_work_rows(const berth_graph *graph, berth_value value) {
   return last > 0 ? plan_work_elements(graph, value) / last : 0;
 }
 
-/* Every weight once for each pixel of the result; channels are second, or last. */
+/* Every weight once per pixel of the result; channels are the second axis, or the last. */
 static double plan_work_convolution(const berth_graph *graph, const berth__node *node, bool is_last) {
   const berth__shape *out = &graph->values[node->out[0]].shape;
   const double channels = out->rank < 2 ? 1 : (double)out->dim[is_last ? out->rank - 1 : 1];
@@ -28,7 +28,7 @@ static double plan_work_convolution(const berth_graph *graph, const berth__node 
   return 2 * pixels * plan_work_elements(graph, node->in[1]);
 }
 
-/* Scores and sums: two products of every query that there is with every key. */
+/* Scores and weighted sums: two products of every query with every key. */
 static double plan_work_attention(const berth_graph *graph, const berth__node *node) {
   const berth__shape *k = &graph->values[node->in[BERTH__ATTENTION_K]].shape;
   const double keys = k->rank < 2 ? 1 : (double)k->dim[k->rank - 2];

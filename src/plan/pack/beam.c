@@ -1,23 +1,22 @@
-/* Beam search: many placements grow side by side, and after every item only the most promising ones are kept.
+/* Beam search: many placements grow in parallel, and after every item only the most promising ones are kept.
  *
- * A placement grows in the order of offsets. The next item rests on what is placed, no lower than the item before it
- * (of items at the same offset the one that is born first comes first), so each placement is made in one way only. To
- * take item i next means that everything else lies no lower. An item that has been passed over, because it would rest
- * lower than that, needs something else below it: it lies on top of an item that was not passed over, or on one that
- * lies on such an item.
+ * A placement grows in the order of offsets. The next item rests on the placed ones, no lower than the previous item
+ * (of items at the same offset the one that is born first comes first), so each placement is made in one way only.
+ * Taking item i next implies that all other items will lie no lower. An item that has been passed over, because it
+ * would rest lower than that, needs something else below it: it will lie on top of an item that was not passed over, or
+ * on one that lies on such an item.
  *
- *        |   |      b is placed next. a would rest lower: it has been passed over and lies above c, which
- *        | b |      reaches into its lifetime, or not at all. What is below a until then is waste.
+ * |   |      b is placed next. a would rest lower: it has been passed over and will lie above c, which
+ * | b |      overlaps its lifetime, or not at all. The space below a until then is waste.
  *     a  |___|__c
  *    ____|      |__
  *
- * So for every section there is a floor below which nothing more will lie. The floor and the load that is still to be
- * stacked must stay below the capacity; most wrong turns are noticed by this at once, though much later than by the
- * propagation of the exact search, which costs a hundred times as much. What is below the floor and not taken is waste.
- * States are compared by their waste per area placed, both weighted: sections with a large load count more, and so do
- * those in which earlier runs came to an end.
+ * So every section has a floor below which nothing more will lie. The floor plus the load still to be stacked must stay
+ * below the capacity; this detects most dead ends at once, though much later than the propagation of the exact search,
+ * which costs a hundred times as much. Unoccupied space below the floor is waste. States are compared by their waste
+ * per area placed, both weighted: sections with a large load count more, and so do those in which earlier runs failed.
  *
- * All of it is counted in integers but for one division, so that the result is the same everywhere. */
+ * All of it is integer arithmetic except for one division, so that the result is the same everywhere. */
 #include "plan/pack/beam.h"
 
 #include <string.h>
@@ -29,8 +28,8 @@ enum {
   NEVER = 1 << 30,   /* higher than every position */
   LARGEST = 1 << 24, /* positions and sums of sizes stay below this: a float holds them exactly */
   FULL_WEIGHT = 1024,
-  SPARE = 3,        /* so many states are made for one that is kept */
-  LEAST_WIDTH = 48, /* narrower ones do not get through */
+  SPARE = 3,        /* states made per state kept */
+  LEAST_WIDTH = 48, /* narrower beams fail */
   MOST_WIDTH = 400,
   N_WASTES = 64,
   MOST_BYTES = 1 << 25
@@ -40,12 +39,12 @@ enum {
 typedef struct state {
   int64_t waste, area; /* weighted */
   uint64_t hash;       /* of the set of placed items */
-  int32_t last;        /* offset of the item placed last */
-  uint32_t born;       /* and its first section; UINT32_MAX: none is placed */
-  uint32_t trail;      /* how it came about */
+  int32_t last;        /* offset of the last placed item */
+  uint32_t born;       /* its first section; UINT32_MAX: none is placed */
+  uint32_t trail;      /* how it was reached */
 } state;
 
-/* A placement that may be made from a state. */
+/* A possible placement from a state. */
 typedef struct child {
   uint32_t from, item;
 } child;
@@ -57,8 +56,8 @@ typedef struct step {
 
 typedef struct generation {
   state *states;
-  int32_t *rows;  /* for each state rest by item, then floor and load by section; rest is NEVER for placed items */
-  uint32_t *kept; /* the states that count, best first */
+  int32_t *rows;  /* per state: rest by item, then floor and load by section; rest is NEVER for placed items */
+  uint32_t *kept; /* the states that are kept, best first */
   uint32_t n, n_kept;
 } generation;
 
@@ -68,7 +67,7 @@ struct berth__pack_beam {
   uint32_t n, n_sections;
   uint32_t width;
   size_t row;    /* entries of a state's row */
-  int32_t limit; /* the capacity, with the largest tail */
+  int32_t limit; /* the capacity plus the largest tail */
   int64_t capacity, largest_tail;
   generation now, next;
   child *children;
@@ -79,19 +78,19 @@ struct berth__pack_beam {
   size_t n_trail, trail_capacity;
   uint64_t *seen; /* a hash table */
   size_t n_seen;
-  uint32_t *twin;   /* by item: an equal one that goes first, or UINT32_MAX */
+  uint32_t *twin;   /* by item: an equal one that is placed first, or UINT32_MAX */
   uint64_t *number; /* by item: for hashes */
   int64_t *weight;  /* by section */
-  int64_t *blame;   /* by section: how often it ended a state lately */
+  int64_t *blame;   /* by section: how often it eliminated a state recently */
   int64_t *area;    /* by item, weighted */
   int32_t *load;    /* by section */
-  float *ground;    /* scratch by section: the floor. Floats, because every processor has their minimum as vectors */
-  float *support;   /* scratch by section: the lowest top that something passed over could lie on */
-  int32_t *lo, *hi; /* by item: what loops over all items need, close together */
+  float *ground;    /* scratch by section: the floor. Floats, because every processor has a vector minimum for them */
+  float *support;   /* scratch by section: the lowest top that an item that was passed over could lie on */
+  int32_t *lo, *hi; /* by item: the data for loops over all items, kept compact */
   int aligned;      /* some item has an alignment */
   uint32_t *passed; /* scratch */
-  float *low;       /* beside passed */
-  uint64_t lengths; /* sections of all items in sum */
+  float *low;       /* parallel to passed */
+  uint64_t lengths; /* sum of the sections of all items */
   uint64_t ticks;
 };
 
@@ -166,7 +165,7 @@ static berth_status beam_allocate(berth__pack_beam *b, berth_error *err) {
   return BERTH_OK;
 }
 
-/* How many states the effort and the memory are enough for. */
+/* How many states effort and memory allow. */
 static uint32_t beam_width(const berth__pack_part *part, uint64_t ticks) {
   uint64_t lengths = 0, n = part->n;
   for (uint32_t i = 0; i < part->n; i++) lengths += part->items[i].hi - part->items[i].lo;
@@ -235,11 +234,11 @@ void berth__pack_beam_destroy(berth__pack_beam *b) {
   berth__free(ctx, b);
 }
 
-/* ---- What may come next ---------------------------------------------------------------------------------------- */
+/* ---- Candidates for the next item ------------------------------------------------------------------------------ */
 
 static int32_t *beam_rest(const berth__pack_beam *b, const generation *g, uint32_t at) { return g->rows + at * b->row; }
 
-/* The order of states: waste per area. Positive floats are ordered like their bits. */
+/* The order of states: waste per area. Positive floats have the order of their bits. */
 static uint64_t beam_key(int64_t waste, int64_t area) {
   float ratio = (float)((double)(waste + 1) / (double)area);
   uint32_t bits;
@@ -254,7 +253,7 @@ static int64_t beam_lift(const berth__pack_beam *b, const int32_t *floor, int32_
   return waste;
 }
 
-/* Lists the children of a state. Many items rest at the same height, so what lifting costs is remembered. */
+/* Lists the children of a state. Many items rest at the same height, so the cost of lifting is cached. */
 static void beam_expand(berth__pack_beam *b, uint32_t from) {
   const state *st = &b->now.states[from];
   const int32_t *rest = beam_rest(b, &b->now, from), *floor = rest + b->n, *load = floor + b->n_sections;
@@ -288,14 +287,14 @@ static void beam_expand(berth__pack_beam *b, uint32_t from) {
 
 /* ---- Making a state -------------------------------------------------------------------------------------------- */
 
-/* Where the set with this hash is in the table of the generation, or would be: what was made is entered there. */
+/* The entry of a set with this hash in the table of the generation, or a free one for it. */
 static uint64_t *beam_slot(const berth__pack_beam *b, uint64_t hash) {
   size_t at = (hash >> 20) & (b->n_seen - 1);
   while (b->seen[at] != 0 && b->seen[at] != (hash | 1)) at = (at + 1) & (b->n_seen - 1);
   return &b->seen[at];
 }
 
-/* Lifts what conflicts with an item onto its top; placed items are higher than every top. */
+/* Lifts items that conflict with a placed item onto its top; placed items are higher than every top. */
 static void beam_place(const berth__pack_beam *b, uint32_t i, int32_t x, int32_t *restrict rest, int32_t *load) {
   const int32_t *restrict lo = b->lo, *restrict hi = b->hi;
   int32_t size = (int32_t)b->items[i].size, top = x + size, from = lo[i], to = hi[i];
@@ -319,7 +318,7 @@ static float beam_least_of(const float *values, uint32_t from, uint32_t to) {
   return x;
 }
 
-/* The lowest places that items passed over can have: above one that was not, then above one of themselves. */
+/* The lowest positions of items that were passed over: above an item that was not, then above one of themselves. */
 static int beam_floor_passed(berth__pack_beam *b, uint32_t n_passed) {
   for (uint32_t k = 0; k < n_passed; k++) {
     const berth__pack_item *item = &b->items[b->passed[k]];
@@ -341,7 +340,7 @@ static int beam_floor_passed(berth__pack_beam *b, uint32_t n_passed) {
   return 1;
 }
 
-/* The floors after an item at x, born in section `born`. False: nothing can come of it. */
+/* The floors after an item at x, born in section `born`. False: a dead end. */
 static int beam_floors(berth__pack_beam *b, const int32_t *rest, int32_t x, uint32_t born, int32_t *floor) {
   uint32_t n_passed = 0;
   float *restrict ground = b->ground, *restrict support = b->support;
@@ -364,7 +363,7 @@ static int beam_floors(berth__pack_beam *b, const int32_t *rest, int32_t x, uint
   return 1;
 }
 
-/* Checks every section and sums up the waste. Sections that are done with count no more. */
+/* Checks every section and sums up the waste. Finished sections no longer count. */
 static int beam_judge(berth__pack_beam *b, const int32_t *floor, const int32_t *load, int64_t *waste) {
   int possible = 1;
   *waste = 0;
@@ -380,7 +379,7 @@ static int beam_judge(berth__pack_beam *b, const int32_t *floor, const int32_t *
   return possible;
 }
 
-/* Makes a state from a child, if it is new and not hopeless. */
+/* Makes a state from a child, if it is new and not a dead end. */
 static berth_status beam_make(berth__pack_beam *b, const child *c, berth_error *err) {
   const state *from = &b->now.states[c->from];
   const berth__pack_item *item = &b->items[c->item];
@@ -427,8 +426,8 @@ static void beam_start(berth__pack_beam *b, int64_t capacity) {
   memset(b->blame, 0, b->n_sections * sizeof *b->blame);
 }
 
-/* From one generation to the next. The children are made in the order of what they seem to be, and of these the best
- * are kept by what they are. */
+/* From one generation to the next. Children are made in the order of their estimates, and the best of them are kept by
+ * their actual values. */
 static berth_status beam_advance(berth__pack_beam *b, berth_error *err) {
   b->n_children = 0;
   for (uint32_t k = 0; k < b->now.n_kept; k++) beam_expand(b, b->now.kept[k]);
@@ -445,7 +444,7 @@ static berth_status beam_advance(berth__pack_beam *b, berth_error *err) {
   }
   berth__pack_sort(b->next.kept, b->next.n, b->key, b->scratch);
   b->next.n_kept = b->next.n < b->width ? b->next.n : b->width;
-  for (uint32_t s = 0; s < b->n_sections; s++) b->blame[s] -= b->blame[s] / 4; /* the last ones count most */
+  for (uint32_t s = 0; s < b->n_sections; s++) b->blame[s] -= b->blame[s] / 4; /* recent ones count most */
   b->ticks += b->n_children * 3;
   generation swap = b->now;
   b->now = b->next;
@@ -453,14 +452,15 @@ static berth_status beam_advance(berth__pack_beam *b, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Sections that ended states before the run failed get more weight; a fifth of all weights is given to them. */
+/* Sections that eliminated states in the failed run get more weight; a fifth of all weights is redistributed to
+ * them. */
 static void beam_learn(berth__pack_beam *b) {
   int64_t blame = 0, weight = 0;
   for (uint32_t s = 0; s < b->n_sections; s++) {
     blame += b->blame[s];
     weight += b->weight[s];
   }
-  if (weight > (int64_t)FULL_WEIGHT * FULL_WEIGHT * b->n_sections) return; /* enough is learnt; sums must fit */
+  if (weight > (int64_t)FULL_WEIGHT * FULL_WEIGHT * b->n_sections) return; /* learned enough; sums must not overflow */
   for (uint32_t s = 0; s < b->n_sections && blame > 0; s++)
     b->weight[s] += (int64_t)((double)weight / 5 * ((double)b->blame[s] / (double)blame));
 }

@@ -1,4 +1,4 @@
-/* Sets of small numbers as arrays of words; the caller knows how many words. */
+/* Sets of small numbers as arrays of words; the caller knows the number of words. */
 #ifndef BERTH_PLAN_PACK_BITS_H
 #define BERTH_PLAN_PACK_BITS_H
 

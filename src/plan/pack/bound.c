@@ -1,10 +1,9 @@
 /* Lower bounds.
  *
- * Everything alive in a section has to be stacked, so no packing is lower than the largest load. Where sizes were
- * rounded up to a common alignment, only the topmost item of a section may do without its rounding, so the largest
- * tail in the section is taken off. Where alignments differ, those of the largest one are looked at alone as well,
- * rounded up to it: whatever lies in between fills gaps at best. A packing that is as low as this bound is proven
- * optimal without any search. */
+ * Everything alive in a section has to be stacked, so no packing is lower than the largest load. If sizes were rounded
+ * up to a common alignment, only the topmost item of a section may do without its rounding, so the largest tail in the
+ * section is subtracted. If alignments differ, the items with the largest one are also considered alone, rounded up to
+ * it: the others fill gaps at best. A packing as low as this bound is proven optimal without any search. */
 #include "plan/pack/bound.h"
 
 #include <stdbool.h>
@@ -12,7 +11,7 @@
 #include "plan/pack/prepare.h"
 #include "plan/pack/sort.h"
 
-/* The first section at or after s that has no tail yet; `next` is a forest with path halving. */
+/* The first section at or after s without a tail; `next` is a forest with path halving. */
 static uint32_t find_bare(uint32_t *next, uint32_t s) {
   while (next[s] != s) {
     next[s] = next[next[s]];
@@ -21,7 +20,8 @@ static uint32_t find_bare(uint32_t *next, uint32_t s) {
   return s;
 }
 
-/* Takes the largest tail of every section off its load: items by falling tail each paint what is still bare. */
+/* Subtracts the largest tail of every section from its load: in order of decreasing tails, each item paints the
+ * sections that are still unpainted. */
 static berth_status subtract_tails(berth_context *ctx, const berth__pack_item *items, uint32_t n, uint32_t n_sections,
                                    int64_t *load, berth_error *err) {
   berth_status status = BERTH_OK;
@@ -70,7 +70,7 @@ static berth_status bound_of_loads(berth_context *ctx, const berth__pack_item *i
   return status;
 }
 
-/* The largest alignment; 0: all have the same, or some item is fixed. */
+/* The largest alignment; 0: all are the same, or some item is fixed. */
 static int64_t largest_of_several(const berth__pack_item *items, uint32_t n) {
   int64_t largest = 0;
   bool differ = false;

@@ -1,18 +1,18 @@
 /* Boxes: items that fit together are packed as one.
  *
- * Two items become a box, two boxes a larger one. Those that are alive together are stacked; those that are not lie
- * side by side:
+ * Two items become a box, two boxes a larger one. Those that are alive together are stacked; others are placed side by
+ * side:
  *
- *     ___________       _______________
- *    |     b     |     |      |        |     A box takes as much room as the two together where their lifetimes, or
- *    |___________|     |  a   |   b    |     their sizes, are equal. Otherwise what it takes more is waste, which
- *    |     a     |     |      |        |     costs little where the load is small.
+ * ___________       _______________
+ * |     b     |     |      |        |     A box takes no more area than its two parts if their lifetimes, or
+ * |___________|     |  a   |   b    |     their sizes, are equal. Otherwise the excess is waste, which costs
+ * |     a     |     |      |        |     little where the load is small.
  *    |___________|     |______|________|
  *
- * The cheapest box is made first. A load never rises above the lower bound of the part, so that the bound of the boxes
- * is the same. What is small and has a partner disappears, and what is left is what makes the packing difficult: half
- * as many items or fewer, for which the search finds placements that it is much too slow for among all items. But a
- * packing of boxes is a special one: that there is none within a capacity says nothing about the items. */
+ * The cheapest box is made first. A load never rises above the lower bound of the part, so the boxes have the same
+ * bound. Small items with a partner disappear, and what is left is what makes the packing difficult: half as many items
+ * or fewer, for which the search finds placements that it could not find in time for all items. But a packing of boxes
+ * is a special one: if there is none within a capacity, that says nothing about the items. */
 #include "plan/pack/boxes.h"
 
 #include "plan/pack/firstfit.h"
@@ -23,36 +23,36 @@
 
 enum {
   FULL_WEIGHT = 1024,
-  MOST_SIZE = 5, /* a box is at most this part of the lower bound high, as large ones are hard to place */
+  MOST_SIZE = 5, /* a box is at most this fraction of the lower bound high, because large ones are hard to place */
   COARSE_BITS = 20
 };
 
 typedef struct box {
   uint32_t lo, hi; /* sections */
   int64_t size, align;
-  uint32_t left, right; /* what it is made of; NO_BOX for an item */
-  int stacked;          /* right lies on left, not beside it */
-  uint32_t partner;     /* the cheapest one, when it was looked for; NO_BOX: none */
-  int64_t cost;         /* of a box with it */
+  uint32_t left, right; /* its parts; NO_BOX for an item */
+  int stacked;          /* right is on top of left, not beside it */
+  uint32_t partner;     /* the cheapest one when last searched; NO_BOX: none */
+  int64_t cost;         /* of a box with the partner */
 } box;
 
 typedef struct boxer {
   berth_context *ctx;
   const berth__pack_part *part;
-  box *boxes; /* the items first, then what was made of them */
+  box *boxes; /* the items first, then the boxes made from them */
   uint32_t n_boxes;
-  uint32_t *open; /* those that are in no other box */
+  uint32_t *open; /* those that are not in another box */
   uint32_t n_open;
   int64_t *load;
-  int64_t *weight; /* by section: the weights of all before it */
-  unsigned shift;  /* sizes are shifted by this before they are weighted, so that areas fit 64 bits */
+  int64_t *weight; /* by section: prefix sums of the weights */
+  unsigned shift;  /* sizes are shifted by this before weighting, so that areas fit in 64 bits */
   int64_t spare;   /* the area that may still be wasted */
   uint64_t ticks;
 } boxer;
 
-/* ---- What a box costs ------------------------------------------------------------------------------------------ */
+/* ---- The cost of a box ----------------------------------------------------------------------------------------- */
 
-/* Rounded up: what wastes anything is never free. */
+/* Rounded up: a box with waste is never free. */
 static int64_t boxes_coarse(const boxer *b, int64_t size) {
   return (size + ((INT64_C(1) << b->shift) - 1)) >> b->shift;
 }
@@ -77,7 +77,7 @@ static int boxes_may_join(const boxer *b, const box *both) {
   return !both->stacked || p->align <= 1 || p->size % p->align == 0;
 }
 
-/* The waste of a box, where [lo, hi) counts as weight[hi] - weight[lo]; without weights it counts its sections. */
+/* The waste of a box, where [lo, hi) counts as weight[hi] - weight[lo]; without weights, as its number of sections. */
 static int64_t boxes_waste(const boxer *b, const box *both, const int64_t *weight) {
   const box *p = &b->boxes[both->left], *q = &b->boxes[both->right];
   int64_t all = both->hi - both->lo, of_p = p->hi - p->lo, of_q = q->hi - q->lo;
@@ -91,7 +91,7 @@ static int64_t boxes_waste(const boxer *b, const box *both, const int64_t *weigh
          of_q * boxes_coarse(b, both->size - q->size);
 }
 
-/* What the box takes more than its two parts in a section. */
+/* The box's excess over its two parts in a section. */
 static int64_t boxes_more(const boxer *b, const box *both, uint32_t s) {
   const box *p = &b->boxes[both->left], *q = &b->boxes[both->right];
   return both->size - (s >= p->lo && s < p->hi ? p->size : 0) - (s >= q->lo && s < q->hi ? q->size : 0);
@@ -106,7 +106,7 @@ static int boxes_fits(boxer *b, const box *both) {
   return 1;
 }
 
-/* ---- Which boxes are made -------------------------------------------------------------------------------------- */
+/* ---- Choosing boxes -------------------------------------------------------------------------------------------- */
 
 static void boxes_compare(boxer *b, uint32_t i, uint32_t j) {
   box both = boxes_joined(b, i, j);
@@ -152,8 +152,8 @@ static void boxes_shuffle(boxer *b, uint64_t seed) {
   }
 }
 
-/* The cheapest box again and again, until too much would be wasted. Loads only rise: a box that has become too high
- * for them stays so, and its first part has to look for another partner. */
+/* Makes the cheapest box repeatedly, until too much would be wasted. Loads only rise: a box that has become too high
+ * stays so, and its first part has to find another partner. */
 static void boxes_join_all(boxer *b) {
   for (uint32_t k = 0; k < b->n_open; k++) boxes_find_partner(b, b->open[k]);
   for (;;) {
@@ -181,7 +181,7 @@ static void boxes_join_all(boxer *b) {
 
 /* ---- Setting up and handing out -------------------------------------------------------------------------------- */
 
-/* The fourth power of the load: a section that is nearly full has nothing to waste. */
+/* The fourth power of the load: a nearly full section cannot afford waste. */
 static void boxes_weigh_sections(boxer *b) {
   int64_t most = 1, sum = 0;
   for (uint32_t s = 0; s < b->part->n_sections; s++)
@@ -229,7 +229,8 @@ static void boxer_destroy(boxer *b) {
   berth__free(b->ctx, b->boxes);
 }
 
-/* Where the items are: a box is newer than what is in it, so from the newest down every box knows its place. */
+/* The positions of the items: a box is newer than its contents, so going from the newest down, every box knows its
+ * position. */
 static berth_status boxes_hand_out(const boxer *b, berth__pack_boxes *out, berth_error *err) {
   uint32_t *outer = berth__alloc_array(b->ctx, b->n_boxes, sizeof *outer);
   int64_t *above = berth__alloc_array(b->ctx, b->n_boxes, sizeof *above);
@@ -298,7 +299,7 @@ void berth__pack_boxes_release(berth__pack_boxes *boxes) {
   *boxes = (berth__pack_boxes){0};
 }
 
-/* First-fit in the order of the offsets: the place an item has in its box is still free when its turn comes. */
+/* First-fit in the order of the offsets: an item's position inside its box is still free at its turn. */
 static berth_status boxes_settle(berth__pack_skyline *sky, const berth__pack_part *part, const uint32_t *order,
                                  int64_t *offsets, uint64_t *ticks, berth_error *err) {
   for (uint32_t k = 0; k < part->n; k++) {

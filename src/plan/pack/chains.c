@@ -1,23 +1,23 @@
 /* Chains: the unplaced items of a section, stacked in the order of their bounds.
  *
- * Each item of the chain starts at its bound or on top of the one before, whichever is higher. Where the chain ends is
- * a lower bound for every real stacking, whatever its order. If that is above the capacity, the decisions after the
- * bounds contradict each other.
+ * Each item of the chain starts at its bound or on top of the previous one, whichever is higher. The end of the chain
+ * is a lower bound for every actual stacking, whatever its order. If it is above the capacity, the decisions that led
+ * to the bounds contradict each other.
  *
  *        capacity ------------------------
- *                 |  c  |  bound of c           The block that is blamed starts at the last gap: here b and c.
- *                 |  b  |  bound of b           The chain may end lower by what it sticks out above the capacity
- *                   gap                         and would still not fit, so weaker bounds of b and c can be blamed,
- *                 |  a  |  bound of a = 0       which follow from fewer decisions.
+ * |  c  |  bound of c           The conflict consists of the block after the last gap: here b and c.
+ * |  b  |  bound of b           The chain exceeds the capacity by some slack, so weaker bounds of
+ * gap                         b and c, which follow from fewer decisions, may suffice for the
+ * |  a  |  bound of a = 0       conflict.
  *
- * A second rule looks at who can be lowest: the lowest unplaced item of a section carries all the others, so it lies no
- * higher than capacity - load. An item whose bound is above that is not the lowest one, so it lies on top of one that
- * can be.
+ * A second rule considers which item can be lowest: the lowest unplaced item of a section carries all the others, so it
+ * is no higher than capacity - load. An item whose bound is above that is not the lowest one, so it is on top of one
+ * that can be.
  *
- * These loops are where the search spends its time. They run over 32-bit arrays, one entry for each critical section (a
- * section whose load is so large that it could matter at all), which compilers turn into vector code. Positions that
- * do not fit 32 bits are made coarse by a shift. Sizes and bounds are rounded down, so that what follows from coarse
- * numbers is true, if a little weaker. */
+ * The search spends its time in these loops. They run over 32-bit arrays, one entry for each critical section (a
+ * section whose load is so large that it could matter), which compilers vectorise. Positions that do not fit in 32 bits
+ * are shifted to coarser units. Sizes and bounds are rounded down, so that conclusions from coarse numbers are correct,
+ * if a little weaker. */
 #include "plan/pack/chains.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@
 
 #define NO_ITEM UINT32_MAX
 
-/* Sums of two coarse numbers must fit: the highest bound and a whole load above it. */
+/* Sums of two coarse numbers must not overflow: the highest bound and a whole load above it. */
 #define LARGEST_COARSE (INT64_C(1) << 29)
 
 void berth__pack_chains_scale(berth__pack_state *s) {
@@ -38,7 +38,7 @@ void berth__pack_chains_scale(berth__pack_state *s) {
 
 static int64_t limit_of(const berth__pack_state *s) { return s->capacity + s->largest_tail; }
 
-/* The unplaced items alive somewhere in [first, last), sorted by their bound. Keeps by_low nearly sorted. */
+/* The unplaced items alive anywhere in [first, last), sorted by their bound. Keeps by_low nearly sorted. */
 static uint32_t collect_chain(berth__pack_state *s, uint32_t first, uint32_t last) {
   uint32_t n = 0;
   for (uint32_t k = 0; k < s->n; k++) {
@@ -55,7 +55,7 @@ static uint32_t collect_chain(berth__pack_state *s, uint32_t first, uint32_t las
   return n;
 }
 
-/* Sections whose chain could end above the capacity even if nothing but the highest bound and the load counted. */
+/* Sections whose chain could exceed the capacity, judging only by the highest bound and the load. */
 static uint32_t find_critical(berth__pack_state *s, uint32_t first, uint32_t last, int64_t highest_low) {
   uint32_t n = 0;
   int64_t limit = limit_of(s) - highest_low;
@@ -69,7 +69,7 @@ static uint32_t find_critical(berth__pack_state *s, uint32_t first, uint32_t las
   return n;
 }
 
-/* Keeps of the chain what lives in a critical section. */
+/* Keeps the items of the chain that are alive in a critical section. */
 static uint32_t make_links(berth__pack_state *s, uint32_t n, uint32_t first, uint32_t last) {
   uint32_t kept = 0;
   for (uint32_t k = 0; k < n; k++) {
@@ -96,7 +96,7 @@ static void stack_chains(berth__pack_state *s, uint32_t n, uint32_t n_critical) 
   }
 }
 
-/* Why the chain of a section does not fit, into `set`. */
+/* Collects in `set` why the chain of a section does not fit. */
 static void blame_chain(berth__pack_state *s, uint32_t n, uint32_t section, uint64_t *set) {
   int64_t top = 0, block_low = 0, limit = limit_of(s);
   uint32_t block = 0, end = 0;
@@ -122,8 +122,8 @@ static void blame_chain(berth__pack_state *s, uint32_t n, uint32_t section, uint
   s->ticks += n * 2 + (end - block) * (2 + s->words / 4);
 }
 
-/* Looks for a critical section whose chain does not fit. The first one is blamed: to look for the smallest set of
- * decisions among several made the search slower, because it spreads the weights. */
+/* Looks for a critical section whose chain does not fit. The first one becomes the conflict: looking for the smallest
+ * conflict among several made the search slower, because it spreads the weights. */
 static void check_chains(berth__pack_state *s, uint32_t n, uint32_t n_critical, int *possible) {
   int32_t limit = (int32_t)(limit_of(s) >> s->shift);
   uint32_t c = 0;
@@ -134,9 +134,10 @@ static void check_chains(berth__pack_state *s, uint32_t n, uint32_t n_critical, 
   *possible = 0;
 }
 
-/* ---- Who can be lowest ----------------------------------------------------------------------------------------- */
+/* ---- The lowest item ------------------------------------------------------------------------------------------- */
 
-/* For every critical section: how high its lowest item can lie, and the lowest top of those that can be it. */
+/* For every critical section: the highest position of its lowest item, and the lowest top of the items that can be
+ * lowest. */
 static void find_least_tops(berth__pack_state *s, uint32_t n, uint32_t n_critical) {
   int32_t *restrict latest = s->latest, *restrict least_top = s->least_top, highest = INT32_MIN;
   for (uint32_t c = 0; c < n_critical; c++) {
@@ -156,7 +157,7 @@ static void find_least_tops(berth__pack_state *s, uint32_t n, uint32_t n_critica
   s->ticks += n_critical;
 }
 
-/* Why an item that cannot be lowest in the section lies at `top` or above. */
+/* Why an item that cannot be lowest in the section is at `top` or above. */
 static void blame_lowest(berth__pack_state *s, uint32_t n, uint32_t section, int64_t above, int64_t top,
                          uint64_t *set) {
   berth__bits_clear(set, s->words);
@@ -169,12 +170,12 @@ static void blame_lowest(berth__pack_state *s, uint32_t n, uint32_t section, int
   s->ticks += n * 3 + s->words * 8;
 }
 
-/* The highest place above which the second rule puts the item of a link; its own bound when the rule says nothing. */
+/* The highest position to which the second rule lifts the item of a link; its own bound if the rule does not apply. */
 static int32_t lifted(const berth__pack_state *s, berth__pack_link link) {
   const int32_t *restrict latest = s->latest, *restrict least_top = s->least_top;
   int32_t best = link.low;
   for (uint32_t c = link.from; c < link.to; c++) {
-    int32_t candidate = least_top[c] & -(int32_t)(link.low > latest[c]); /* without a branch: vector code */
+    int32_t candidate = least_top[c] & -(int32_t)(link.low > latest[c]); /* branchless, so that it is vectorised */
     best = candidate > best ? candidate : best;
   }
   return best;
@@ -182,7 +183,7 @@ static int32_t lifted(const berth__pack_state *s, berth__pack_link link) {
 
 static berth_status raise_not_lowest(berth__pack_state *s, uint32_t n, uint32_t n_critical, berth_error *err) {
   find_least_tops(s, n, n_critical);
-  int32_t lowest = INT32_MAX; /* items at or below all `latest` are left alone */
+  int32_t lowest = INT32_MAX; /* items at or below all `latest` are not affected */
   for (uint32_t c = 0; c < n_critical; c++)
     if (s->latest[c] < lowest) lowest = s->latest[c];
   for (uint32_t k = 0; k < n; k++) {

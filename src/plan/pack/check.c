@@ -1,11 +1,11 @@
-/* Is this placement right? Answered from the caller's own numbers, in a way that has nothing in common with how the
- * placement was found.
+/* Checks a placement using the caller's own numbers, with a method that has nothing in common with how the placement
+ * was found.
  *
- * All buffers are ranked by offset. Then time is swept from start to end: a buffer enters a set of live ranks when it
- * is born and leaves it when it dies. When it enters, its neighbours in the set are the live buffers just below and
- * just above it; if it overlaps neither, it overlaps no live buffer at all, because those do not overlap each other.
- * The set is a bitmap with summaries (each word of a level says which words of the level below are not empty), so each
- * step looks at a handful of words, whatever the number of live buffers. */
+ * All buffers are ranked by offset. Then time is swept from start to end: a buffer's rank enters a set when it is born
+ * and leaves it when it dies. When it enters, its neighbours in the set are the live buffers just below and just above
+ * it; if it overlaps neither, it overlaps no live buffer at all, because those do not overlap each other. The set is a
+ * bitmap with summaries (each word of a level says which words of the level below are not empty), so each step examines
+ * a handful of words, whatever the number of live buffers. */
 #include "plan/pack/check.h"
 
 #include <string.h>
@@ -19,9 +19,9 @@ enum {
 };
 
 typedef struct rank_set {
-  uint64_t *level[MAX_LEVELS]; /* level 0 has one bit a rank */
+  uint64_t *level[MAX_LEVELS]; /* level 0 has one bit per rank */
   unsigned n_levels;
-  size_t words; /* in all levels */
+  size_t words; /* on all levels */
 } rank_set;
 
 typedef struct sweep {
@@ -30,7 +30,7 @@ typedef struct sweep {
   uint32_t *by_offset; /* rank -> buffer */
   uint32_t *rank;      /* position in the list of live buffers -> rank */
   uint32_t *by_birth, *by_death, *scratch;
-  uint32_t *live; /* the buffers that take room for some time */
+  uint32_t *live; /* the buffers with a size and a lifetime */
   uint64_t *key;
   size_t n;
   rank_set set;
@@ -91,7 +91,7 @@ static void set_remove(rank_set *set, size_t rank) {
   }
 }
 
-/* From a bit of level k down to the rank at the low (or high) end below it. */
+/* From a bit of level k down to the lowest (or highest) rank below it. */
 static int64_t set_descend(const rank_set *set, unsigned k, size_t at, int low) {
   while (k-- > 0) {
     uint64_t word = set->level[k][at];
@@ -124,7 +124,7 @@ static void pack_check_report(berth__pack_verdict *verdict, uint32_t a, uint32_t
   verdict->second = a < b ? b : a;
 }
 
-/* Each buffer by itself, and which of them take room for some time. */
+/* Checks each buffer individually, and collects those with a size and a lifetime. */
 static void look_at_each(sweep *s, const uint32_t *index, size_t n_index, berth__pack_verdict *verdict) {
   s->n = 0;
   for (size_t k = 0; k < n_index; k++) {

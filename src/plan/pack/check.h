@@ -1,12 +1,12 @@
-/* The packer's independent validator: shares no code and no idea with the solver. */
+/* The packer's independent validator: shares neither code nor method with the solver. */
 #ifndef BERTH_PLAN_PACK_CHECK_H
 #define BERTH_PLAN_PACK_CHECK_H
 
 #include "base/context.h"
 
-/* Looks at the buffers index[0..n_index) (all n when index is NULL) at their offsets. Two that live at the same time
- * and share a byte are reported: *clash is true and first/second name them. A wrong multiple or a fixed offset that is
- * not kept is a clash of a buffer with itself. *size is the end of the highest buffer. Ends must not overflow. */
+/* Checks the buffers index[0..n_index) (all n if index is NULL) at their offsets. Reports two that live at the same
+ * time and share a byte: *clash is true and first/second name them. A misaligned offset, or one that differs from a
+ * fixed offset, is a clash of a buffer with itself. *size is the end of the highest buffer. Ends must not overflow. */
 typedef struct berth__pack_verdict {
   int clash;
   uint32_t first, second;

@@ -1,19 +1,18 @@
 /* First-fit without a conflict graph.
  *
  * A real trace of 400,000 buffers has 10^10 conflicting pairs, so "all placed buffers that live at the same time" must
- * never be listed. Instead a segment tree stands over the sections:
+ * never be listed. Instead there is a segment tree over the sections:
  *
- *   sections    0   1   2   3   4   5   6   7        an item alive in [1, 6) is stored at the nodes * that
- *               .   *   [ *   ] [ *   ] .   .        cover its range exactly: its pieces
+ * sections    0   1   2   3   4   5   6   7        an item alive in [1, 6) is stored at the nodes marked *
+ * .   *   [ *   ] [ *   ] .   .        that cover its range exactly: its pieces
  *
  * Each node keeps two lists of occupied offset ranges, sorted and merged where they touch: `own`, of the pieces stored
- * at this node, and `all`, of everything stored at this node or below it. What occupies a place in [lo, hi) is then
+ * at this node, and `all`, of everything stored at this node or below it. The occupied offsets in [lo, hi) are then
  * found in O(log S) lists: `all` at the nodes that make up [lo, hi), and `own` at the nodes above them. The lowest gap
- * is found by galloping through these lists side by side. Merging keeps the lists short: dense packings leave few
- * holes.
+ * is found by galloping through these lists in parallel. Merging keeps the lists short: dense packings leave few holes.
  *
- * Lists live in one growing array of ranges, cut into blocks of 4, 8, 16... entries that are reused by size, so that
- * a pass makes almost no allocations and a second pass makes none. */
+ * Lists are stored in one growing array of ranges, in blocks of 4, 8, 16... entries that are reused by size, so that a
+ * pass makes almost no allocations and a second pass makes none. */
 #include "plan/pack/firstfit.h"
 
 #include <string.h>
@@ -31,7 +30,7 @@ typedef struct interval {
 
 typedef struct list {
   uint32_t n;
-  uint32_t class_; /* 0: no block yet; otherwise room for 1 << class_ entries */
+  uint32_t class_; /* 0: no block yet; otherwise its capacity is 1 << class_ entries */
   size_t at;       /* of its block in the pool */
 } list;
 
@@ -42,7 +41,7 @@ typedef struct node {
 typedef struct pool {
   interval *entries;
   size_t n, capacity;
-  size_t free[N_CLASSES]; /* a chain of free blocks of each class through their first entry; SIZE_MAX: none */
+  size_t free[N_CLASSES]; /* free lists of the blocks of each class, linked by their first entry; SIZE_MAX: empty */
 } pool;
 
 struct berth__pack_skyline {
@@ -52,13 +51,13 @@ struct berth__pack_skyline {
   pool pool;
 };
 
-/* The nodes that an item touches. */
+/* The nodes that an item covers. */
 typedef struct path {
   uint32_t piece[2 * MAX_DEPTH], above[2 * MAX_DEPTH];
   uint32_t n_pieces, n_above;
 } path;
 
-/* Where a query stands in each of its lists. */
+/* The position of a query in each of its lists. */
 typedef struct cursor {
   const interval *range;
   uint32_t n, at;
@@ -136,7 +135,7 @@ static uint32_t list_find(const interval *range, uint32_t n, int64_t lo) {
   return from;
 }
 
-/* Adds [lo, hi), melting it with the ranges that it touches or overlaps. */
+/* Adds [lo, hi), merging it with the ranges that it touches or overlaps. */
 static berth_status list_add(berth__pack_skyline *sky, list *l, int64_t lo, int64_t hi, uint64_t *ticks,
                              berth_error *err) {
   interval *range = l->n == 0 ? NULL : sky->pool.entries + l->at;
@@ -163,7 +162,7 @@ static berth_status list_add(berth__pack_skyline *sky, list *l, int64_t lo, int6
 
 /* ---- Nodes ----------------------------------------------------------------------------------------------------- */
 
-/* Pieces of [lo, hi) bottom-up, then the nodes on the way from the two end leaves to the root that are not inside. */
+/* The pieces of [lo, hi) bottom-up, then the nodes between the two end leaves and the root that are not inside. */
 static void find_path(const berth__pack_skyline *sky, uint32_t lo, uint32_t hi, path *p) {
   p->n_pieces = p->n_above = 0;
   uint32_t left = lo + sky->n_leaves, right = hi + sky->n_leaves;
@@ -174,7 +173,7 @@ static void find_path(const berth__pack_skyline *sky, uint32_t lo, uint32_t hi, 
   uint32_t width = 2, a = left / 2, b = (right - 1) / 2;
   for (; a > 0; a /= 2, b /= 2, width *= 2) {
     uint32_t first_a = a * width - sky->n_leaves, first_b = b * width - sky->n_leaves;
-    /* a (b) is inside when it starts at or after lo and ends at or before hi */
+    /* a (b) is inside if it starts at or after lo and ends at or before hi */
     if (first_a < lo || first_a + width > hi) p->above[p->n_above++] = a;
     if (b != a && (first_b < lo || first_b + width > hi)) p->above[p->n_above++] = b;
   }
@@ -193,7 +192,7 @@ static uint32_t open_lists(const berth__pack_skyline *sky, const path *p, cursor
   return n;
 }
 
-/* Moves the cursor to the first range that ends after x, by steps that double and then halve. */
+/* Moves the cursor to the first range that ends after x, with steps that double and then halve. */
 static void gallop(cursor *c, int64_t x) {
   uint32_t at = c->at, n = c->n, step = 1;
   if (at >= n || c->range[at].hi > x) return;
@@ -212,7 +211,7 @@ static void gallop(cursor *c, int64_t x) {
   c->at = at;
 }
 
-/* The lowest offset from x on at which nothing in the lists is in the way of `size`. */
+/* The lowest offset from x on with a gap of `size` in all lists. */
 static int64_t first_gap(cursor *c, uint32_t n, int64_t x, int64_t size, int64_t align, uint64_t *ticks) {
   uint64_t steps = 0;
   for (uint32_t quiet = 0, k = 0; quiet < n; k = k + 1 < n ? k + 1 : 0) {
@@ -232,7 +231,7 @@ static int64_t first_gap(cursor *c, uint32_t n, int64_t x, int64_t size, int64_t
   return x;
 }
 
-/* Where the gap that x lies in ends: the lowest range above x. */
+/* The end of the gap that contains x: the beginning of the lowest range above x. */
 static int64_t gap_end(cursor *c, uint32_t n, int64_t x) {
   int64_t end = INT64_MAX;
   for (uint32_t k = 0; k < n; k++) {
@@ -242,7 +241,7 @@ static int64_t gap_end(cursor *c, uint32_t n, int64_t x) {
   return end;
 }
 
-/* Of all gaps that are large enough the one that is left smallest; the lowest of equal ones. */
+/* The smallest of all gaps that are large enough; the lowest of equal ones. */
 static int64_t best_gap(cursor *c, uint32_t n, int64_t size, int64_t align, uint64_t *ticks) {
   int64_t x = 0, best = 0, best_room = INT64_MAX;
   for (;;) {

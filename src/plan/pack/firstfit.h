@@ -1,4 +1,4 @@
-/* Placing items one after the other, each as low as it goes (or in the tightest gap), in any order. */
+/* Places items one after the other, each as low as possible (or in the tightest gap), in any order. */
 #ifndef BERTH_PLAN_PACK_FIRSTFIT_H
 #define BERTH_PLAN_PACK_FIRSTFIT_H
 
@@ -16,13 +16,13 @@ berth_status berth__pack_skyline_create(berth_context *ctx, uint32_t n_sections,
 void berth__pack_skyline_destroy(berth__pack_skyline *sky);
 void berth__pack_skyline_clear(berth__pack_skyline *sky); /* keeps the memory for the next pass */
 
-/* Finds a place for the item and takes it. *ticks grows by what that cost. */
+/* Finds a position for the item and occupies it. *ticks grows by the cost. */
 berth_status berth__pack_skyline_place(berth__pack_skyline *sky, const berth__pack_item *item, berth__pack_rule rule,
                                        int64_t *offset, uint64_t *ticks, berth_error *err);
-/* The lowest place for the item, not taken. */
+/* The lowest position for the item, without occupying it. */
 void berth__pack_skyline_find(const berth__pack_skyline *sky, const berth__pack_item *item, int64_t *offset,
                               uint64_t *ticks);
-/* Takes a place that is known. */
+/* Occupies a known position. */
 berth_status berth__pack_skyline_take(berth__pack_skyline *sky, const berth__pack_item *item, int64_t offset,
                                       uint64_t *ticks, berth_error *err);
 

@@ -1,13 +1,13 @@
-/* Several heaps: every buffer goes into one of them, into the cheapest (the first) where that is possible.
+/* Several heaps: every buffer goes into one of them, preferably the cheapest (the first).
  *
- * A pass takes the buffers in some order and first-fits each into the first heap whose limit it stays below. Buffers
- * that found no room gain weight and go earlier in the next pass, as in portfolio.c. Of the passes that place
- * everything, the one that leaves the most bytes in the first heaps is kept. Then each heap is packed again on its
- * own, with all that the packer can do, and takes the better of the two placements.
+ * A pass takes the buffers in some order and first-fits each into the first heap whose limit allows it. Buffers for
+ * which there was no room gain weight and go earlier in the next pass, as in portfolio.c. Of the passes that place
+ * everything, the one with the most bytes in the first heaps is kept. Then each heap is packed again on its own, with
+ * everything that the packer can do, and keeps the better of the two placements.
  *
- * That nothing fits is said only when it is proven: a buffer is larger than every limit, a fixed one lies above the
- * limit of the first heap (fixed buffers belong there), or some moment needs more than all limits together. With a
- * single heap the proof is that of the packer itself. */
+ * Infeasibility is reported only if it is proven: a buffer is larger than every limit, a fixed one is above the limit
+ * of the first heap (fixed buffers belong there), or the load exceeds the sum of all limits. With a single heap the
+ * proof is the packer's. */
 #include "plan/pack/heaps.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ typedef struct spread {
   berth__pack_problem problem;
   berth__pack_skyline *sky[MAX_HEAPS];
   int64_t limit[MAX_HEAPS];   /* units */
-  uint64_t filled[MAX_HEAPS]; /* units of size in each heap, this pass */
+  uint64_t filled[MAX_HEAPS]; /* size in units in each heap, in this pass */
   uint64_t best_filled[MAX_HEAPS];
   size_t n_heaps;
   berth__pack_sorter sorter;
@@ -67,7 +67,7 @@ static void spread_destroy(spread *s) {
   berth__pack_release(&s->problem);
 }
 
-/* The first heap with room for item i; n_heaps when there is none. */
+/* The first heap with room for item i; n_heaps if there is none. */
 static berth_status place_item(spread *s, uint32_t i, size_t *heap, berth_error *err) {
   const berth__pack_item *item = &s->problem.items[i];
   int64_t room = item->size - item->tail, offset;
@@ -86,7 +86,7 @@ static berth_status place_item(spread *s, uint32_t i, size_t *heap, berth_error 
   return BERTH_OK;
 }
 
-/* True when the pass that just ended leaves more in the first heaps than the best so far. */
+/* Whether the last pass has put more into the first heaps than the best so far. */
 static int pack_heaps_better(const spread *s) {
   if (!s->found) return 1;
   for (size_t h = 0; h < s->n_heaps; h++)
@@ -94,7 +94,7 @@ static int pack_heaps_better(const spread *s) {
   return 0;
 }
 
-/* Fixed items first, then the others as ordered. Those without room get heavier. */
+/* Places fixed items first, then the others in order. Those without room become heavier. */
 static berth_status pack_heaps_run_pass(spread *s, uint32_t *homeless, berth_error *err) {
   const berth__pack_problem *p = &s->problem;
   *homeless = 0;
@@ -149,8 +149,8 @@ static berth_status pack_heaps_try_order(spread *s, berth__pack_order order, ber
   return BERTH_OK;
 }
 
-/* No sum of heap sizes is smaller, in units: at the fullest moment everything alive is in one heap or another, and in
- * each heap only the topmost item may stick out by its tail. */
+/* A lower bound for the sum of heap sizes, in units: at the fullest moment everything alive is in some heap, and in
+ * each heap only the topmost item may exceed the end by its tail. */
 static int64_t least_sum(const spread *s) {
   const berth__pack_problem *p = &s->problem;
   int64_t load = 0, tail = 0;
@@ -162,7 +162,7 @@ static int64_t least_sum(const spread *s) {
   return load - tail * (int64_t)s->n_heaps;
 }
 
-/* Proofs that nothing can fit, from single buffers and from the load. */
+/* Proves infeasibility by single buffers or by the load. */
 static int cannot_fit(const spread *s) {
   const berth__pack_problem *p = &s->problem;
   int64_t largest = 0, sum = 0;
@@ -179,7 +179,7 @@ static int cannot_fit(const spread *s) {
   return least_sum(s) > sum || p->least_size > largest_bytes;
 }
 
-/* Packs heap h on its own; keeps what is better. `local` and `index` have room for all buffers. */
+/* Packs heap h on its own; keeps the better placement. `local` and `index` have space for all buffers. */
 static berth_status polish(spread *s, const berth_pack_buffer *buffers, size_t n, uint32_t h, berth_pack_buffer *local,
                            uint64_t *local_offsets, uint32_t *index, berth__pack_budget *budget, uint64_t *offsets,
                            berth_pack_result *result, berth_error *err) {
@@ -209,11 +209,11 @@ static berth_status polish(spread *s, const berth_pack_buffer *buffers, size_t n
   return BERTH_OK;
 }
 
-/* What the passes have found, in bytes and in the caller's order. */
+/* Writes the result of the passes, in bytes and in the caller's order. */
 static void write_placement(const spread *s, const berth_pack_buffer *buffers, size_t n, uint64_t *offsets) {
   const berth__pack_problem *p = &s->problem;
   for (size_t i = 0; i < n; i++) {
-    uint32_t heap = 0; /* no item: takes no room, or lives at no time. The first heap that is large enough */
+    uint32_t heap = 0; /* not an item: it has no size or no lifetime. The first heap that is large enough */
     offsets[i] = buffers[i].offset == BERTH_PACK_FREE ? 0 : buffers[i].offset;
     uint64_t end = buffers[i].size > 0 ? offsets[i] + buffers[i].size : 0;
     while (heap + 1 < s->n_heaps && end > s->desc->heaps[heap].limit) heap++;

@@ -1,4 +1,4 @@
-/* Several heaps, each with a limit: which buffer goes where. */
+/* Several heaps, each with a limit: assigns buffers to heaps. */
 #ifndef BERTH_PLAN_PACK_HEAPS_H
 #define BERTH_PLAN_PACK_HEAPS_H
 

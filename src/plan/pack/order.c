@@ -1,8 +1,8 @@
 /* Orders for the constructors.
  *
- * No single order wins: on real networks each of these is the best on some and far off on others, so the portfolio
- * tries them all. Each order is made of stable sorts, the least important criterion first; what still ties keeps the
- * caller's order, which carries information too (neighbours in a network are similar). */
+ * No single order wins: on real networks each of these is the best for some and far from it for others, so the
+ * portfolio tries them all. Each order consists of stable sorts, the least important criterion first; remaining ties
+ * keep the caller's order, which carries information too (neighbours in a network are similar). */
 #include "plan/pack/order.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static uint32_t tree_leaves(uint32_t n_sections) {
   return leaves;
 }
 
-/* The fuller of two sections, the earlier of equal ones; UINT32_MAX is none. */
+/* The fuller of two sections, the earlier of equal ones; UINT32_MAX means none. */
 static uint32_t fuller(const int64_t *load, uint32_t a, uint32_t b) {
   if (a == UINT32_MAX) return b;
   if (b == UINT32_MAX) return a;
@@ -59,7 +59,8 @@ static uint32_t fullest_section(const berth__pack_sorter *sorter, uint32_t leave
   return best;
 }
 
-/* A key that grows with a * b, though the product may need 128 bits: position of its top bit, then the bits below. */
+/* A key that grows with a * b, although the product may need 128 bits: the position of its top bit, then the bits
+ * below. */
 static uint64_t product_key(uint64_t a, uint64_t b) {
   uint64_t a1 = a >> 32, a0 = a & UINT32_MAX, b1 = b >> 32, b0 = b & UINT32_MAX;
   uint64_t low = a0 * b0, middle = a1 * b0 + (low >> 32), cross = a0 * b1 + (middle & UINT32_MAX);
@@ -74,7 +75,7 @@ static uint64_t product_key(uint64_t a, uint64_t b) {
   return (bits << 56) | ((high << 1) >> 8);
 }
 
-/* Criteria, and lists of them: the most important one first, NONE ends a list. */
+/* Criteria, and lists of them: the most important one first, ended by NONE. */
 enum {
   KEY_NONE,
   KEY_SIZE,

@@ -9,15 +9,15 @@ typedef enum berth__pack_order {
   BERTH__PACK_BY_SIZE,          /* largest first, as given */
   BERTH__PACK_BY_SIZE_LIFETIME, /* largest first, then most sections */
   BERTH__PACK_BY_AREA,          /* size times lifetime */
-  BERTH__PACK_BY_BREADTH,       /* fullest section first, in it by size */
-  BERTH__PACK_BY_START,         /* born first, then size */
-  BERTH__PACK_BY_SPAN_AREA,     /* oldest in the caller's clock, then area, then fullest section: for the search */
+  BERTH__PACK_BY_BREADTH,       /* fullest section first, then by size */
+  BERTH__PACK_BY_START,         /* earliest birth first, then size */
+  BERTH__PACK_BY_SPAN_AREA,     /* longest in the caller's clock, then area, then fullest section: for the search */
   BERTH__PACK_BY_BREADTH_AREA,  /* fullest section, then area, then lifetime */
   BERTH__PACK_BY_BREADTH_SPAN,  /* fullest section, then lifetime, then area */
   BERTH__PACK_N_ORDERS
 } berth__pack_order;
 
-/* Scratch that sorting needs: n entries each, load n_sections. */
+/* Scratch for sorting: n entries each, load n_sections. */
 typedef struct berth__pack_sorter {
   uint64_t *key;
   uint32_t *scratch;
@@ -29,7 +29,7 @@ berth_status berth__pack_sorter_create(berth_context *ctx, const berth__pack_ite
                                        uint32_t n_sections, berth__pack_sorter *sorter, berth_error *err);
 void berth__pack_sorter_destroy(berth_context *ctx, berth__pack_sorter *sorter);
 
-/* Writes a permutation of the items. Equal ones stay as the caller gave them. */
+/* Writes a permutation of the items. Equal ones keep the caller's order. */
 void berth__pack_sort_items(const berth__pack_sorter *sorter, const berth__pack_item *items, uint32_t n,
                             uint32_t n_sections, berth__pack_order order, uint32_t *out);
 

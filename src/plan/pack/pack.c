@@ -1,5 +1,5 @@
-/* berth_pack(): the packer's front door. Checks the arguments, prepares, solves, and has the result validated by code
- * that knows nothing of the solver before anyone sees it. */
+/* berth_pack(), the packer's entry point. Checks the arguments, prepares, solves, and has the result validated by code
+ * that knows nothing about the solver. */
 #include <string.h>
 
 #include "base/desc.h"
@@ -35,7 +35,7 @@ static void write_offsets(const berth__pack_problem *p, const berth_pack_buffer 
   berth__pack_offsets(p, offsets);
 }
 
-/* What the placement in `offsets` is worth, from the validator's measurements. */
+/* The quality of the placement in `offsets`, as measured by the validator. */
 static berth_status judge(berth_context *ctx, const berth_pack_buffer *buffers, size_t n, uint64_t capacity,
                           const uint64_t *offsets, berth_pack_result *r, berth_error *err) {
   berth__pack_verdict verdict;

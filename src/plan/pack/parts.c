@@ -1,19 +1,19 @@
-/* Parts: what conflicts with nothing outside is packed on its own.
+/* Parts: groups of items without conflicts outside are packed on their own.
  *
- * Sorted by birth, the items fall apart wherever one is born after all before it have died. Inside such a range, an
- * item that lives as long as the whole range conflicts with everything else there and may as well lie at the bottom:
- * in any packing, take it out and lift what was below it by its size; nothing sticks out further than before. With it
- * gone, the rest often falls apart again (weights that live for ever hide the cuts between layers), so this is
- * repeated. What is left are the parts, each with a base that the settled items have raised.
+ * Sorted by birth, the items are split wherever one is born after all previous ones have died. Inside such a range, an
+ * item that lives as long as the whole range conflicts with everything else there and can be at the bottom: in any
+ * packing, remove it and lift what was below it by its size; nothing ends higher than before. Without it, the rest can
+ * often be split again (weights that live for ever hide the cuts between layers), so this is repeated. What is left are
+ * the parts, each with a base that the settled items have raised.
  *
- * This holds as it stands only where all items have the same alignment and none is fixed; otherwise nothing is settled
- * and there is just the first split. */
+ * In this form it holds only if all items have the same alignment and none is fixed; otherwise nothing is settled and
+ * only the first split is made. */
 #include "plan/pack/parts.h"
 
 #include "plan/pack/bound.h"
 #include "plan/pack/sort.h"
 
-/* Nested lifetimes could make the repetition quadratic: each item is looked at this often on average, no more. */
+/* Nested lifetimes could make the repetition quadratic: this limits how often each item is examined on average. */
 enum {
   LOOKS_PER_ITEM = 64
 };
@@ -75,14 +75,14 @@ static uint32_t last_section(const berth__pack_item *items, uint32_t n) {
   return hi;
 }
 
-/* Moves the items that live as long as the range to its front and gives them their place. Returns how many. */
+/* Moves the items that live as long as the range to its front and places them. Returns their number. */
 static uint32_t pack_parts_settle(splitter *s, range *r) {
   berth__pack_item *items = s->p->items + r->first;
   uint32_t lo = items[0].lo, hi = last_section(items, r->n), count = 0;
   for (uint32_t i = 0; i < r->n && items[i].lo == lo; i++) {
     if (items[i].hi != hi || items[i].tail != 0) continue;
     berth__pack_item item = items[i];
-    items[i] = items[count]; /* born in the same section: the order by birth stays */
+    items[i] = items[count]; /* born in the same section: the order by birth is kept */
     items[count] = item;
     s->p->offsets[r->first + count] = r->base;
     r->base += item.size;
@@ -110,7 +110,8 @@ static berth_status pack_add_part(splitter *s, const range *r, berth_error *err)
   return berth__pack_lower_bound(p->ctx, part->items, part->n, part->n_sections, &part->lower_bound, err);
 }
 
-/* Cuts the range where nothing is alive across; the pieces go on the stack. One piece only: nothing is pushed. */
+/* Cuts the range where nothing is alive across the cut; the pieces go on the stack. If there is only one piece, nothing
+ * is pushed. */
 static berth_status pack_parts_cut(splitter *s, const range *r, uint32_t *pieces, berth_error *err) {
   const berth__pack_item *items = s->p->items + r->first;
   uint32_t start = 0, hi = items[0].hi;

@@ -4,7 +4,7 @@
 
 #include "plan/pack/problem.h"
 
-/* Sorts the items by birth, settles those that need no search, and fills in parts, settled and lower_bound. */
+/* Sorts the items by birth, settles those that need no search, and fills parts, settled and lower_bound. */
 berth_status berth__pack_split(berth__pack_problem *p, berth_error *err);
 
 #endif

@@ -1,13 +1,13 @@
 /* The constructors.
  *
- * A pass places all items by first-fit in one order. Then the squeaky wheel gets the grease: items that stick out
- * above the goal get more weight, the order is sorted by weight first, and the next pass places them earlier. A few
- * passes of this bring most orders from tens of percent above the bound to fractions of one, or onto it.
+ * A pass places all items by first-fit in one order. Then the squeaky wheel gets the grease: items that end above the
+ * goal get more weight, the order is sorted by weight first, and the next pass places them earlier. A few such passes
+ * bring most orders from tens of percent above the bound to fractions of one, or onto it.
  *
  * The classical heuristics of other compilers (largest first, fullest section first, oldest first; first-fit and
- * best-fit) are passes of the portfolio, so that its result is not worse than theirs as long as the effort lasts for
- * all passes. Best-fit looks at every gap and is left out for very large parts, where first-fit with the squeaky wheel
- * has been better on everything measured. */
+ * best-fit) are passes of the portfolio, so that its result is never worse than theirs if the effort suffices for all
+ * passes. Best-fit examines every gap and is skipped for very large parts, for which first-fit with the squeaky wheel
+ * was better in all measurements. */
 #include "plan/pack/portfolio.h"
 
 #include <string.h>
@@ -26,18 +26,18 @@ typedef struct builder {
   berth__pack_budget *budget;
   berth__pack_skyline *sky;
   berth__pack_sorter sorter;
-  uint32_t *base, *order; /* an order as sorted, and with the weights on top */
+  uint32_t *base, *order; /* an order as sorted, and with the weights applied */
   uint32_t *weight;
   int64_t *offsets; /* of this pass */
   int64_t enough;
-  uint64_t stop; /* spent ticks at which construction ends */
+  uint64_t stop; /* construction ends when so many ticks are spent */
 } builder;
 
 static int64_t pack_portfolio_top_of(const berth__pack_item *item, int64_t offset) {
   return offset + item->size - item->tail;
 }
 
-/* True when there is nothing more to do here. */
+/* True if there is nothing more to do here. */
 static int pack_portfolio_finished(const builder *b) {
   if (b->part->height == INT64_MAX) return 0;
   return b->part->height <= b->enough || b->budget->cancelled || b->budget->spent >= b->stop;
@@ -55,7 +55,7 @@ static berth_status pack_portfolio_take_fixed(builder *b, int64_t *height, uint6
   return BERTH_OK;
 }
 
-/* Places everything in b->order and keeps the placement when it is the best so far. */
+/* Places everything in b->order and keeps the placement if it is the best so far. */
 static berth_status pack_portfolio_run_pass(builder *b, berth__pack_rule rule, int64_t *height, berth_error *err) {
   berth__pack_part *part = b->part;
   uint64_t ticks = part->n_sections;
@@ -78,7 +78,7 @@ static berth_status pack_portfolio_run_pass(builder *b, berth__pack_rule rule, i
   return BERTH_OK;
 }
 
-/* b->order: the base order, heaviest items first. Weights are small, so this is a counting sort. */
+/* b->order: the base order, sorted by weight, heaviest first. Weights are small, so this is a counting sort. */
 static void pack_portfolio_sort_by_weight(builder *b) {
   uint32_t start[MOST_PASSES + 2] = {0};
   uint32_t n = b->part->n;
@@ -117,7 +117,7 @@ static berth_status best_fit(builder *b, berth__pack_order order, berth_error *e
 }
 
 static berth_status run_all(builder *b, berth_error *err) {
-  /* Largest first is the cheapest and often enough. Fullest section first gains most from its second pass, oldest
+  /* Largest first is the cheapest and often sufficient. Fullest section first gains most from its second pass, oldest
    * first needs several. */
   static const struct {
     berth__pack_order order;

@@ -1,14 +1,15 @@
-/* Preparation: everything that makes the problem smaller before anything is searched, in O(n log n).
+/* Preparation: everything that simplifies the problem before the search, in O(n log n).
  *
  * 1. Check: reversed lifetimes, offsets that break their alignment, sums that overflow, fixed buffers that overlap.
- * 2. Leave out buffers of no size or no lifetime: they conflict with nothing.
- * 3. Compress time. Only the maximal sets of buffers that live together matter, and each such set is alive just before
+ * 2. Leave out buffers without size or lifetime: they conflict with nothing.
+ * 3. Compress time. Only the maximal sets of buffers that are alive together matter, and each such set is alive just
+ *   before
  *    some buffer ends after another has started. These moments are the sections; a buffer covers a range of them, and
  *    two buffers conflict exactly when their ranges overlap.
- * 4. Scale. In some best placement every buffer rests on another one or on the ground (or, where alignment forces a
- *    gap, on the next multiple), so all offsets are sums of sizes, alignments and fixed offsets: divide everything by
- *    the greatest common divisor. Where all offsets are multiples of something larger than the unit, sizes are rounded
- *    up to it, because the rest cannot be used by anyone; only at the top of the block may it stick out (`tail`). */
+ * 4. Scale. There is an optimal placement in which every buffer rests on another one or on the ground (or, if its
+ * alignment forces a gap, on the next multiple), so all offsets are sums of sizes, alignments and fixed offsets: divide
+ * everything by the greatest common divisor. If all offsets are multiples of more than one unit, sizes are rounded up
+ * to it, because the gap is unusable; only at the top of the block may the rounding exceed the end (`tail`). */
 #include "plan/pack/prepare.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static uint64_t gcd(uint64_t a, uint64_t b) {
   return a;
 }
 
-/* What may be wrong with one buffer. */
+/* Checks a single buffer. */
 static berth_status pack_prepare_check_buffer(const berth_pack_buffer *b, size_t i, berth_error *err) {
   if (b->lower > b->upper)
     return berth__fail(err, BERTH_INVALID, "pack: buffer %zu ends at %lld, before it starts at %lld", i,
@@ -40,7 +41,7 @@ static berth_status pack_prepare_check_buffer(const berth_pack_buffer *b, size_t
   return BERTH_OK;
 }
 
-/* An upper bound on every number that can come up: all buffers on top of each other and of the highest fixed one. */
+/* An upper bound on all numbers: all buffers stacked on the highest fixed one. */
 static berth_status check_sums(const berth_pack_buffer *buffers, size_t n, berth_error *err) {
   uint64_t sum = 0, top = 0;
   for (size_t i = 0; i < n; i++) {
@@ -88,7 +89,7 @@ fail:
   return status;
 }
 
-/* The items, not yet scaled, and what the others need. */
+/* The items, not yet scaled, and the requirements of buffers that are not items. */
 static void pack_prepare_collect(berth__pack_problem *p, const berth_pack_buffer *buffers, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const berth_pack_buffer *b = &buffers[i];
@@ -108,7 +109,8 @@ static void pack_prepare_collect(berth__pack_problem *p, const berth_pack_buffer
   }
 }
 
-/* Sections from a walk over births and deaths in time. A section closes at the first death after a birth. */
+/* Numbers the sections by going through births and deaths in time. A section closes at the first death after a
+ * birth. */
 static uint32_t number_sections(berth__pack_problem *p, const berth_pack_buffer *buffers, const uint32_t *by_birth,
                                 const uint32_t *by_death) {
   uint32_t sections = 0;

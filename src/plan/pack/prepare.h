@@ -1,4 +1,4 @@
-/* From the caller's buffers to a problem that the solver can work on. */
+/* Converts the caller's buffers to a problem for the solver. */
 #ifndef BERTH_PLAN_PACK_PREPARE_H
 #define BERTH_PLAN_PACK_PREPARE_H
 
@@ -10,7 +10,7 @@ berth_status berth__pack_prepare(berth_context *ctx, const berth_pack_buffer *bu
                                  berth__pack_problem *problem, berth_error *err);
 void berth__pack_release(berth__pack_problem *problem);
 
-/* The load of every section into load[0..n_sections): what its items take when stacked without gaps. */
+/* The load of every section into load[0..n_sections): the sum of the sizes of its items. */
 void berth__pack_loads(const berth__pack_item *items, uint32_t n, uint32_t n_sections, int64_t *load);
 
 #endif

@@ -1,8 +1,8 @@
-/* What the parts of the packer hand to each other: the prepared problem and the effort that is left.
+/* Shared by the parts of the packer: the prepared problem and the remaining effort.
  *
  * Positions and sizes are counted in `unit`s (the greatest common divisor of everything that can matter), so that all
- * decisions are made on small integers. Every sum of sizes stays below 2^62: prepare.c refuses larger inputs, and
- * nothing after it needs overflow checks. */
+ * decisions use small integers. Every sum of sizes stays below 2^62: prepare.c refuses larger inputs, and nothing after
+ * it needs overflow checks. */
 #ifndef BERTH_PLAN_PACK_PROBLEM_H
 #define BERTH_PLAN_PACK_PROBLEM_H
 
@@ -10,44 +10,44 @@
 
 #define BERTH__PACK_NO_OFFSET (-1)
 
-/* A buffer that takes room for some time. It is alive in the sections [lo, hi), hi > lo: a section is a moment at
- * which a maximal set of buffers lives together, so two items conflict when their section ranges overlap. */
+/* A buffer with a size and a lifetime. It is alive in the sections [lo, hi), hi > lo: a section is a moment at which a
+ * maximal set of buffers is alive, so two items conflict if their section ranges overlap. */
 typedef struct berth__pack_item {
-  int64_t size;    /* room it takes: rounded up to the alignment that all items share */
-  int64_t tail;    /* how much of that rounding may stick out above the end of the block */
-  int64_t align;   /* its offset is a multiple of this; 1: anywhere */
-  int64_t fixed;   /* the offset it must have, or BERTH__PACK_NO_OFFSET */
-  uint64_t span;   /* its lifetime in the caller's clock, for orders that look at it */
-  uint32_t lo, hi; /* sections */
+  int64_t size;    /* rounded up to the alignment that all items share */
+  int64_t tail;    /* how much of the rounding may exceed the end of the block */
+  int64_t align;   /* alignment of its offset; 1: none */
+  int64_t fixed;   /* its required offset, or BERTH__PACK_NO_OFFSET */
+  uint64_t span;   /* its lifetime in the caller's clock, for some orders */
+  uint32_t lo, hi; /* its sections */
   uint32_t id;     /* index in the caller's array */
 } berth__pack_item;
 
-/* Items that conflict with no item outside: packed on their own, above `base`. */
+/* Items without conflicts outside the part: packed on their own, above `base`. */
 typedef struct berth__pack_part {
   berth__pack_item *items;
-  int64_t *offsets; /* of the best placement known, above base; one for each item */
+  int64_t *offsets; /* of the best known placement, above base; one per item */
   uint32_t n;
   uint32_t n_sections;
-  int64_t base;        /* room below that buffers alive in the whole part have taken */
+  int64_t base;        /* space below it, taken by buffers that are alive throughout the part */
   int64_t lower_bound; /* of the height, without base */
-  int64_t height;      /* of the best placement known, without base; INT64_MAX: none yet */
+  int64_t height;      /* of the best known placement, without base; INT64_MAX: none yet */
 } berth__pack_part;
 
 typedef struct berth__pack_problem {
   berth_context *ctx;
-  berth__pack_item *items; /* after splitting: grouped by part, those that are settled in between */
-  int64_t *offsets;        /* beside items; of a part's items above its base */
+  berth__pack_item *items; /* after splitting: grouped by part, with settled items in between */
+  int64_t *offsets;        /* parallel to items; relative to the base of an item's part */
   berth__pack_part *parts;
   uint32_t n, n_parts;
-  uint32_t n_sections; /* before splitting; parts count their own */
-  uint64_t unit;       /* bytes in one unit */
-  uint64_t least_size; /* bytes that buffers without a lifetime need */
-  int64_t settled;     /* top of the items that splitting has placed */
-  int64_t lower_bound; /* units; no placement is smaller */
+  uint32_t n_sections; /* before splitting; parts have their own numbering */
+  uint64_t unit;       /* bytes per unit */
+  uint64_t least_size; /* bytes needed by buffers without a lifetime */
+  int64_t settled;     /* top of the items placed by splitting */
+  int64_t lower_bound; /* in units */
 } berth__pack_problem;
 
-/* Effort, counted in ticks of about a nanosecond on a desktop of 2020 - by what was done, never by a clock, so that
- * the result is the same everywhere. A step of the public interface is BERTH__PACK_STEP ticks. */
+/* Effort, in ticks of about a nanosecond on a desktop of 2020. It is counted by work done, never by a clock, so that
+ * results are reproducible. A step of the public interface is BERTH__PACK_STEP ticks. */
 enum {
   BERTH__PACK_STEP = 1024
 };
@@ -55,15 +55,15 @@ enum {
 
 typedef struct berth__pack_budget {
   uint64_t spent, limit; /* ticks */
-  uint64_t next_report;  /* ticks at which the caller is told again */
+  uint64_t next_report;  /* ticks at which the next report is due */
   int (*progress)(void *user, const berth_pack_progress *progress);
   void *user;
-  uint64_t size, lower_bound; /* bytes, for the caller's eyes */
+  uint64_t size, lower_bound; /* bytes, for reports */
   int cancelled;
-  uint64_t whole; /* the limit as the caller has set it, for its eyes too: a layer below may have less */
+  uint64_t whole; /* the caller's own limit, for reports: a nested budget may have a lower one */
 } berth__pack_budget;
 
-/* Tells the caller how far things are when it is time to; true when the work should stop. */
+/* Reports progress to the caller when it is due; true if the work should stop. */
 int berth__pack_budget_over(berth__pack_budget *budget);
 
 /* A small deterministic generator (xorshift64*); the state is never 0. */

@@ -1,10 +1,10 @@
 /* Repair: large neighbourhood search around a placement that is already good.
  *
- * A target a little below the best height is set. The items that stick out above it are the ones to be repaired. One of
- * them is picked together with some that live at about the same time; they are taken out, everything else stays where
- * it is, and the exact search looks for a placement of those few below the target. It is small, so it takes a
- * millisecond or fails. When nothing sticks out any more, the best height has fallen and the next target is set. When a
- * repair fails, the same items are sometimes shuffled below the old height: that changes what later repairs find. */
+ * The target is a little below the best height. The items that end above it have to be repaired. One of them is picked
+ * together with some that are alive at about the same time; they are removed, everything else stays in place, and the
+ * exact search looks for a placement of those few below the target. The problem is small, so this takes a millisecond
+ * or fails. When nothing is above the target any more, the best height has fallen and the next target is set. When a
+ * repair fails, the same items are sometimes shuffled below the old height, which changes what later repairs find. */
 #include "plan/pack/repair.h"
 
 #include <string.h>
@@ -26,11 +26,11 @@ typedef struct mender {
   uint64_t random;
   int64_t target;
   int64_t *offsets; /* the placement being repaired; below part->height */
-  uint8_t *taken;   /* by item: it is free in this repair */
+  uint8_t *taken;   /* by item: free in this repair */
   uint32_t *group;  /* the free items */
   uint32_t n_group;
   uint32_t *pick;          /* scratch: candidates */
-  berth__pack_item *items; /* of the search */
+  berth__pack_item *items; /* for the search */
   int64_t *found;
 } mender;
 
@@ -67,7 +67,7 @@ static void pack_repair_take(mender *m, uint32_t i) {
   m->group[m->n_group++] = i;
 }
 
-/* One of the items above the target; UINT32_MAX when there is none. */
+/* One of the items above the target; UINT32_MAX if there is none. */
 static uint32_t pick_culprit(mender *m) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < m->part->n; i++)
@@ -76,7 +76,7 @@ static uint32_t pick_culprit(mender *m) {
   return n == 0 ? UINT32_MAX : m->pick[below(m, n)];
 }
 
-/* Takes up to `room` random items of those that overlap [first, last) in time and [low, high) in place. */
+/* Takes up to `room` random items that overlap [first, last) in time and [low, high) in offset. */
 static void take_some(mender *m, uint32_t first, uint32_t last, int64_t low, int64_t high, uint32_t room) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < m->part->n; i++) {
@@ -93,7 +93,7 @@ static void take_some(mender *m, uint32_t first, uint32_t last, int64_t low, int
   m->budget->spent += m->part->n;
 }
 
-/* The culprit and some of its neighbourhood: around it in time, all the way down or only near the top. */
+/* The culprit and part of its neighbourhood: around it in time, down to the bottom or only near the top. */
 static void choose_group(mender *m, uint32_t culprit) {
   const berth__pack_item *item = &m->part->items[culprit];
   uint32_t n = m->part->n, most = n / 2 < MOST_FREE ? n / 2 : MOST_FREE;
@@ -113,7 +113,7 @@ static void choose_group(mender *m, uint32_t culprit) {
       take_some(m, item->lo, item->hi, height - height / 4, height + 1, room);
     }
   }
-  for (uint32_t i = 0; i < n; i++) { /* what sticks out cannot be left standing beside the free ones */
+  for (uint32_t i = 0; i < n; i++) { /* items above the target must be free, too */
     if (pack_repair_top_of(m, i) <= m->target || m->taken[i]) continue;
     for (uint32_t k = 0; k < m->n_group; k++) {
       if (!berth__pack_conflict(&m->part->items[i], &m->part->items[m->group[k]])) continue;
@@ -123,7 +123,7 @@ static void choose_group(mender *m, uint32_t culprit) {
   }
 }
 
-/* The free items first, then those that are alive with them, where they are. */
+/* The free items first, then those alive with them, as fixed items. */
 static uint32_t pack_repair_build_items(mender *m, uint32_t *first, uint32_t *last) {
   uint32_t n = 0;
   *first = UINT32_MAX;
@@ -168,7 +168,7 @@ static void set_target(mender *m, int64_t goal) {
   m->target = m->part->height - (step > 1 ? step : 1);
 }
 
-/* Nothing sticks out: a new best placement. */
+/* Nothing is above the target: a new best placement. */
 static void pack_repair_keep(mender *m) {
   int64_t height = 0;
   for (uint32_t i = 0; i < m->part->n; i++)
@@ -186,7 +186,7 @@ static berth_status pack_repair_mend(mender *m, int64_t goal, uint64_t ticks, be
     if (culprit == UINT32_MAX) {
       int64_t before = m->part->height;
       pack_repair_keep(m);
-      if (m->part->height == before) return BERTH_OK; /* only fixed items are left up there */
+      if (m->part->height == before) return BERTH_OK; /* only fixed items are left above it */
       set_target(m, goal);
       continue;
     }

@@ -1,17 +1,17 @@
 /* Exact search for a placement within a capacity.
  *
- * The search builds from the ground up. At every node it takes an item k that rests lowest and branches: either k lies
- * below all its conflicts that are not placed yet - then it is placed where it rests - or it is skipped, and something
- * unplaced lies below it. Each way to orient the conflicts is met at most once this way, and k may be chosen freely.
- * What follows from a decision is the business of state.c.
+ * The search builds from the bottom up. At every node it takes an item k that rests lowest and branches: either k is
+ * below all its unplaced conflicts - then it is placed where it rests - or it is skipped, and something unplaced is
+ * below it. In this way each orientation of the conflicts is reached at most once, and k may be chosen freely. state.c
+ * derives what follows from a decision.
  *
  * Three things make it fast:
- * - Backjumping. A contradiction comes with the set of decisions to blame. Decisions that are not in the set are undone
- *   without trying their other branch, which is blamed on the rest of the set.
- * - Failure weights. Items that take part in contradictions gain weight, and of items that rest equally low the
- *   heaviest goes first: the search learns where the problem is tight and starts there.
- * - Restarts. A run that takes too long is abandoned and begun anew with the weights it has taught, under another
- *   order for ties. How long a run may take follows Luby's sequence, which grows, so that the search stays complete. */
+ * - Backjumping. A conflict comes with the set of decisions that caused it. Decisions that are not in the set are
+ *   undone without trying their other branch, which is attributed to the rest of the set.
+ * - Failure weights. Items that take part in conflicts gain weight, and of items that rest equally low the heaviest
+ *   goes first: the search learns where the problem is tight and starts there.
+ * - Restarts. A run that takes too long is abandoned and restarted with the learned weights and a different order for
+ *   ties. The length of runs follows Luby's sequence, which grows, so that the search stays complete. */
 #include "plan/pack/search.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ typedef struct frame {
 struct berth__pack_searcher {
   berth_context *ctx;
   berth__pack_state state;
-  uint32_t *order;          /* free items: of those that rest equally low the first one is taken */
+  uint32_t *order;          /* free items: of those that rest equally low the first one is chosen */
   uint32_t *base[N_ORDERS]; /* the orders for ties, before weights */
   uint64_t *key;
   uint64_t random;
@@ -105,8 +105,8 @@ static berth_status make_orders(berth__pack_searcher *s, berth_error *err) {
   return BERTH_OK;
 }
 
-/* The order of a run: heaviest first, and of equally heavy ones as in the base order, but for a few places. The
- * random moves keep runs from failing in the same way again and again. */
+/* The order of a run: heaviest first, and equally heavy ones in the base order, except for a few random moves, which
+ * keep runs from always failing in the same way. */
 static void make_order(berth__pack_searcher *s, uint32_t round) {
   const berth__pack_state *state = &s->state;
   uint32_t n = state->n_free;
@@ -131,7 +131,7 @@ static uint64_t luby(uint32_t round) {
 
 /* ---- The tree -------------------------------------------------------------------------------------------------- */
 
-/* An item that may come next: not skipped, and nothing says that it lies higher than where it rests. */
+/* An item that may be next: not skipped, and nothing implies that it is higher than where it rests. */
 static uint32_t pack_search_choose(berth__pack_searcher *s) {
   const berth__pack_state *state = &s->state;
   uint32_t best = UINT32_MAX;
@@ -147,7 +147,7 @@ static uint32_t pack_search_choose(berth__pack_searcher *s) {
   return best;
 }
 
-/* Nothing may come next, though something has to: all that hold the unplaced items up are to blame. */
+/* Nothing can be next, though something has to be: the causes are all decisions that hold up the unplaced items. */
 static void blame_all(berth__pack_state *state) {
   berth__bits_clear(state->conflict, state->words);
   for (uint32_t i = 0; i < state->n; i++) {
@@ -163,8 +163,8 @@ static berth_status pack_search_push(berth__pack_searcher *s, uint32_t item, ber
   return BERTH_OK;
 }
 
-/* After a contradiction: undoes decisions until one is to blame and takes its other branch. *possible is false when
- * there is none left, which proves that nothing fits. */
+/* After a conflict: undoes decisions back to one that caused it and takes its other branch. *possible is false if there
+ * is none, which proves that nothing fits. */
 static berth_status backjump(berth__pack_searcher *s, int *possible, berth_error *err) {
   berth__pack_state *state = &s->state;
   *possible = 0;

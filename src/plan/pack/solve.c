@@ -1,8 +1,8 @@
-/* The driver: which part gets which effort, and when to stop.
+/* The driver: how much effort each part gets, and when to stop.
  *
- * The lower bound is known from preparation. Every part is constructed first; a part that stays below what another
- * part cannot avoid needs nothing more. What sticks out above is then improved, until the bound is reached (a proof),
- * the capacity is met, or the effort is spent. */
+ * Preparation has computed the lower bound. Every part is constructed first; a part no higher than another part's lower
+ * bound needs nothing more. Parts above that are then improved, until the bound is reached (a proof), the capacity is
+ * met, or the effort is spent. */
 #include "plan/pack/solve.h"
 
 #include <string.h>
@@ -16,25 +16,25 @@
 #include "plan/pack/search.h"
 #include "plan/pack/windows.h"
 
-/* Shares of the effort, and what counts as small. */
+/* Shares of the effort, and thresholds. */
 enum {
   WINDOWS_SHARE = 10,
   SMALL_GAP = 32,
   GOAL_SHARE = 2,
   GOAL_SHARE_BEFORE_BEAMS = 8,
-  BEAM_SHARE = 5, /* of one run, and two runs are begun at least */
+  BEAM_SHARE = 5, /* of one run; at least two runs are started */
   GOAL_SHARE_BEFORE_BOXES = 16,
   BOXES_SHARE = 4, /* of one packing of boxes */
   BOXES_TRIES = 2,
   BOXES_WASTE = 0,     /* percent */
-  BOXING_SHARE = 8,    /* of that for making them, at most */
-  TICKS_PER_PAIR = 32, /* of making them, about */
-  FEWER_BOXES = 3,     /* this part of the items has to disappear in boxes: otherwise the effort is missed elsewhere */
+  BOXING_SHARE = 8,    /* of that, at most, for making the boxes */
+  TICKS_PER_PAIR = 32, /* approximate cost of making them */
+  FEWER_BOXES = 3,     /* fraction of items that boxes must eliminate: otherwise the effort is better spent elsewhere */
   FIRST_SLICE = 16,
   SMALLEST_STEP = 16,
   REPAIR_SLICES = 1,
   SEARCH_MAX = 2048,
-  REPORT_STEPS = 1 << 15 /* at most between two reports: some tens of milliseconds, so that a stop is soon heeded */
+  REPORT_STEPS = 1 << 15 /* between two reports: some tens of milliseconds, so that a stop takes effect soon */
 };
 
 int berth__pack_budget_over(berth__pack_budget *budget) {
@@ -58,7 +58,7 @@ int64_t berth__pack_height(const berth__pack_problem *problem) {
   return height;
 }
 
-/* The height at which nothing more needs to be done. */
+/* The height that needs no further improvement. */
 static int64_t enough_for(const berth__pack_problem *p, const berth__pack_goal *goal) {
   int64_t enough = p->lower_bound;
   int64_t least = (int64_t)(p->least_size / p->unit);
@@ -68,7 +68,7 @@ static int64_t enough_for(const berth__pack_problem *p, const berth__pack_goal *
 }
 
 static void pack_solve_tell(const berth__pack_problem *p, const berth__pack_goal *goal, berth__pack_budget *budget) {
-  if (goal->boxed) return; /* boxes are not what the caller has asked for */
+  if (goal->boxed) return; /* boxes are not the caller's problem */
   int64_t height = berth__pack_height(p);
   budget->size = height == INT64_MAX ? UINT64_MAX : (uint64_t)height * p->unit;
   budget->lower_bound = (uint64_t)p->lower_bound * p->unit;
@@ -89,7 +89,7 @@ static berth_status construct_parts(berth__pack_problem *p, const berth__pack_go
   return BERTH_OK;
 }
 
-/* Keeps what a search has found. */
+/* Keeps the placement that a search has found. */
 static void pack_solve_keep(berth__pack_part *part, const int64_t *offsets) {
   int64_t height = 0;
   for (uint32_t i = 0; i < part->n; i++) {
@@ -112,7 +112,7 @@ static berth_status try_capacity(berth__pack_part *part, berth__pack_searcher *s
 
 static int64_t pack_solve_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The lowest height that is not refuted yet, again after each refutation, until the answer is not known. */
+/* Searches at the lowest height not refuted yet, and again after each refutation, until the answer is unknown. */
 static berth_status climb(berth__pack_part *part, berth__pack_searcher *searcher, int64_t enough, uint64_t ticks,
                           int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
   berth__pack_answer answer = BERTH__PACK_IMPOSSIBLE;
@@ -122,9 +122,9 @@ static berth_status climb(berth__pack_part *part, berth__pack_searcher *searcher
   return BERTH_OK;
 }
 
-/* One round of bisection between the goal and the best height, every attempt with the same slice of effort. How long a
- * search takes says little about how tight it is, so several short attempts at different capacities find more than a
- * long one. */
+/* One round of bisection between the goal and the best height, every attempt with the same slice of effort. The time
+ * that a search takes says little about how tight it is, so several short attempts at different capacities find more
+ * than a long one. */
 static berth_status bisect(berth__pack_part *part, berth__pack_searcher *searcher, int64_t goal, uint64_t slice,
                            int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
   int64_t refused = goal, step = 1 + (part->height - goal) / SMALLEST_STEP;
@@ -137,7 +137,7 @@ static berth_status bisect(berth__pack_part *part, berth__pack_searcher *searche
   return BERTH_OK;
 }
 
-/* Bisection by beams: a run takes long, but gets to capacities that the search does not. */
+/* Bisection by beam search: a run takes long, but reaches capacities that the exact search does not. */
 static berth_status bisect_by_beams(berth_context *ctx, berth__pack_part *part, int64_t goal, uint64_t seed,
                                     uint64_t ticks, int64_t *offsets, berth__pack_budget *budget, berth_error *err) {
   berth__pack_beam *beam;
@@ -171,14 +171,14 @@ void berth__pack_offsets(const berth__pack_problem *p, uint64_t *offsets) {
 typedef struct attempt {
   berth_context *ctx;
   berth__pack_part *part;
-  berth__pack_searcher *searcher; /* of the part's items */
+  berth__pack_searcher *searcher; /* for the part's items */
   int64_t enough;
   uint64_t seed;
   int64_t *offsets; /* scratch by item */
   berth__pack_budget *budget;
 } attempt;
 
-/* Packs the boxes as a problem of their own. */
+/* Packs the boxes as a separate problem. */
 static berth_status solve_boxes(berth_context *ctx, const berth__pack_boxes *boxes, int64_t enough, uint64_t seed,
                                 uint64_t ticks, berth__pack_budget *budget, uint64_t *offsets, berth_error *err) {
   berth__pack_problem boxed;
@@ -202,7 +202,7 @@ static int64_t goal_of(const berth__pack_part *part, int64_t enough) {
   return pack_solve_larger(enough, part->lower_bound);
 }
 
-/* Puts the items into boxes, packs these and keeps what comes of it, if there are few enough of them. */
+/* Puts the items into boxes, packs these and keeps the result, if there are few enough boxes. */
 static berth_status try_boxes(const attempt *a, uint64_t k, uint64_t ticks, uint64_t ticks_before, int *few,
                               berth_error *err) {
   berth__pack_part *part = a->part;
@@ -230,8 +230,8 @@ fail:
   return status;
 }
 
-/* How good a packing of boxes is depends on luck as well, so there are several, with other boxes and another search. A
- * quick try with the items themselves comes before the first. */
+/* The quality of a packing of boxes depends on luck, so there are several attempts, with other boxes and another
+ * search. A quick attempt with the items themselves precedes the first. */
 static berth_status search_boxes(const attempt *a, berth_error *err) {
   berth__pack_budget *budget = a->budget;
   uint64_t left = budget->limit > budget->spent ? budget->limit - budget->spent : 0, share = left / BOXES_SHARE;
@@ -246,9 +246,9 @@ static berth_status search_boxes(const attempt *a, berth_error *err) {
 
 /* ---- Parts ----------------------------------------------------------------------------------------------------- */
 
-/* The goal first, because reaching it ends everything. Then rounds of bisection, repair and the goal again, with
- * slices of effort that double from round to round. A part that is small enough for wide beams gets some of the effort
- * for the goal as beams; the first bisection is quick then, as it need not get far. */
+/* The goal first, because reaching it ends everything. Then rounds of bisection, repair and the goal again, with slices
+ * of effort that double in every round. A part that is small enough for wide beams spends some of the effort on beams
+ * at the goal; then the first bisection is quick, since it need not get far. */
 static berth_status search_part(berth_context *ctx, berth__pack_part *part, berth__pack_searcher *searcher,
                                 int64_t enough, const berth__pack_goal *aim, int64_t *offsets,
                                 berth__pack_budget *budget, berth_error *err) {
@@ -292,7 +292,7 @@ static berth_status improve_part(berth__pack_problem *p, berth__pack_part *part,
   return status;
 }
 
-/* A small part gets a quick try only: the search of the whole will do better if that fails. */
+/* A small part gets only a quick attempt: if that fails, the search of the whole part will do better. */
 static berth_status improve_windows(berth__pack_problem *p, berth__pack_part *part, const berth__pack_goal *goal,
                                     berth__pack_budget *budget, berth_error *err) {
   int64_t enough = enough_for(p, goal) - part->base;

@@ -1,8 +1,8 @@
 /* A stable sort of index lists by 64-bit keys.
  *
- * Short lists: insertion sort. Longer ones: radix sort by bytes, least significant first, where bytes that are the
- * same in all keys cost nothing. Sorting by several criteria is done by sorting several times, the least important
- * criterion first, which works because the sort is stable. */
+ * Short lists: insertion sort. Longer ones: radix sort by bytes, least significant first, skipping bytes that are the
+ * same in all keys. To sort by several criteria, sort several times, the least important criterion first, which works
+ * because the sort is stable. */
 #include "plan/pack/sort.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
-/* Bounds, their propagation, and the reasons for contradictions. See state.h for the terms.
+/* Bounds, their propagation, and the causes of conflicts. See state.h for the terms.
  *
  * What follows from a decision:
- * - Placing k lifts the conflicts of k that are not placed onto its top.
- * - An item that was skipped lies above some unplaced conflict, so it cannot lie lower than the lowest top that one of
- *   these can have. And if all of them have been lifted above the place where it would have fit, then it could drop
- *   back there without disturbing anything: a contradiction, because that case has been searched already.
- * - Equal items are interchangeable: the later twin lies above the earlier one.
+ * - Placing k lifts the unplaced conflicts of k onto its top.
+ * - A skipped item is above some unplaced conflict, so it is no lower than the lowest possible top of these. And if all
+ *   of them have been lifted above the place where it would have fit, it could drop back there without affecting
+ *   anything: a conflict, because that case has been searched already.
+ * - Equal items are interchangeable: the later twin is above the earlier one.
  * - In every section the unplaced items have to be stacked below the capacity: see chains.c. */
 #include "plan/pack/state.h"
 
@@ -45,7 +45,7 @@ berth__pack_mark berth__pack_state_mark(berth__pack_state *s) {
   return (berth__pack_mark){s->n_trail, s->n_reasons};
 }
 
-/* Item i is placed (sign -1) or taken back (1): its sections have less or more to stack. */
+/* Item i is placed (sign -1) or removed (1): updates the load of its sections. */
 static void change_load(berth__pack_state *s, uint32_t i, int64_t sign) {
   for (uint32_t c = s->items[i].lo; c < s->items[i].hi; c++) s->load[c] += sign * s->items[i].size;
   s->ticks += (s->items[i].hi - s->items[i].lo) / 4;
@@ -95,9 +95,9 @@ static void drop_queue(berth__pack_state *s) {
   while (s->n_queue > 0) dequeue(s);
 }
 
-/* ---- Places ---------------------------------------------------------------------------------------------------- */
+/* ---- Positions ------------------------------------------------------------------------------------------------- */
 
-/* The lowest offset from x on that its alignment and the fixed items allow item i. */
+/* The lowest offset from x on that item i's alignment and the fixed items allow. */
 static int64_t lowest_allowed(const berth__pack_state *s, uint32_t i, int64_t x) {
   int64_t align = s->items[i].align;
   x = berth__pack_align_up(x, align);
@@ -114,7 +114,7 @@ static int64_t highest_allowed(const berth__pack_state *s, uint32_t i) {
   return s->capacity - (s->items[i].size - s->items[i].tail);
 }
 
-/* Item i cannot lie below x, by this reason. */
+/* Item i cannot be below x, for this reason. */
 berth_status berth__pack_raise(berth__pack_state *s, uint32_t i, int64_t x, berth__pack_reason why, berth_error *err) {
   x = lowest_allowed(s, i, x);
   if (x <= s->bounds[i].low) return BERTH_OK;
@@ -127,7 +127,7 @@ berth_status berth__pack_raise(berth__pack_state *s, uint32_t i, int64_t x, bert
 
 /* ---- Skipped items --------------------------------------------------------------------------------------------- */
 
-/* The lowest top, and the lowest bottom, of what may lie below the skipped item j. */
+/* The lowest top, and the lowest bottom, of items that may be below the skipped item j. */
 static void lowest_below(const berth__pack_state *s, uint32_t j, int64_t *top, int64_t *bottom) {
   *top = *bottom = INT64_MAX;
   for (uint32_t e = s->conflicts_at[j]; e < s->conflicts_at[j + 1]; e++) {
@@ -147,8 +147,8 @@ static void join_reasons_below(berth__pack_state *s, uint32_t j, uint64_t *set) 
   s->ticks += (s->conflicts_at[j + 1] - s->conflicts_at[j]) * (1 + s->words / 4);
 }
 
-/* Everything that j rests on, directly or through others: only all of these together say that nothing is in the way
- * of j where it would rest, because a decision that is left out might put its item there. */
+/* Everything that j rests on, directly or through others: only all of these together imply that nothing is in the way
+ * of j where it would rest, because without one of these decisions its item might be there. */
 static void join_support(berth__pack_state *s, uint32_t j, uint64_t *set) {
   uint32_t n = 0;
   uint64_t *seen = s->candidate;
@@ -172,7 +172,7 @@ static berth_status check_skipped(berth__pack_state *s, uint32_t j, int *possibl
   lowest_below(s, j, &top, &bottom);
   s->ticks += s->conflicts_at[j + 1] - s->conflicts_at[j];
   berth__pack_bounds *b = &s->bounds[j];
-  if (top == INT64_MAX) { /* nothing is left that could lie below it */
+  if (top == INT64_MAX) { /* there is nothing left that could be below it */
     berth__bits_copy(s->conflict, berth__pack_why(s, b->why_skipped), s->words);
     *possible = 0;
     return BERTH_OK;
@@ -215,9 +215,9 @@ static berth_status propagate_item(berth__pack_state *s, uint32_t i, int *possib
   return BERTH_OK;
 }
 
-/* Works off the queue of items whose bound has risen, then looks at the sections in which they live, which may raise
- * further bounds. Skipped items that hold each other up would climb to the capacity in steps as small as their sizes;
- * to stop before everything is worked off is always right, the bounds are just not as high as they could be. */
+/* Processes the queue of items whose bound has risen, then checks the sections in which they are alive, which may raise
+ * further bounds. Skipped items that hold each other up could rise to the capacity in steps as small as their sizes.
+ * Stopping early is always correct, the bounds are just not as tight as possible. */
 static berth_status propagate(berth__pack_state *s, int *possible, berth_error *err) {
   berth_status status = BERTH_OK;
   uint64_t patience = (uint64_t)(s->n + 8) * LOOKS_PER_ITEM;
@@ -252,7 +252,7 @@ berth_status berth__pack_state_place(berth__pack_state *s, uint32_t k, int *poss
     berth__pack_bounds *other = &s->bounds[j];
     if (other->placed || (other->rest >= top && !other->skipped)) continue;
     BERTH__TRY(save(s, j, err));
-    set_skipped(s, j, 0); /* what had to lie below it may be this one */
+    set_skipped(s, j, 0); /* the item that had to be below it may be this one */
     if (other->rest >= top) continue;
     other->rest = lowest_allowed(s, j, top);
     other->why_rest = why;

@@ -1,8 +1,8 @@
-/* The state of an exact search: what is placed, how low everything else can still go, and why.
+/* The state of an exact search: what is placed, how low everything else can still be, and why.
  *
- * A decision is "item k lies below all its conflicts that are not placed yet", which puts k on the lowest place that
- * the placed ones leave. Every bound carries a reason: the set of decisions it follows from. When the bounds
- * contradict the capacity, the reasons say which decisions are to blame. */
+ * A decision is "item k is below all its unplaced conflicts", which puts k at the lowest position that the placed items
+ * leave. Every bound has a reason: the set of decisions that it follows from. When the bounds contradict the capacity,
+ * the reasons tell which decisions caused the conflict. */
 #ifndef BERTH_PLAN_PACK_STATE_H
 #define BERTH_PLAN_PACK_STATE_H
 
@@ -11,13 +11,13 @@
 typedef uint32_t berth__pack_reason; /* a set of decisions in the state's pool; 0 is the empty set */
 
 typedef struct berth__pack_bounds {
-  int64_t rest; /* the lowest place above the placed conflicts */
-  int64_t low;  /* it cannot lie lower than this; at least rest */
+  int64_t rest; /* the lowest position above the placed conflicts */
+  int64_t low;  /* a lower bound of its position; at least rest */
   berth__pack_reason why_rest, why_low, why_skipped;
-  uint32_t stamp;  /* the last decision before which it was saved */
-  uint32_t before; /* where on the trail the bounds before that decision are; UINT32_MAX: nowhere */
+  uint32_t stamp;  /* the last decision before which its bounds were saved */
+  uint32_t before; /* position on the trail of the bounds before that decision; UINT32_MAX: none */
   uint8_t placed;
-  uint8_t skipped; /* it does not come next: something unplaced lies below it */
+  uint8_t skipped; /* it is not next: something unplaced is below it */
 } berth__pack_bounds;
 
 typedef struct berth__pack_saved {
@@ -25,12 +25,12 @@ typedef struct berth__pack_saved {
   berth__pack_bounds bounds;
 } berth__pack_saved;
 
-/* Offsets that a fixed item forbids to another one: the open range (lo, hi). */
+/* Offsets that a fixed item rules out for another one: the open range (lo, hi). */
 typedef struct berth__pack_hole {
   int64_t lo, hi;
 } berth__pack_hole;
 
-/* An item of a chain in coarse positions; [from, to) are the critical sections in which it lives. */
+/* An item of a chain in coarse positions; [from, to) are the critical sections in which it is alive. */
 typedef struct berth__pack_link {
   int32_t low, size;
   uint32_t from, to;
@@ -40,26 +40,26 @@ typedef struct berth__pack_state {
   berth_context *ctx;
   const berth__pack_item *items;
   uint32_t n, n_sections;
-  uint32_t n_free; /* items to be placed: all but the fixed ones */
+  uint32_t n_free; /* items to place: all except the fixed ones */
   uint32_t n_placed;
   int64_t capacity;
-  int64_t largest_tail; /* by so much may a chain stick out at most */
-  unsigned shift;       /* coarse positions are positions shifted right by this, so that they fit 32 bits */
-  size_t words;         /* of a set of items */
-  /* Made once. */
+  int64_t largest_tail; /* the most by which a chain may exceed the capacity */
+  unsigned shift;       /* coarse positions are positions shifted right by this, so that they fit in 32 bits */
+  size_t words;         /* per set of items */
+  /* Constant. */
   uint32_t *conflicts, *conflicts_at; /* of item i: conflicts[conflicts_at[i] .. conflicts_at[i + 1]) */
   uint64_t *conflict_sets;            /* the same as sets */
-  uint32_t *twin, *next_twin;         /* the equal item that comes before, and the one after, or UINT32_MAX */
+  uint32_t *twin, *next_twin;         /* the previous and the next equal item, or UINT32_MAX */
   berth__pack_hole *holes; /* of item i: holes[holes_at[i] .. holes_at[i + 1]), sorted and merged; NULL: none */
   uint32_t *holes_at;
   /* Changed by decisions, restored by undo. */
   berth__pack_bounds *bounds;
   berth__pack_saved *trail;
   size_t n_trail, trail_capacity;
-  uint64_t *pool; /* reasons, `words` words each */
+  uint64_t *pool; /* reasons of `words` words each */
   size_t n_reasons, pool_capacity;
   uint64_t *skipped; /* the set of items whose `skipped` is true */
-  int64_t *load;     /* by section: the sizes of what is not placed */
+  int64_t *load;     /* by section: the sum of the unplaced sizes */
   uint32_t stamp;
   /* Scratch. */
   uint32_t *queue; /* a ring: items whose bound has risen, each at most once */
@@ -67,13 +67,13 @@ typedef struct berth__pack_state {
   uint8_t *queued;
   uint32_t *by_low; /* all items, nearly sorted by low */
   uint32_t *chain, *chain_at;
-  uint32_t *critical_at;             /* by section: how many sections before it are critical, see chains.c */
+  uint32_t *critical_at;             /* by section: the number of critical sections before it, see chains.c */
   uint32_t *critical;                /* these sections */
-  berth__pack_link *links;           /* beside chain: what the loops of chains.c need of its items */
+  berth__pack_link *links;           /* parallel to chain: the data that the loops of chains.c need */
   int32_t *top, *latest, *least_top; /* by critical section, coarse: see chains.c */
-  uint64_t *conflict;                /* after a contradiction: the decisions to blame */
+  uint64_t *conflict;                /* after a conflict: the decisions that caused it */
   uint64_t *candidate;
-  uint32_t *weight; /* by item: how often it took part in a contradiction */
+  uint32_t *weight; /* by item: how often it took part in a conflict */
   uint64_t ticks;
 } berth__pack_state;
 
@@ -81,12 +81,13 @@ berth_status berth__pack_state_create(berth_context *ctx, const berth__pack_item
                                       uint32_t n_sections, berth__pack_state *state, berth_error *err);
 void berth__pack_state_destroy(berth__pack_state *state);
 
-/* Back to nothing placed, for a capacity. False: even that is contradictory (see conflict, which is empty then). */
+/* Resets the state to nothing placed, for a capacity. False: even that is infeasible (state->conflict is empty
+ * then). */
 berth_status berth__pack_state_reset(berth__pack_state *state, int64_t capacity, int *possible, berth_error *err);
 
-/* *possible is false after a contradiction, and state->conflict says why; the caller has to undo. */
+/* *possible is false after a conflict, and state->conflict has its causes; the caller has to undo. */
 berth_status berth__pack_state_place(berth__pack_state *state, uint32_t k, int *possible, berth_error *err);
-/* Item k does not come next, because of the decisions in state->conflict. */
+/* Item k is not next, because of the decisions in state->conflict. */
 berth_status berth__pack_state_skip(berth__pack_state *state, uint32_t k, int *possible, berth_error *err);
 
 typedef struct berth__pack_mark {
@@ -98,11 +99,11 @@ void berth__pack_state_undo(berth__pack_state *state, berth__pack_mark mark);
 
 /* For state.c and chains.c. */
 berth_status berth__pack_new_reason(berth__pack_state *state, berth__pack_reason *out, berth_error *err);
-/* Item i cannot lie below x, by this reason. */
+/* Item i cannot be below x, for this reason. */
 berth_status berth__pack_raise(berth__pack_state *state, uint32_t i, int64_t x, berth__pack_reason why,
                                berth_error *err);
 
-/* Blames the oldest bound of item i that is at least x: it follows from the fewest decisions. */
+/* The reason of the oldest bound of item i that is at least x: it follows from the fewest decisions. */
 static inline berth__pack_reason berth__pack_why_at_least(const berth__pack_state *s, uint32_t i, int64_t x) {
   const berth__pack_bounds *b = &s->bounds[i];
   while (b->before != UINT32_MAX && s->trail[b->before].bounds.low >= x) b = &s->trail[b->before].bounds;

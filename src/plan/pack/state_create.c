@@ -1,6 +1,5 @@
-/* Building the parts of a search state that never change: who conflicts with whom, which items are equal, and which
- * offsets the fixed items forbid. Needs memory for all conflicting pairs, so it is for parts of a few thousand
- * items. */
+/* Builds the constant parts of a search state: which items conflict, which are equal, and which offsets the fixed items
+ * rule out. Needs memory for all conflicting pairs, so it is for parts of a few thousand items. */
 #include <string.h>
 
 #include "plan/pack/bits.h"
@@ -11,7 +10,7 @@ static int free_conflict(const berth__pack_state *s, uint32_t i, uint32_t j) {
   return i != j && s->items[j].fixed < 0 && berth__pack_conflict(&s->items[i], &s->items[j]);
 }
 
-/* Twice the same loop: once to count, once to write. Fixed items are not listed; they are in the holes. */
+/* Runs the same loop twice: once to count, once to write. Fixed items are not listed; they are in the holes. */
 static berth_status list_conflicts(berth__pack_state *s, berth_error *err) {
   s->conflicts_at = berth__alloc_array_zero(s->ctx, (size_t)s->n + 1, sizeof *s->conflicts_at);
   if (s->conflicts_at == NULL) return berth__fail_nomem(err, "searching a packing");
@@ -48,7 +47,7 @@ static void find_twins(berth__pack_state *s) {
   }
 }
 
-/* The holes of one item: sorted by lo because `fixed` is sorted by offset, then merged. Returns how many. */
+/* The holes of one item: sorted by lo because `fixed` is sorted by offset, then merged. Returns their number. */
 static uint32_t holes_of(const berth__pack_state *s, uint32_t i, const uint32_t *fixed, uint32_t n_fixed,
                          berth__pack_hole *out) {
   const berth__pack_item *item = &s->items[i];

@@ -1,12 +1,12 @@
-/* Windows: exact search where a large placement sticks out, with everything else fixed.
+/* Windows: exact search near the top of a large placement, with everything else fixed.
  *
- * The item with the highest top is taken, and a window in time around it. Items that live and die inside the window are
- * free; all others alive there stay where they are. The free ones are searched for a placement below the goal. If there
- * is none, the window grows; if there is one, the next highest item is looked at. When an item cannot be lowered in any
- * window, the height of the part cannot be lowered this way, and that is the end.
+ * Takes the item with the highest top, and a window in time around it. Items that live and die inside the window are
+ * free; all others alive there keep their positions. The search looks for a placement of the free ones below the goal.
+ * If there is none, the window grows; if there is one, the next highest item is processed. When an item cannot be
+ * lowered in any window, the height of the part cannot be lowered this way, and the search ends.
  *
- * Thousands of fixed items would be a burden to the search, so it gets rectangles instead: the ranges of offsets that
- * are occupied in a section, melted where they touch, and continued over all sections in which they stay the same. */
+ * Thousands of fixed items would slow down the search, so it gets rectangles instead: the occupied ranges of offsets in
+ * a section, merged where they touch, and extended over all consecutive sections with the same ranges. */
 #include "plan/pack/windows.h"
 
 #include <string.h>
@@ -39,9 +39,9 @@ typedef struct improver {
   uint32_t n_fixed;
   uint64_t *key;
   uint32_t *scratch;
-  rectangle *open, *fresh; /* the rectangles of the section before, and of this one */
+  rectangle *open, *fresh; /* the rectangles of the previous section, and of this one */
   uint32_t n_open, n_fresh;
-  berth__pack_item *items; /* of the search: the free ones, then rectangles; MOST_ITEMS entries */
+  berth__pack_item *items; /* for the search: the free ones, then rectangles; MOST_ITEMS entries */
   int64_t *offsets;
   uint32_t n_items;
 } improver;
@@ -82,7 +82,7 @@ static uint32_t highest_item(const berth__pack_part *part) {
   return best;
 }
 
-/* Who is free and who is not. False when the window has too many free items for a search. */
+/* Determines the free items. False if the window has too many of them for a search. */
 static int fill_window(improver *m) {
   const berth__pack_part *part = m->part;
   m->n_free = m->n_fixed = 0;
@@ -102,7 +102,7 @@ static int fill_window(improver *m) {
   return 1;
 }
 
-/* The occupied ranges of one section, melted, into fresh. */
+/* The occupied ranges of one section, merged, into fresh. */
 static void occupied(improver *m, uint32_t section) {
   const berth__pack_part *part = m->part;
   m->n_fresh = 0;
@@ -118,7 +118,7 @@ static void occupied(improver *m, uint32_t section) {
   m->budget->spent += m->n_fixed;
 }
 
-/* A rectangle ends before `section`; it becomes a fixed item. False when there are too many. */
+/* A rectangle ends before `section`; it becomes a fixed item. False if there are too many. */
 static int close_rectangle(improver *m, const rectangle *r, uint32_t section) {
   if (m->n_items == MOST_ITEMS) return 0;
   m->items[m->n_items++] = (berth__pack_item){.size = r->hi - r->lo,
@@ -130,7 +130,7 @@ static int close_rectangle(improver *m, const rectangle *r, uint32_t section) {
   return 1;
 }
 
-/* Goes from the open rectangles to those of `section`: equal ones continue, others end or begin. */
+/* Advances from the open rectangles to those of `section`: equal ones continue, others end or begin. */
 static int advance(improver *m, uint32_t section) {
   uint32_t k = 0;
   for (uint32_t j = 0; j < m->n_fresh; j++) {
@@ -152,7 +152,7 @@ static int advance(improver *m, uint32_t section) {
   return 1;
 }
 
-/* The items of the search. False when they are too many. */
+/* The items for the search. False if there are too many. */
 static int pack_windows_build_items(improver *m) {
   const berth__pack_part *part = m->part;
   m->n_items = 0;
@@ -184,7 +184,7 @@ static berth_status search_window(improver *m, int64_t goal, uint64_t ticks, int
   return BERTH_OK;
 }
 
-/* Tries to bring item i below the goal, in windows that grow. */
+/* Tries to move item i below the goal, in growing windows. */
 static berth_status lower_item(improver *m, uint32_t i, int64_t goal, uint64_t ticks, int *lowered, berth_error *err) {
   const berth__pack_item *item = &m->part->items[i];
   uint32_t before = UINT32_MAX;
