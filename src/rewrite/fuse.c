@@ -118,6 +118,27 @@ static bool is_made_by(const pass *p, const group *g, berth_value value) {
   return false;
 }
 
+/* Whether something that the group reads, other than numbers, has as many axes as its result. */
+static bool has_full_rank(const pass *p, const group *g) {
+  const uint32_t rank = rewrite_fuse_value_of(p, nodes_of(p)[g->node[0]].out[0])->shape.rank;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const berth__node *node = &nodes_of(p)[g->node[i]];
+    for (uint32_t k = 0; k < node->n_in; k++) {
+      const berth__value *value = rewrite_fuse_value_of(p, node->in[k]);
+      if (value->shape.rank == rank && !rewrite_fuse_is_number(value) && !is_made_by(p, g, node->in[k])) return true;
+    }
+  }
+  return false;
+}
+
+/* Whether a value becomes a number of the program, which has no axes. A constant of one element that alone gives the
+ * result its rank stays an operand. */
+static bool is_number_of(const pass *p, const group *g, berth_value value) {
+  const berth__shape *whole = &rewrite_fuse_value_of(p, nodes_of(p)[g->node[0]].out[0])->shape;
+  return rewrite_fuse_is_number(rewrite_fuse_value_of(p, value)) &&
+         (rewrite_fuse_value_of(p, value)->shape.rank < whole->rank || whole->rank == 0 || has_full_rank(p, g));
+}
+
 /* What the group reads and does not make, each once; numbers are part of the program. */
 static bool rewrite_fuse_has_room(const pass *p, const group *g) {
   berth_value operand[BERTH__CHAIN_OPERANDS];
@@ -129,7 +150,7 @@ static bool rewrite_fuse_has_room(const pass *p, const group *g) {
       uint32_t at = 0;
       while (at < n && operand[at] != node->in[k]) at++;
       if (at < n || is_made_by(p, g, node->in[k])) continue;
-      const bool is_number = rewrite_fuse_is_number(rewrite_fuse_value_of(p, node->in[k]));
+      const bool is_number = is_number_of(p, g, node->in[k]);
       if (is_number ? ++numbers > BERTH__CHAIN_NUMBERS : n == BERTH__CHAIN_OPERANDS) return false;
       if (!is_number) operand[n++] = node->in[k];
     }
@@ -253,8 +274,8 @@ static bool rewrite_fuse_collect(const pass *p, const group *g, program *w) {
     for (uint32_t k = 0; k < node->n_in; k++) {
       if (is_made_by(p, g, node->in[k])) continue;
       const berth__value *value = rewrite_fuse_value_of(p, node->in[k]);
-      ok = ok && (rewrite_fuse_is_number(value) ? add_number(w, rewrite_fuse_number_of(value))
-                                                : rewrite_fuse_add_operand(w, node->in[k]));
+      ok = ok && (is_number_of(p, g, node->in[k]) ? add_number(w, rewrite_fuse_number_of(value))
+                                                  : rewrite_fuse_add_operand(w, node->in[k]));
     }
     if (node->op->code == BERTH__OP_clamp)
       for (uint32_t k = 0; k < 2; k++) ok = ok && add_number(w, node->attrs[k].f);

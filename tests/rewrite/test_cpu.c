@@ -170,6 +170,16 @@ static void chains(void **state) {
       /* what is read elsewhere stays */
       {"graph \"e\" { input %x : f32[4, 9] %a = neg(%x) %b = exp(%a) output \"b\" = %b output \"a\" = %a }", "neg", 1,
        "chain", 1e-6},
+      /* a constant of one element that alone gives the result its rank */
+      {"graph \"e\" { input %x : f32[] const %c : f32[1] = [3] const %d : f32[] = [4] %a = mul(%x, %c)\n"
+       "%b = add(%a, %d) output \"b\" = %b }",
+       "chain", 1, "mul", 1e-6},
+      {"graph \"e\" { input %x : f32[5] const %c : f32[1, 1, 1] = [3] const %d : f32[1, 1, 1] = [4] %a = mul(%x, %c)\n"
+       "%b = add(%a, %d) %e = max(%c, %b) output \"e\" = %e }",
+       "chain", 1, "mul", 1e-6},
+      {"graph \"e\" { input %x : f32[5] const %c : f32[1, 1] = [3] param %d : f32[1, 5] %a = mul(%x, %c)\n"
+       "%b = add(%a, %d) output \"b\" = %b }",
+       "chain", 1, "mul", 1e-6},
   };
   (void)state;
   CHECK_ALL(patterns);
