@@ -93,6 +93,8 @@ static bool norms_match(const pass *p, uint32_t n, match *m) {
     return false;
   const berth_value x = normalised(p, node, &m->epsilon);
   if (x == BERTH_VALUE_NONE || !berth__is_float(graph->values[x].type)) return false;
+  if (!berth__shape_equal(&graph->values[x].shape, &graph->values[node->out[0]].shape)) /* an epsilon of more axes */
+    return false;
   m->in[BERTH__NORM_X] = x;
   /* read by the square, twice, and here */
   if ((sub = berth__maker(graph, x, BERTH__OP_sub)) != NULL && is_read_by(p, x, 3) &&

@@ -423,6 +423,10 @@ static void norms(void **state) {
       {LINES "%m = reduce_mean(%x) {axes = [1]} %d = sub(%x, %m) %q = mul(%d, %d) " ROOT
              "%s = sqrt(%a) %n = div(%d, %s) output \"n\" = %n }",
        "rms_norm", 1, "layer_norm", 1e-4},
+      /* the result has more axes than x */
+      {LINES "const %f : f32[1, 1, 1, 1] = [1e-5] " CENTRED
+             "%v = reduce_mean(%q) {axes = [2]} %a = add(%v, %f) %s = sqrt(%a) %n = div(%d, %s) output \"n\" = %n }",
+       "reduce_mean", 2, "layer_norm", 1e-4},
   };
   (void)state;
   CHECK_ALL(patterns);
