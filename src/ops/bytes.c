@@ -20,7 +20,7 @@ berth_status berth__bytes_type(const berth_attr *attr, berth_type *out, berth_er
   return berth__fail(err, BERTH_INVALID, "attribute '%s' is '%s', expected u8 or i8", attr->name, attr->s);
 }
 
-/* One entry, or one a column. */
+/* One entry, or one per column. */
 static berth_status check_entries(const berth__infer *infer, uint32_t operand, berth_type type, int64_t columns,
                                   berth_error *err) {
   const berth__shape *shape = &infer->in_shape[operand];
@@ -33,7 +33,7 @@ static berth_status check_entries(const berth__infer *infer, uint32_t operand, b
                          err);
 }
 
-/* Sums as they are: there is nothing that could be done to them. */
+/* Sums are returned unchanged, so no further attribute may be set. */
 static berth_status bytes_check_sums(berth__infer *infer, const berth_attr *own, berth_error *err) {
   const berth__bytes_attrs attrs = berth__bytes_attrs_of(infer->op, infer->attrs);
   infer->out_type[0] = BERTH_I32;
@@ -119,10 +119,10 @@ berth__bytes_column berth__bytes_column_of(const berth__bytes *b, int64_t column
                                w->stride[1], berth__bytes_weight_zero(b, column) - b->shift};
 }
 
-/* A product, a sum or a quotient of two f32, taken in f64 and rounded, is the f32 one. */
+/* The sum, product or quotient of two f32, computed in f64 and rounded, equals the f32 result. */
 static double as_f32(double value) { return (double)(float)value; }
 
-/* The sum with a bias that counts in the same steps; 32 bits wrap. */
+/* The sum plus an integer bias in the same units; 32 bits wrap. */
 static int32_t whole_sum(const berth__bytes *b, int64_t column, int64_t sum) {
   const berth_tensor *bias = &b->call->in[BERTH__BYTES_BIAS];
   if (berth__bytes_counts_bias(b->call)) sum += berth__load_i64(bias, column * bias->stride[0]);

@@ -1,11 +1,11 @@
-/* Convolutions of bytes with channels last: what qconv_last and qdepthwise have in common. */
+/* int8 convolutions with channels last: shared by qconv_last and qdepthwise. */
 #ifndef BERTH_OPS_BYTES_LAST_H
 #define BERTH_OPS_BYTES_LAST_H
 
 #include "ops/bytes.h"
 #include "ops/conv_last.h"
 
-/* The sum of one output of one pixel. */
+/* Computes the sum for one output of one pixel. */
 typedef int64_t (*berth__bytes_sum)(const berth__bytes *b, const berth__last *last, const berth__last_pixel *pixel,
                                     int64_t output);
 /* The reference kernel around it: an item is a pixel of the result. */

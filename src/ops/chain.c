@@ -11,7 +11,7 @@ static const uint8_t arity[] = {
 
 uint32_t berth__chain_arity(berth__chain_code code) { return arity[code]; }
 
-/* One more than the step, so that ops without one have 0. */
+/* One more than the step, so that ops without a step have 0. */
 static const uint8_t code_of_op[BERTH__OP_COUNT] = {
 #define BERTH__CHAIN(name, n_in) [BERTH__OP_##name] = BERTH__CHAIN_##name + 1,
 #include "ops/chain.def"
@@ -87,7 +87,7 @@ static double chain_with_two(berth__chain_code code, double x, double y) {
   }
 }
 
-/* Of sines, and hyperbolic. */
+/* Inverse functions: trigonometric and hyperbolic. */
 static double chain_inverse(berth__chain_code code, double x) {
   switch (code) {
     case BERTH__CHAIN_asin: return asin(x);
@@ -158,7 +158,7 @@ double berth__chain_value(const berth__chain *chain, const double *operands) {
       case 2: value = chain_with_two(code, at[step[1]], at[step[2]]); break;
       default: value = with_three(code, at[step[1]], at[step[2]], at[step[3]]); break;
     }
-    at[n++] = (float)value; /* as the node that the step was */
+    at[n++] = (float)value; /* rounded like the result of the node that the step replaces */
   }
   return n > 0 ? at[n - 1] : 0;
 }

@@ -1,4 +1,4 @@
-/* What families share: checks on types, ranks and axes, arithmetic on dimensions, and walking over elements. */
+/* Shared by families: checks of types, ranks and axes, arithmetic on dimensions, and iteration over elements. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -102,8 +102,8 @@ berth_status berth__same_dim(int64_t a, int64_t b, const char *what, int64_t *ou
   return BERTH_OK;
 }
 
-/* False: two fixed extents that do not go together. An extent that is not fixed may turn out to be 1, so it gives way
- * to a fixed one other than 1 and, next to another open one, leaves the result open. */
+/* False: two fixed extents that cannot be broadcast. An open extent may turn out to be 1, so it yields to a fixed one
+ * other than 1; next to another open one, the result is open. */
 static bool broadcast_dim(int64_t a, int64_t b, int64_t *out) {
   if (a == b || b == 1)
     *out = a;
@@ -150,7 +150,7 @@ berth_status berth__dim_mul(int64_t a, int64_t b, int64_t *out, berth_error *err
   return berth__fail(err, BERTH_INVALID, "extent %" PRId64 " * %" PRId64 " is too large", a, b);
 }
 
-/* An extent of 0 counts as 1 while looking for overflow, because strides are products of the others. */
+/* An extent of 0 counts as 1 in the overflow check, because strides are products of the others. */
 bool berth__shape_count(const berth__shape *shape, int64_t *out) {
   int64_t product = 1;
   bool empty = false;
@@ -200,7 +200,7 @@ uint64_t berth__tensor_bytes(const berth_tensor *tensor) {
   return berth__storage_size(berth_type_storage(tensor->type), (uint64_t)berth__count(tensor));
 }
 
-/* The stride of an axis of extent 1 or of an empty tensor is never followed, so it may be anything. */
+/* The stride of an axis of extent 1, or of an empty tensor, is never used, so it may be anything. */
 bool berth__is_contiguous(const berth_tensor *tensor) {
   int64_t expected = 1;
   if (berth__count(tensor) == 0) return true;
@@ -226,7 +226,7 @@ void berth__contiguous_strides(uint32_t rank, const int64_t *dim, int64_t *strid
   }
 }
 
-/* ---- Walking -------------------------------------------------------------------------------------------------- */
+/* ---- Iteration ------------------------------------------------------------------------------------------------ */
 
 void berth__broadcast_strides(const berth_tensor *tensor, uint32_t rank, const int64_t *dim, int64_t *stride) {
   uint32_t missing = rank - tensor->rank;

@@ -1,4 +1,4 @@
-/* What conv and conv_transpose have in common. */
+/* Shared by conv and conv_transpose. */
 #ifndef BERTH_OPS_CONV_H
 #define BERTH_OPS_CONV_H
 
@@ -22,25 +22,25 @@ static inline berth__window_attrs berth__conv_window(const berth_attr *attr) {
                                &attr[BERTH__CONV_AUTO_PAD]};
 }
 
-/* Types, ranks, windows and group of x and weight; nothing about channels. */
+/* Checks types, ranks, windows and group of x and weight, but not the channels. */
 berth_status berth__conv_check(const berth__infer *infer, berth_error *err);
-/* That a weight [O, C / group, kernel...] goes with the channels of x. */
+/* Checks that a weight [O, C / group, kernel...] matches the channels of x. */
 berth_status berth__conv_check_channels(const berth__infer *infer, berth_error *err);
-/* The bias, where there is one: [outputs]. */
+/* The bias, if there is one: [outputs]. */
 berth_status berth__conv_check_bias(const berth__infer *infer, uint32_t operand, int64_t outputs, berth_error *err);
 
-/* A call as a kernel needs it. */
+/* A call in the form that kernels need. */
 typedef struct berth__conv {
   const berth__line_ops *line;
-  size_t size; /* bytes of an element */
+  size_t size; /* bytes per element */
   berth__window window;
   int64_t taps, area; /* elements of a kernel, and of one channel of an image */
 } berth__conv;
 void berth__conv_read(const berth_op_call *call, berth__conv *conv);
-void berth__conv_read_transposed(const berth_op_call *call, berth__conv *conv); /* conv_transpose: pads are there */
-/* Starts the line of sums of an output channel with its bias. */
+void berth__conv_read_transposed(const berth_op_call *call, berth__conv *conv); /* conv_transpose: computes the pads */
+/* Initialises a line of an output channel's sums with its bias. */
 void berth__conv_start(const berth_op_call *call, const berth__conv *conv, int64_t channel);
-/* A line of sums. */
+/* Bytes of a line of sums. */
 uint64_t berth__conv_scratch(const berth_op_call *call);
 
 #endif

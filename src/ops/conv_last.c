@@ -17,8 +17,8 @@ berth__window_attrs berth__winograd_window(const berth_attr *attrs) {
   return (berth__window_attrs){&no_list, &attrs[BERTH__WINOGRAD_PADS], &no_list, &no_auto_pad};
 }
 
-/* x and what is added to the result may be f16 or bf16, and the result with them: all is computed in f32 and rounded
- * once. Weights are f32; those of conv_last may be f16. */
+/* x and the summand may be f16 or bf16, and the result with them: everything is computed in f32 and rounded once.
+ * Weights are f32; those of conv_last may be f16. */
 static berth_status last_check_types(const berth__infer *infer, berth_error *err) {
   const berth_type x = infer->in_type[0];
   const bool may_be_half = infer->op->code == BERTH__OP_conv_last;
@@ -157,7 +157,7 @@ int64_t berth__last_column(const berth_tensor *packed, int64_t columns, int64_t 
   return panels * packed->stride[0] + at % panel * packed->stride[2];
 }
 
-/* The product of (at - point[k]) over the points but one. */
+/* The product of (at - point[k]) over all points but one. */
 static double product_but(const double *point, int64_t n, int64_t but, double at) {
   double product = 1;
   for (int64_t k = 0; k < n; k++)
@@ -165,7 +165,7 @@ static double product_but(const double *point, int64_t n, int64_t but, double at
   return product;
 }
 
-/* The coefficients of the product of (x - point[k]) over the points but one; but = n: over all. */
+/* The coefficients of the product of (x - point[k]) over all points but one; but = n: over all. */
 static void polynomial_but(const double *point, int64_t n, int64_t but, double *coefficient, int64_t n_coefficients) {
   for (int64_t i = 0; i < n_coefficients; i++) coefficient[i] = i == 0;
   for (int64_t k = 0; k < n; k++) {
@@ -175,8 +175,8 @@ static void polynomial_but(const double *point, int64_t n, int64_t but, double *
   }
 }
 
-/* Polynomials are multiplied by their values at the points 0, +-a, +-1/a and at infinity; a pair of points and their
- * reciprocals keeps the rounding errors of f32 lower than 1 and 2 would. */
+/* Polynomials are multiplied by their values at the points 0, +-a, +-1/a and infinity; a pair of points and their
+ * reciprocals has smaller rounding errors in f32 than 1 and 2. */
 void berth__winograd_matrices(int64_t tile, berth__winograd *out) {
   static const double of_two[] = {0, 1, -1};
   const double a = sqrt(0.5), of_four[] = {0, a, -a, 1 / a, -1 / a};

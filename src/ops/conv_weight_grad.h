@@ -4,13 +4,13 @@
 
 #include "ops/conv.h"
 
-/* Where the elements of x or dy lie; three spatial axes always. */
+/* The positions of the elements of x or dy, always with three spatial axes. */
 typedef struct berth__weight_grad_operand {
   int64_t image, channel, axis[BERTH__WINDOW_AXES];
 } berth__weight_grad_operand;
 
 typedef struct berth__weight_grad {
-  berth__window window; /* over x; out: the places of dy */
+  berth__window window; /* over x; out: the positions of dy */
   int64_t images, channels, outputs, group, taps;
   berth__weight_grad_operand x, dy;
 } berth__weight_grad;

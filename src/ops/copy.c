@@ -43,7 +43,7 @@ void berth__copy_join(berth__copy *c) {
   c->rank = rank == 0 ? 1 : rank;
 }
 
-/* The first elements of the line that `begin` is in. Returns how far into that line `begin` is. */
+/* Finds the line that contains `begin`. Returns the offset of `begin` in that line. */
 static int64_t copy_seek(const berth__copy *c, int64_t begin, int64_t *at, int64_t *from, int64_t *to) {
   const int64_t inside = begin % c->dim[c->rank - 1];
   int64_t rest = begin / c->dim[c->rank - 1];
@@ -68,7 +68,7 @@ static void copy_next_line(const berth__copy *c, int64_t *at, int64_t *from, int
 }
 
 void berth__copy_range(const berth__copy *copy, int64_t begin, int64_t end) {
-  if (begin >= end) return; /* also: an extent of 0 */
+  if (begin >= end) return; /* also for an extent of 0 */
   berth__copy c = *copy;
   berth__copy_join(&c);
   const uint32_t inner = c.rank - 1;
@@ -109,7 +109,7 @@ void berth__copy_view(const berth_op_call *call, const int64_t *stride, int64_t 
   berth__copy_range(&c, call->begin, call->end);
 }
 
-/* A joined axis is one evenly spaced run of elements, which may be split at will; across two of them no stride goes. */
+/* A joined axis is one evenly spaced run of elements and can be split at will; a stride cannot cross two of them. */
 bool berth__view_same_order(const berth_tensor *in, const berth__shape *shape, int64_t *stride) {
   if (berth__is_contiguous(in)) {
     berth__contiguous_strides(shape->rank, shape->dim, stride);
@@ -128,7 +128,7 @@ bool berth__view_same_order(const berth_tensor *in, const berth__shape *shape, i
     if (count > runs.dim[run]) return false;
     for (uint32_t axis = next; axis-- > first; step *= shape->dim[axis]) stride[axis] = step;
   }
-  for (; next < shape->rank; next++) stride[next] = 1; /* unit axes that are left over */
+  for (; next < shape->rank; next++) stride[next] = 1; /* remaining axes of extent 1 */
   return true;
 }
 

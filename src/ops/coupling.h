@@ -1,9 +1,9 @@
-/* pairwise_coupling of one row: probabilities of classes from those of each pair of them.
+/* pairwise_coupling of one row: class probabilities from those of each pair of classes.
  *
- * The method is the second of Wu, Lin and Weng, "Probability Estimates for Multi-class Classification by Pairwise
- * Coupling" (2004), which libsvm made common: p minimises p Q p, one p at a time, until no gradient is far from the
- * others. It stops early, so everybody must stop at the same place: at most 100 rounds, an error below 0.005 / classes,
- * everything in f32. */
+ * The method is the second one of Wu, Lin and Weng, "Probability Estimates for Multi-class Classification by Pairwise
+ * Coupling" (2004), known from libsvm: p minimises p Q p, one component at a time, until all gradients are close to
+ * each other. It stops early, so all implementations must stop at the same point: at most 100 rounds, an error below
+ * 0.005 / classes, everything in f32. */
 #ifndef BERTH_OPS_COUPLING_H
 #define BERTH_OPS_COUPLING_H
 
@@ -16,10 +16,10 @@
 
 static inline int64_t berth__coupling_pairs(int64_t classes) { return classes * (classes - 1) / 2; }
 
-/* f32 that a row needs beside its result: Q, and Q p. */
+/* f32 that a row needs in addition to its result: Q, and Q p. */
 static inline int64_t berth__coupling_room(int64_t classes) { return classes * classes + classes; }
 
-/* r: of each pair i < j, how probable i is; (0, 1), (0, 2), ... */
+/* r: for each pair i < j, the probability of i; (0, 1), (0, 2), ... */
 static inline void berth__coupling_matrix(const float *r, int64_t n, float *q) {
   for (int64_t i = 0; i < n; i++) q[i * n + i] = 0;
   for (int64_t i = 0; i < n; i++)

@@ -5,7 +5,7 @@
 #include "ops/op.h"
 
 int64_t berth__cross_entropy_rows(const berth_op_call *call);
-/* The class of a row, -1 where it is to be ignored; fails where it is none. */
+/* The class of a row, -1 if it is ignored; fails if it is out of range. */
 berth_status berth__cross_entropy_label(const berth_op_call *call, int64_t row, int64_t *label, berth_error *err);
 
 #endif

@@ -17,7 +17,7 @@ berth_type berth__class_type(berth__class cls) {
 
 bool berth__is_class_type(berth_type type) { return type == berth__class_type(berth__class_of(type)); }
 
-/* ---- In ------------------------------------------------------------------------------------------------------- */
+/* ---- Gather --------------------------------------------------------------------------------------------------- */
 
 /* One loop: `convert` of x, an element of c_type. */
 #define GATHER(c_type, convert)                       \
@@ -85,7 +85,7 @@ void berth__gather(berth__class cls, void *dst, berth_type type, const void *dat
   }
 }
 
-/* ---- Out ------------------------------------------------------------------------------------------------------ */
+/* ---- Scatter -------------------------------------------------------------------------------------------------- */
 
 #define SCATTER(c_type, convert)                                   \
   do {                                                             \
@@ -103,7 +103,7 @@ static int64_t saturate(double x, int64_t low, int64_t high) {
 }
 
 static uint64_t saturate_u64(double x) {
-  if (!(x > 0)) return 0; /* NaN too */
+  if (!(x > 0)) return 0; /* including NaN */
   return x >= 0x1p64 ? UINT64_MAX : (uint64_t)x;
 }
 
@@ -147,8 +147,8 @@ static void scatter_f64(const double *src, berth_type type, void *data, int64_t 
   }
 }
 
-/* An integer of more than 53 bits as a double whose last bit says that something was cut off, so that rounding it
- * further to a half float gives what rounding the integer itself would. */
+/* An integer of more than 53 bits as a double with a sticky last bit, so that rounding it further to a half float
+ * equals rounding the integer itself. */
 static double sticky_u64(uint64_t magnitude) {
   if (magnitude >> 53) magnitude = (magnitude & ~UINT64_C(0x7ff)) | ((magnitude & 0x7ff) ? 0x800 : 0);
   return (double)magnitude;
@@ -173,7 +173,7 @@ static void scatter_i64(const int64_t *src, berth_type type, void *data, int64_t
   }
 }
 
-/* Only as a float does a u64 look other than the i64 of the same bits. */
+/* A u64 differs from the i64 with the same bits only when converted to a float. */
 static void scatter_u64(const uint64_t *src, berth_type type, void *data, int64_t index, int64_t step, int64_t count) {
   switch (type) {
     case BERTH_F32: SCATTER(float, (float)src[i]);
@@ -227,7 +227,7 @@ void berth__store_i64(const berth_tensor *tensor, int64_t element_index, int64_t
 
 /* ---- Runs ----------------------------------------------------------------------------------------------------- */
 
-/* Whether axis `outer` continues axis `inner` for every tensor. */
+/* Whether the axes `outer` and `inner` are contiguous in every tensor. */
 static bool elementwise_can_merge(const berth__runs *runs, uint32_t kept, const int64_t *const *stride, uint32_t axis,
                                   int64_t extent) {
   for (uint32_t k = 0; k < runs->n; k++)
@@ -249,7 +249,7 @@ void berth__runs_shape(berth__runs *runs, uint32_t rank, const int64_t *dim, uin
     for (uint32_t k = 0; k < n; k++) runs->stride[k][kept] = stride[k][axis];
     kept++;
   }
-  if (kept == 0) { /* a scalar is a run of one */
+  if (kept == 0) { /* a scalar is a run of one element */
     runs->dim[kept] = 1;
     for (uint32_t k = 0; k < n; k++) runs->stride[k][kept] = 0;
     kept++;
@@ -300,7 +300,7 @@ typedef union block {
   int64_t i64[BERTH__BLOCK];
 } block;
 
-/* Where the tensor's elements can be used as they lie, or NULL. */
+/* The address of the tensor's elements if they can be used directly, or NULL. */
 static void *usable_block(const berth_tensor *tensor, berth__class cls, int64_t index, int64_t step) {
   if (tensor->type != berth__class_type(cls) || step != 1) return NULL;
   return (char *)tensor->data + index * (int64_t)berth_type_size(tensor->type);
@@ -317,12 +317,12 @@ static void map_run(const berth_op_call *call, const berth__runs *runs, berth__c
       in[k] = usable_block(&call->in[k], in_class, index, step);
       if (in[k]) continue;
       in[k] = &in_block[k];
-      if (step != 0 || at == 0) /* a repeated element fills its block once for the whole run */
+      if (step != 0 || at == 0) /* a repeated element fills its block once per run */
         berth__gather(in_class, &in_block[k], call->in[k].type, call->in[k].data, index, step, n);
     }
     int64_t index = runs->index[0] + at * runs->step[0];
     void *out = usable_block(&call->out[0], out_class, index, runs->step[0]);
-    if (out == in[0] || out == in[1]) out = NULL; /* the block functions take no two names for one element */
+    if (out == in[0] || out == in[1]) out = NULL; /* block functions must not be passed overlapping blocks */
     fn(out ? out : &out_block, in, n, state);
     if (!out) berth__scatter(out_class, &out_block, call->out[0].type, call->out[0].data, index, runs->step[0], n);
   }
@@ -335,7 +335,7 @@ void berth__map_blocks(const berth_op_call *call, berth__class in_class, berth__
   while (berth__runs_next(&runs)) map_run(call, &runs, in_class, out_class, fn, state);
 }
 
-/* ---- Small things --------------------------------------------------------------------------------------------- */
+/* ---- Helpers -------------------------------------------------------------------------------------------------- */
 
 double berth__block_sum(const double *values, int64_t count) {
   double lane[8] = {0};

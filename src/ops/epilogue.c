@@ -61,7 +61,7 @@ berth_status berth__epilogue_check_added(const berth__infer *infer, uint32_t sum
   int64_t same;
   if (infer->n_in <= sum)
     return berth__fail(err, BERTH_INVALID, "`adds` is set, but operand %" PRIu32 " is not there", sum);
-  const bool is_narrow = infer->in_type[0] == BERTH_F16 || infer->in_type[0] == BERTH_BF16; /* as is the result */
+  const bool is_narrow = infer->in_type[0] == BERTH_F16 || infer->in_type[0] == BERTH_BF16; /* like the result */
   BERTH__TRY(berth__want_type(infer, sum, is_narrow ? infer->in_type[0] : BERTH_F32, err));
   const berth__shape *shape = &infer->in_shape[sum];
   if (shape->rank != out->rank)

@@ -1,13 +1,13 @@
-/* exp in f32 as a loop can take it: no branch, no call, nothing that keeps a compiler from doing several at once.
- * Within 2 units in the last place; infinities and NaN as in C. Results below 2^-126.5 are 0: computing subnormal
- * numbers is slow on many machines, and the masked elements of a softmax would all be such. */
+/* exp in f32 for use in loops: no branch, no call, nothing that prevents vectorisation. Within 2 units in the last
+ * place; infinities and NaN as in C. Results below 2^-126.5 are 0: subnormal numbers are slow on many machines, and the
+ * masked elements of a softmax would all be subnormal. */
 #ifndef BERTH_OPS_EXP_H
 #define BERTH_OPS_EXP_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* 2^n for n from -126 to 127, by its bits; a mask of 0 makes it 0. */
+/* 2^n for n from -126 to 127, from its bits; 0 if the mask is 0. */
 static inline float berth__power_of_two(uint32_t n, uint32_t mask) {
   uint32_t bits = ((n + 127u) << 23) & mask;
   float power;
@@ -19,7 +19,7 @@ static inline float berth__power_of_two(uint32_t n, uint32_t mask) {
 static inline float berth__exp_f32(float x) {
   const float rounder = 12582912.0f; /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
   uint32_t bits;
-  x = x > 89.0f ? 89.0f : x; /* beyond these the result is infinite or 0; NaN passes both */
+  x = x > 89.0f ? 89.0f : x; /* outside of this the result is infinite or 0; NaN passes both */
   x = x < -104.0f ? -104.0f : x;
   float shifted = x * 1.44269504f + rounder;
   float n = shifted - rounder;
@@ -31,9 +31,9 @@ static inline float berth__exp_f32(float x) {
   p = p * r + 0.166665763f;
   p = p * r + 0.5f;
   p = (p * r) * r + r;
-  uint32_t whole = bits - 0x4b400000u;         /* n, as an unsigned number that may have wrapped */
-  uint32_t mask = ((whole + 126u) >> 31) - 1u; /* 0 where n < -126; a comparison would become a branch */
-  uint32_t half = whole >> 1;                  /* in two steps, because 2^128 is out of range; 9 bits count */
+  uint32_t whole = bits - 0x4b400000u;         /* n, as an unsigned number that may wrap */
+  uint32_t mask = ((whole + 126u) >> 31) - 1u; /* 0 if n < -126; a comparison would become a branch */
+  uint32_t half = whole >> 1;                  /* in two steps, because 2^128 is out of range; only 9 bits matter */
   return (p + 1.0f) * berth__power_of_two(half, mask) * berth__power_of_two(whole - half, mask);
 }
 

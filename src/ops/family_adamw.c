@@ -1,13 +1,13 @@
-/* adamw: a step of Adam with the decay of weights apart (Loshchilov and Hutter), in this order:
+/* adamw: a step of Adam with decoupled weight decay (Loshchilov and Hutter), in this order:
  *
  *   g = scale gradient
  *   mean = beta1 mean + (1 - beta1) g,  square = beta2 square + (1 - beta2) g^2
  *   w = w - rate weight_decay w - rate (mean / (1 - beta1^step)) / (sqrt(square / (1 - beta2^step)) + epsilon)
  *
- * Where `apply` is 0, the results are the operands: a step that waits for more gradients.
+ * If `apply` is 0, the results are the operands: the step waits for more gradients.
  *
- * Steps count from 1. In f64, rounded once for each result. An element of the operands is read before the same one of
- * a result is written, so that all results may lie over their operands. */
+ * Steps count from 1. In f64, with each result rounded once. An element of the operands is read before the same element
+ * of a result is written, so all results may overwrite their operands. */
 #include <math.h>
 
 #include "ops/optimizer.h"
@@ -40,7 +40,7 @@ static berth_status adamw_infer(berth__infer *infer, berth_error *err) {
 
 typedef struct adamw {
   double rate, scale, decay, beta1, beta2, epsilon;
-  double correct1, correct2; /* what the moments are divided by */
+  double correct1, correct2; /* divisors of the moments */
 } adamw;
 
 #define DEFINE_ADAMW(suffix, c_type)                                                                \

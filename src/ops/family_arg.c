@@ -1,5 +1,5 @@
-/* arg_max and arg_min: where along an axis the largest or smallest element is. The first NaN wins over every number, as
- * in numpy (with select_last: the last one). An item is one line. */
+/* arg_max and arg_min: the index of the largest or smallest element along an axis. The first NaN wins over every
+ * number, as in numpy (with select_last: the last one). An item is one line. */
 #include "ops/elementwise.h"
 
 static const berth_attr attrs_of_arg[] = {
@@ -25,7 +25,7 @@ static berth_status infer_arg(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* An order of the elements in which the one that is searched for is the largest. */
+/* An order of the elements in which the wanted one is the largest. */
 typedef struct search {
   bool smallest, last;
   int64_t best;

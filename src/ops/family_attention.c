@@ -1,16 +1,16 @@
 /* attention: softmax(cap(scale * q k') + bias) v, for every head and query, with grouped heads.
- *   q, k, v    [B, H, S, D], or packed as [B, S, H * D] or [S, H * D] (`heads`, `kv_heads`); v's D may be another
- *              k and v may be f16, bf16 or lie in blocks (q8_0) where q is f32
- *   mask       bool, true where a query may look; broadcast to [B, H, S, T]
+ * q, k, v    [B, H, S, D], or packed as [B, S, H * D] or [S, H * D] (`heads`, `kv_heads`); v's D may differ;
+ * k and v may be f16, bf16 or in blocks (q8_0) if q is f32
+ * mask       bool, true where a query may attend; broadcast to [B, H, S, T]
  *   bias       added to the scores; broadcast to [B, H, S, T]
- *   length     how many of the T keys and values there are in a run, 0 to T: a scalar or [B] of i32 or i64. Those past
- *              it are never looked at, so that one plan serves a cache however full it is
- *   sinks      [H]: a score per head that belongs to no key: it takes part in the sum that weights are divided by
- *   ring       an attribute: the T rows are the last T of a longer sequence, row r those of the last position that is r
- *              modulo T; length may be above T. Without mask and bias
+ * length     number of keys and values in a run, 0 to T: a scalar or [B] of i32 or i64. Those past it are never
+ * accessed, so that one plan serves a cache at any fill level
+ * sinks      [H]: a score per head that belongs to no key: it counts in the sum that weights are divided by
+ * ring       an attribute: the T rows are the last T of a longer sequence, row r the last position that is r modulo T;
+ * length may exceed T. Without mask and bias
  *   cap        an attribute: scores become cap * tanh(score / cap) before the bias
- * The queries are the last of the sequence: query i stands at position T - S + i, or length - S + i. A query that may
- * look nowhere gives zeros. All operands may have any strides, so that a packed QKV is read where it lies. */
+ * The queries are the last of the sequence: query i has position T - S + i, or length - S + i. A query that sees no key
+ * gives zeros. All operands may have any strides, so a packed QKV is read in place. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -23,7 +23,7 @@
 
 const berth_attr berth__attention_attrs[BERTH__ATTENTION_ATTRS] = {
     [BERTH__ATTENTION_HEADS] = {.name = "heads", .kind = BERTH_ATTR_INT},
-    [BERTH__ATTENTION_KV_HEADS] = {.name = "kv_heads", .kind = BERTH_ATTR_INT}, /* 0: as `heads` */
+    [BERTH__ATTENTION_KV_HEADS] = {.name = "kv_heads", .kind = BERTH_ATTR_INT}, /* 0: the same as `heads` */
     [BERTH__ATTENTION_SCALE] = {.name = "scale", .kind = BERTH_ATTR_FLOAT},     /* 0: 1 / sqrt(D) */
     [BERTH__ATTENTION_MODE] = {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "none"},
     [BERTH__ATTENTION_WINDOW] = {.name = "window", .kind = BERTH_ATTR_INT},
@@ -70,7 +70,7 @@ static berth_status attention_check_heads(const berth__heads *q, const berth__he
   return BERTH_OK;
 }
 
-/* A mask or a bias must broadcast to [B, H, S, T] and not beyond it. */
+/* A mask or a bias must broadcast to [B, H, S, T], without enlarging it. */
 static berth_status check_beside(const berth__infer *infer, uint32_t operand, const berth__heads *q,
                                  const berth__heads *k, berth_error *err) {
   if (operand >= infer->n_in || infer->in_type[operand] == BERTH_TYPE_NONE) return BERTH_OK;
@@ -103,7 +103,7 @@ static berth_status check_length(const berth__infer *infer, const berth__heads *
   return berth__same_dim(q->batch, length->dim[0], "batch of q and its lengths", &same, err);
 }
 
-/* What is beside scores is so by keys, of which a ring has any number. */
+/* A mask or a bias has one entry per key, of which a ring has any number. */
 static berth_status attention_check_ring(const berth__infer *infer, berth_error *err) {
   if (infer->attrs[BERTH__ATTENTION_RING].i == 0) return BERTH_OK;
   if (!berth__infer_has(infer, BERTH__ATTENTION_LENGTH))
@@ -121,8 +121,8 @@ static berth_status check_sinks(const berth__infer *infer, const berth__heads *q
   return berth__same_dim(q->heads, infer->in_shape[BERTH__ATTENTION_SINKS].dim[0], "heads of q and sinks", &same, err);
 }
 
-/* Keys and values have the type of the queries; where those are f32 they may have 16 bits, or lie in blocks: a cache
- * that is half as large, or about a quarter. */
+/* Keys and values have the type of the queries; if that is f32 they may have 16 bits, or be in blocks: a cache of half
+ * the size, or about a quarter. */
 static berth_status check_cache_type(const berth__infer *infer, berth_error *err) {
   const berth_type type = infer->in_type[BERTH__ATTENTION_K];
   const bool is_narrow = infer->in_type[BERTH__ATTENTION_Q] == BERTH_F32 &&
@@ -215,7 +215,7 @@ static void attention_describe(const berth_op_call *call, job *j) {
   j->room.one_row = j->sum + j->a.v.size;
 }
 
-/* Items are queries of a head of a batch. */
+/* Items are queries of each head and batch entry. */
 static int64_t attention_items(const berth_op_call *call) {
   berth__attention a;
   describe_heads(call, &a);
@@ -246,7 +246,7 @@ static void attention_load_row(const berth_tensor *tensor, const berth__heads *h
     berth__line_load(tensor, at, h->stride, h->size, out);
     return;
   }
-  for (int64_t i = 0; i < h->size; i++) { /* blocks lie along the row, which may begin and end within one */
+  for (int64_t i = 0; i < h->size; i++) { /* blocks run along the row, which may begin and end within one */
     const int64_t lane = (at + i) % storage.elements;
     if (i == 0 || lane == 0)
       berth__blocks_decode(tensor->type,
@@ -301,7 +301,7 @@ static void attention_attend(const job *j, int64_t item) {
   for (int64_t key = first; key < last && largest != -(double)INFINITY; key++) {
     const int64_t at = berth__attention_place(a, key);
     const double weight = exp(j->room.weight[at] - largest);
-    if (weight == 0) continue; /* what may not be seen does not count, even where it is not a number */
+    if (weight == 0) continue; /* masked values do not count, even if they are NaN */
     total += weight;
     attention_load_row(&a->call->in[BERTH__ATTENTION_V], &a->v, berth__heads_at(&a->v, batch, kv_head, at),
                        j->room.one_row);

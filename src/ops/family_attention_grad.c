@@ -1,11 +1,10 @@
 /* attention_grad: the gradients of q, k and v, from attention's operands and the gradient dy of its result. With the
- * weights p of a query, which are made again, and dp = dy v' for each key:
+ * recomputed weights p of a query, and dp = dy v' for each key:
  *
  *   ds = p (dp - sum of p dp),  dq = scale ds k,  dk = scale ds' q,  dv = p' dy
  *
- * and ds times the derivative of the cap where there is one. A query's weights are all there is of the scores at any
- * time. Heads of q that share a head of k and v add up there. What may not be seen has no gradient, and neither has
- * what lies past the length. */
+ * and ds times the derivative of the cap if there is one. Only one query's scores exist at any time. Heads of q that
+ * share a head of k and v are summed there. Masked keys have no gradient, and neither have those past the length. */
 #include <math.h>
 
 #include "ops/attention.h"
@@ -52,7 +51,7 @@ void berth__attention_grad_of(const berth_op_call *call, berth__attention_grad *
 typedef struct job {
   berth__attention_grad g;
   berth__attention_room room;
-  double *dy, *dp, *dq; /* a row; one a key; a row */
+  double *dy, *dp, *dq; /* a row; one per key; a row */
   double *dk, *dv;      /* [T, D]: sums over all queries */
 } job;
 
@@ -86,7 +85,7 @@ static void attention_grad_describe(const berth_op_call *call, job *j) {
   j->dv = j->dk + a->k.length * a->q.size;
 }
 
-/* Scores become weights that add up to 1, or less where there is a sink; false: nothing is seen. */
+/* Turns scores into weights that add up to 1, or less if there is a sink; false: no key is visible. */
 static bool attention_grad_weigh(const job *j, int64_t head, double largest, int64_t first, int64_t last) {
   const berth__attention *a = &j->g.a;
   double total = 0;
@@ -104,7 +103,7 @@ static bool attention_grad_weigh(const job *j, int64_t head, double largest, int
   return total != 0;
 }
 
-/* 1, or less where scores are near the cap. room.one_row has the key. */
+/* Derivative of the cap: 1, or less for scores near the cap. room.one_row has the key. */
 static double attention_grad_slope(const job *j) {
   const berth__attention *a = &j->g.a;
   if (a->cap == 0) return 1;
@@ -112,7 +111,7 @@ static double attention_grad_slope(const job *j) {
   return 1 - t * t;
 }
 
-/* What the values have to do with it; gives the sum of p dp. */
+/* The contributions of the values; returns the sum of p dp. */
 static double attention_grad_values(const job *j, int64_t batch, int64_t head, int64_t row, int64_t first,
                                     int64_t last) {
   const berth__attention *a = &j->g.a;
@@ -161,7 +160,7 @@ static void attention_grad_item(const job *j, int64_t item) {
   const berth__attention *a = &j->g.a;
   const int64_t batch = item / a->k.heads, kv_head = item % a->k.heads, sharing = a->q.heads / a->k.heads;
   const int64_t size = a->q.size, v_size = a->v.size;
-  for (int64_t i = 0; i < a->k.length * (size + v_size); i++) j->dk[i] = 0; /* dv comes after it */
+  for (int64_t i = 0; i < a->k.length * (size + v_size); i++) j->dk[i] = 0; /* dv follows it */
   for (int64_t head = kv_head * sharing; head < (kv_head + 1) * sharing; head++)
     for (int64_t row = 0; row < a->q.length; row++) attention_grad_row(j, batch, head, row);
   for (int64_t key = 0; key < a->k.length; key++) {

@@ -1,5 +1,5 @@
-/* Element-wise ops of two operands of one type, with numpy broadcasting. Integers are computed in 64 bits and wrap on
- * the way out; dividing an integer by zero gives zero. */
+/* Element-wise ops of two operands of the same type, with numpy broadcasting. Integers are computed in 64 bits and
+ * wrapped when stored; dividing an integer by zero gives zero. */
 #include <math.h>
 
 #include "ops/elementwise.h"
@@ -8,7 +8,7 @@ static const berth_attr attrs_of_binary[] = {[BERTH__BINARY_FMOD] = {.name = "fm
 
 /* ---- Integers ------------------------------------------------------------------------------------------------- */
 
-/* Dividing by -1 is negation, which wraps for the one quotient that does not fit. */
+/* Division by -1 is negation, which wraps for the only quotient that overflows. */
 static inline int64_t div_i64(int64_t x, int64_t y) {
   if (y == 0) return 0;
   return y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
@@ -21,7 +21,7 @@ static inline int64_t mod_i64(int64_t x, int64_t y) {
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-/* 1 / x^n for a negative n, cut to an integer. */
+/* 1 / x^n for a negative n, truncated to an integer. */
 static inline int64_t pow_negative(int64_t x, int64_t n) {
   if (x == 1) return 1;
   return x == -1 ? ((n & 1) ? -1 : 1) : 0;
@@ -42,7 +42,7 @@ static inline int64_t pow_i64(int64_t x, int64_t n) {
 
 /* ---- Floats --------------------------------------------------------------------------------------------------- */
 
-/* The sign of the divisor, also for a remainder of zero. */
+/* The result has the sign of the divisor, also if it is zero. */
 static inline float mod_f32(float x, float y) {
   float r = fmodf(x, y);
   if (r == 0.0f) return copysignf(r, y);
@@ -73,7 +73,7 @@ static inline double mod_f64(double x, double y) {
   LOOP(name##_block_f64, double, in_f64)      \
   LOOP(name##_block_i64, int64_t, in_i64)
 
-/* Where the bits of an unsigned result are not those of a signed one. */
+/* For results whose unsigned bits differ from the signed ones. */
 #define UNSIGNED(name, in_u64) LOOP(name##_block_u64, uint64_t, in_u64)
 
 NUMERIC(add, x + y, x + y, (int64_t)((uint64_t)x + (uint64_t)y))
@@ -81,7 +81,7 @@ NUMERIC(sub, x - y, x - y, (int64_t)((uint64_t)x - (uint64_t)y))
 NUMERIC(mul, x *y, x *y, (int64_t)((uint64_t)x *(uint64_t)y))
 NUMERIC(div, x / y, x / y, div_i64(x, y))
 NUMERIC(pow, powf(x, y), pow(x, y), pow_i64(x, y))
-/* Written so that a NaN on either side comes out. */
+/* Written so that NaN on either side is propagated. */
 NUMERIC(min, x < y || x != x ? x : y, x < y || x != x ? x : y, x < y ? x : y)
 NUMERIC(max, x > y || x != x ? x : y, x > y || x != x ? x : y, x > y ? x : y)
 NUMERIC(mod, mod_f32(x, y), mod_f64(x, y), mod_i64(x, y))
@@ -91,16 +91,16 @@ UNSIGNED(pow, pow_u64(x, y))
 UNSIGNED(min, x < y ? x : y)
 UNSIGNED(max, x > y ? x : y)
 UNSIGNED(mod, y == 0 ? 0 : x % y)
-/* Bools come in as 0 and 1, so the bitwise forms are the logical ones too. */
+/* Bools are 0 and 1, so the bitwise forms are also the logical ones. */
 LOOP(and_block_i64, int64_t, x &y)
 LOOP(or_block_i64, int64_t, x | y)
 LOOP(xor_block_i64, int64_t, x ^ y)
 
 typedef struct blocks {
-  berth__block_fn of[BERTH__CLASSES]; /* NULL: the op has no such types */
+  berth__block_fn of[BERTH__CLASSES]; /* NULL: the op does not support such types */
 } blocks;
 
-/* unsigned_as: what u64 runs as, i64 where the bits are the same. */
+/* unsigned_as: the class for u64, i64 if the bits are the same. */
 #define NUMERIC_OP(name, unsigned_as)                                                    \
   {                                                                                      \
     { name##_block_f32, name##_block_f64, name##_block_i64, name##_block_##unsigned_as } \

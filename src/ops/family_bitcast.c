@@ -18,7 +18,7 @@ static berth_status bitcast_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* A bool is 0 or 1 wherever it lies. */
+/* A stored bool must be 0 or 1. */
 static void bitcast_to_bool(const berth_op_call *call) {
   uint8_t *out = call->out[0].data;
   for (int64_t i = call->begin; i < call->end; i++) out[i] = out[i] != 0;

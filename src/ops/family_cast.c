@@ -1,4 +1,4 @@
-/* cast: elements of another type. Blocks come in as the operand's class and go out as any type. */
+/* cast: elements converted to another type. Blocks are gathered in the operand's class and scattered to any type. */
 #include "ops/elementwise.h"
 
 static const berth_attr attrs_of_cast[] = {[BERTH__CAST_TO] = {.name = "to", .kind = BERTH_ATTR_STRING, .s = ""}};

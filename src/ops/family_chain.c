@@ -1,4 +1,4 @@
-/* chain: a fused run of element-wise steps over f32 (chain.h), whatever the types of operands and result are. Operands
+/* chain: a fused run of element-wise steps in f32 (chain.h), whatever the types of operands and result. Operands
  * broadcast to the result's shape. */
 #include "ops/chain.h"
 #include "ops/elementwise.h"

@@ -1,7 +1,7 @@
-/* choose: the second operand where the condition is true, the third where it is false; all of it, not element by
- * element. It is what an ONNX If becomes. When the condition is known, binding puts the chosen operand in its place and
- * nothing of the other one is kept. An operand that there is no way to make may be left out, with the reason, which a
- * run tells that would take it. */
+/* choose: the second operand if the condition is true, the third if it is false; all of it, not element by element. It
+ * represents an ONNX If. If the condition is known, binding replaces the choose by the chosen operand and drops the
+ * other one. An operand that cannot be made may be left out, with a reason, which a run reports if it would choose
+ * it. */
 #include <string.h>
 
 #include "ops/operand.h"
@@ -19,8 +19,8 @@ static berth_status check_condition(const berth__infer *infer, berth_error *err)
   return BERTH_OK;
 }
 
-/* What both have in common; dimensions that differ are open until the condition is known, and at most the larger
- * one. */
+/* The shape that both have in common; dimensions that differ are open until the condition is known, and at most the
+ * larger one. */
 static berth_status common_shape(berth__infer *infer, berth_error *err) {
   const berth__shape *a = &infer->in_shape[BERTH__CHOOSE_THEN], *b = &infer->in_shape[BERTH__CHOOSE_ELSE];
   BERTH__TRY(berth__want_same_type(infer, BERTH__CHOOSE_THEN, BERTH__CHOOSE_ELSE, err));

@@ -1,4 +1,4 @@
-/* clamp: min(max(x, min), max). NaN stays; where min is above max the result is max, as in numpy. */
+/* clamp: min(max(x, min), max). NaN stays; if min is above max the result is max, as in numpy. */
 #include <math.h>
 
 #include "ops/elementwise.h"
@@ -52,7 +52,7 @@ static void clamp_i64(void *out, const void *const *in, int64_t count, const voi
   }
 }
 
-/* A bound as an integer of the type: the nearest one inside the bound, or the type's own limit beyond it. */
+/* A bound as an integer of the type: the nearest integer inside the bound, or the type's own limit beyond it. */
 static int64_t int_bound(double bound, int64_t low, int64_t high) {
   if (bound >= (double)high) return high; /* for i64, (double)high is 2^63 */
   if (bound <= (double)low) return low;

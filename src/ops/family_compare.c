@@ -1,5 +1,5 @@
-/* Comparisons of two operands of one type, with numpy broadcasting; the result is bool. Anything compared with NaN is
- * false, but for ne. */
+/* Comparisons of two operands of the same type, with numpy broadcasting; the result is bool. Comparisons with NaN are
+ * false, except ne. */
 #include "ops/elementwise.h"
 
 #define LOOP(name, c_type, operator)                                                     \

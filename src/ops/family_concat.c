@@ -1,4 +1,4 @@
-/* concat: operands one after the other along an axis. */
+/* concat: joins operands along an axis. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -32,15 +32,15 @@ static berth_status concat_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Items are elements: those of the first operand, then those of the second, ... A part that the planner placed where it
- * belongs stays as it is. */
+/* Items are elements: those of the first operand, then those of the second, ... A part that the planner placed inside
+ * the result is not copied. */
 static berth_status concat_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
   const berth_tensor *out = &call->out[0];
   const int64_t given = call->attrs[BERTH__CONCAT_AXIS].i;
   const uint32_t axis = (uint32_t)(given < 0 ? given + out->rank : given);
   const size_t size = berth_type_size(out->type);
-  int64_t first = 0, start = 0; /* of the operand: its first item, and where it goes on the axis */
+  int64_t first = 0, start = 0; /* of the operand: its first item, and its start on the axis */
   for (uint32_t k = 0; k < call->n_in && first < call->end; k++) {
     const berth_tensor *in = &call->in[k];
     const int64_t count = berth__count(in);

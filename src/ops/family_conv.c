@@ -1,4 +1,4 @@
-/* conv: x [N, C, spatial...], weight [O, C / group, kernel...], bias [O]?, then what is added and the operands of a
+/* conv: x [N, C, spatial...], weight [O, C / group, kernel...], bias [O]?, then the summand and the operands of an
  * epilogue (epilogue.h), for f32, f16 and bf16; one to three spatial axes. */
 #include "ops/conv.h"
 #include "ops/epilogue.h"
@@ -39,7 +39,7 @@ static berth_status conv_family_infer(berth__infer *infer, berth_error *err) {
   return check_epilogue(infer, err);
 }
 
-/* A line of sums of floats, as the epilogue leaves it. */
+/* Applies the epilogue to a line of float sums. */
 static void conv_finish(const berth_op_call *call, const berth__epilogue *epilogue, int64_t first, int64_t n) {
   double *sum = call->scratch;
   const bool adds = call->attrs[BERTH__CONV_ADDS].i != 0;

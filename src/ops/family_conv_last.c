@@ -1,4 +1,4 @@
-/* conv_last: x [N, spatial..., C], a weight that pack_weights made from [kernel..., C / group, O], bias [O]?, then the
+/* conv_last: x [N, spatial..., C], a weight packed by pack_weights from [kernel..., C / group, O], bias [O]?, then the
  * operands of the epilogue. One to three spatial axes. */
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 /* conv_transpose: x [N, C, spatial...], weight [C, O / group, kernel...], bias [O]?; one to three spatial axes. Every
- * input element puts its window of weights into the output; here every output line collects what falls on it. */
+ * input element adds its window of weights to the output; here every output line gathers what contributes to it. */
 #include <inttypes.h>
 
 #include "ops/conv.h"
@@ -31,7 +31,7 @@ static berth_status check_channels(const berth__infer *infer, berth_error *err) 
   return BERTH_OK;
 }
 
-/* The output before pads are taken off it: (in - 1) * stride + reach + extra. */
+/* The output before cropping by pads: (in - 1) * stride + reach + extra. */
 static berth_status whole_extent(const berth__window_axis *w, int64_t extra, uint32_t axis, int64_t *out,
                                  berth_error *err) {
   int64_t reach, steps;
@@ -46,7 +46,7 @@ static berth_status whole_extent(const berth__window_axis *w, int64_t extra, uin
   return berth__dim_add(*out, extra, out, err);
 }
 
-/* With `output_shape` or `auto_pad` the extent is given, and pads follow from it; `auto_pad` only ever takes off. */
+/* With `output_shape` or `auto_pad` the extent is given, and determines the pads; `auto_pad` only crops. */
 static berth_status conv_transpose_extent(const berth__infer *infer, uint32_t axis, int64_t *out, berth_error *err) {
   const berth__window_attrs window = berth__conv_window(infer->attrs);
   const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
@@ -88,7 +88,7 @@ static berth_status conv_transpose_infer(berth__infer *infer, berth_error *err) 
   return BERTH_OK;
 }
 
-/* The input whose window puts tap `tap` on the output element `at`; -1: none does. */
+/* The input whose window has tap `tap` at output element `at`; -1: none. */
 static int64_t input_of(const berth__window_axis *w, int64_t at, int64_t tap) {
   const int64_t shifted = at + w->begin - tap * w->dilation;
   return shifted < 0 || shifted % w->stride != 0 || shifted / w->stride >= w->in ? -1 : shifted / w->stride;
@@ -116,7 +116,7 @@ static void conv_transpose_collect(const berth_op_call *call, const berth__conv 
   c->line->store(berth__element(call->out[0].data, item * w[2].out, c->size), call->scratch, w[2].out);
 }
 
-/* Pads that follow from the output's extent: what is too much goes off both ends; what is missing is at the end. */
+/* Pads determined by the output's extent: excess is cropped at both ends; missing elements are at the end. */
 static void place_output(const berth_op_call *call, berth__conv *conv) {
   const berth__window_attrs window = berth__conv_window(call->attrs);
   const uint32_t spatial = call->in[0].rank - 2;
@@ -124,7 +124,7 @@ static void place_output(const berth_op_call *call, berth__conv *conv) {
   for (uint32_t axis = 0; axis < spatial; axis++) {
     berth__window_axis *w = &conv->window.axis[BERTH__WINDOW_AXES - spatial + axis];
     int64_t whole = 0;
-    (void)whole_extent(w, extra_of(call->attrs, axis), axis, &whole, NULL); /* inference did, without an error */
+    (void)whole_extent(w, extra_of(call->attrs, axis), axis, &whole, NULL); /* inference has checked this */
     berth__window_split_pad(&window, whole > w->out ? whole - w->out : 0, &w->begin, &w->end);
   }
 }

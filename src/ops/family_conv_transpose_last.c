@@ -1,6 +1,6 @@
-/* conv_transpose_last: x [N, spatial..., C], a weight that pack_weights made from [kernel..., C, O], bias [O]?, then
- * the operands of the epilogue. Every pixel of x puts its window of weights into the result; here every pixel of the
- * result collects what falls on it. */
+/* conv_transpose_last: x [N, spatial..., C], a weight packed by pack_weights from [kernel..., C, O], bias [O]?, then
+ * the operands of the epilogue. Every pixel of x adds its window of weights to the result; here every pixel of the
+ * result gathers what contributes to it. */
 #include <inttypes.h>
 
 #include "ops/conv_last.h"
@@ -66,7 +66,7 @@ static berth_status conv_transpose_last_infer(berth__infer *infer, berth_error *
                                 &infer->attrs[BERTH__LAST_NUMBERS], err);
 }
 
-/* The index of channel 0 of the pixel of x that puts tap `tap` on a pixel of the result; -1: none does. */
+/* The index of channel 0 of the pixel of x whose tap `tap` is at a pixel of the result; -1: none. */
 static int64_t conv_transpose_last_source(const berth__last *last, const berth__last_pixel *pixel, int64_t tap) {
   int64_t t[BERTH__WINDOW_AXES], index = pixel->image * last->image_stride;
   berth__window_tap(&last->window, tap, t);

@@ -1,8 +1,7 @@
 /* conv_weight_grad: the gradient of a convolution's weight [O, C / group, kernel...] from x [N, C, spatial...] and the
- * gradient dy [N, O, out...] of its result; both with their channels last where `channels_last` is 1. Element
- * (o, c, tap) is the sum over all images and places of dy's channel o times the element of x that the tap saw there, in
- * the channel c of o's group. dy may have fewer places than there are windows. Items are elements of the result; sums
- * in f64. */
+ * gradient dy [N, O, out...] of its result; both with channels last if `channels_last` is 1. Element (o, c, tap) is the
+ * sum over all images and positions of dy's channel o times the element of x under the tap, in channel c of o's group.
+ * dy may have fewer positions than there are windows. Items are elements of the result; sums in f64. */
 #include "ops/conv_weight_grad.h"
 
 #include <inttypes.h>
@@ -34,7 +33,7 @@ static berth_status conv_weight_grad_check(const berth__infer *infer, berth_erro
                          "x and dy", &same, err);
 }
 
-/* So many channels in so many groups. */
+/* Divides channels into groups. */
 static berth_status conv_weight_grad_divide(int64_t channels, int64_t group, const char *what, int64_t *out,
                                             berth_error *err) {
   *out = BERTH__DIM_UNKNOWN;
@@ -47,7 +46,7 @@ static berth_status conv_weight_grad_divide(int64_t channels, int64_t group, con
   return BERTH_OK;
 }
 
-/* dy has no more places than there are windows. */
+/* dy must not have more positions than there are windows. */
 static berth_status conv_weight_grad_check_places(const berth__infer *infer, uint32_t axis, uint32_t at,
                                                   berth_error *err) {
   const berth__window_attrs window = berth__conv_window(infer->attrs);
@@ -105,7 +104,7 @@ void berth__weight_grad_of(const berth_op_call *call, berth__weight_grad *out) {
   conv_weight_grad_place(dy, is_last, &out->dy);
 }
 
-/* The products of a line of dy with what the tap sees of x. */
+/* The products of a line of dy with the elements of x under the tap. */
 static double conv_weight_grad_line(const berth_op_call *call, const berth__weight_grad *g, int64_t x, int64_t dy,
                                     int64_t tap) {
   const berth__window_axis *w = &g->window.axis[2];

@@ -1,5 +1,5 @@
-/* cross_entropy: -log softmax(logits) of the right class, for each row of logits [..., C] and its label [...]; and
- * cross_entropy_grad: (softmax(logits) - 1 at the label) dy, which may lie over the logits. A row whose label is
+/* cross_entropy: -log softmax(logits) of the label's class, for each row of logits [..., C] and its label [...]; and
+ * cross_entropy_grad: (softmax(logits) - 1 at the label) dy, which may overwrite the logits. A row whose label is
  * `ignore_index` gives 0 and has no gradient. Items are rows; sums in f64. */
 #include <inttypes.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 static const berth_attr attrs_of_cross_entropy[] = {
     [BERTH__CROSS_ENTROPY_IGNORED] = {.name = "ignore_index", .kind = BERTH_ATTR_INT, .i = -100}};
 
-/* An operand with an element for each row. */
+/* An operand with one element per row. */
 static berth_status cross_entropy_check_rows(const berth__infer *infer, uint32_t operand, const char *what,
                                              berth_error *err) {
   const berth__shape *logits = &infer->in_shape[BERTH__CROSS_ENTROPY_LOGITS], *rows = &infer->in_shape[operand];
@@ -57,7 +57,7 @@ berth_status berth__cross_entropy_label(const berth_op_call *call, int64_t row, 
   return BERTH_OK;
 }
 
-/* The largest of a row, and the sum of what the others are beside it. */
+/* The maximum of a row, and the sum of exponentials relative to it. */
 static double cross_entropy_sum(const berth_tensor *logits, int64_t start, int64_t n, double *most) {
   double sum = 0;
   *most = -(double)INFINITY;

@@ -1,8 +1,8 @@
-/* cumsum, cumprod: running sums and products along an axis, in f64 for floats and in 64 bits that wrap for integers. An
+/* cumsum, cumprod: running sums and products along an axis, in f64 for floats and in wrapping 64 bits for integers. An
  * item is one line.
  *
- * The axis may be an operand, and nothing but the kernel needs to know it; then the whole call is one item, because
- * the number of lines is not known before. */
+ * The axis may be an operand, known only to the kernel; then the whole call is one item, because the number of lines is
+ * not known before. */
 #include "ops/elementwise.h"
 #include "ops/operand.h"
 
@@ -63,7 +63,7 @@ static int64_t cumsum_multiply_i64(int64_t *x, int64_t count, int64_t product, b
   return product;
 }
 
-/* A block is read whole before it is written, so the operand's own bytes may be the result's. */
+/* A block is read completely before it is written, so the result may overwrite the operand. */
 static void sum_line(const berth_op_call *call, int64_t start, int64_t step, int64_t length) {
   const berth_tensor *in = &call->in[BERTH__CUMSUM_X], *out = &call->out[0];
   bool is_float = berth__type_is_float(in->type), exclusive = call->attrs[BERTH__CUMSUM_EXCLUSIVE].i != 0;

@@ -1,6 +1,6 @@
-/* deform_conv: a convolution of images whose taps are moved, each by an offset of its own at every output element, and
- * look between the elements of x. x [N, C, H, W], weight [O, C / group, kernel...], offset [N, offset_group * taps * 2,
- * out...] (down, then right), bias [O]?, mask [N, offset_group * taps, out...]? (a factor for every tap). */
+/* deform_conv: a convolution of images in which each tap is moved by its own offset at every output position, and
+ * interpolates between elements of x. x [N, C, H, W], weight [O, C / group, kernel...], offset [N, offset_group * taps
+ * * 2, out...] (down, then right), bias [O]?, mask [N, offset_group * taps, out...]? (a factor per tap). */
 #include <inttypes.h>
 #include <math.h>
 
@@ -18,7 +18,7 @@ static berth_status check_groups(const berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* A map of `each` entries a tap: [N, offset_group * taps * each, out...]. */
+/* A map with `each` entries per tap: [N, offset_group * taps * each, out...]. */
 static berth_status check_map(const berth__infer *infer, uint32_t operand, int64_t each, berth_error *err) {
   const berth__shape *out = &infer->out_shape[0], *weight = &infer->in_shape[BERTH__DEFORM_WEIGHT];
   int64_t count = each, same;
@@ -53,14 +53,14 @@ static berth_status deform_conv_infer(berth__infer *infer, berth_error *err) {
   return berth__infer_has(infer, BERTH__DEFORM_MASK) ? check_map(infer, BERTH__DEFORM_MASK, 1, err) : BERTH_OK;
 }
 
-/* What every tap sees in every channel at one output element. */
+/* The samples of every tap in every channel at one output position. */
 static uint64_t deform_conv_scratch(const berth_op_call *call) {
   const berth_tensor *weight = &call->in[BERTH__DEFORM_WEIGHT];
   return (uint64_t)call->in[BERTH__DEFORM_X].dim[1] * (uint64_t)weight->dim[2] * (uint64_t)weight->dim[3] *
          sizeof(double);
 }
 
-/* Items are output rows of an image: all channels share what the taps see. */
+/* Items are output rows of an image: all output channels share the samples. */
 static int64_t deform_conv_items(const berth_op_call *call) { return call->out[0].dim[0] * call->out[0].dim[2]; }
 
 static double deform_conv_element_or_0(const berth_tensor *x, int64_t plane, int64_t row, int64_t column) {
@@ -68,7 +68,7 @@ static double deform_conv_element_or_0(const berth_tensor *x, int64_t plane, int
   return inside ? berth__load_f64(x, plane + row * x->dim[3] + column) : 0;
 }
 
-/* Between four elements; beyond the image there are zeros. */
+/* Interpolates between four elements; zeros outside the image. */
 static double deform_conv_look(const berth_tensor *x, int64_t plane, double y, double z) {
   if (!(y > -1 && y < (double)x->dim[2] && z > -1 && z < (double)x->dim[3])) return 0;
   const double top = floor(y), left = floor(z), down = y - top, right = z - left;

@@ -1,5 +1,5 @@
 /* depthwise: x [N, spatial..., C], weight [kernel..., O], bias [O]?, then the operands of the epilogue: every channel
- * is convolved with its own kernels, of which it has O / C, one or more. One to three spatial axes. */
+ * is convolved with its own O / C kernels. One to three spatial axes. */
 #include <inttypes.h>
 
 #include "ops/conv_last.h"
@@ -7,7 +7,8 @@
 
 static const berth_attr attrs[] = {BERTH__LAST_ATTR_LIST, [BERTH__DEPTHWISE_OVER] = BERTH__OVER_ATTR};
 
-/* A line of the result is made when the lines of x up to it are read: with strides of 1 no later one sees them. */
+/* A line of the result is computed when the lines of x up to it have been read: with strides of 1 no later line needs
+ * them. */
 static bool may_be_over(const berth_attr *attr, const berth__shape *x, const berth__shape *out) {
   const berth_attr *strides = &attr[BERTH__LAST_STRIDES];
   for (uint32_t k = 0; k < strides->count; k++)
@@ -66,7 +67,8 @@ static double depthwise_convolve(const berth_op_call *call, const berth__last *l
   return sum;
 }
 
-/* With `over`, an item is a channel of an image, which is kept as a whole before it is stored; otherwise a pixel. */
+/* With `over`, an item is a channel of an image, which is kept as a whole before it is stored; otherwise an item is a
+ * pixel. */
 static bool depthwise_in_place_over(const berth_op_call *call) { return call->attrs[BERTH__DEPTHWISE_OVER].i != 0; }
 
 static int64_t pixels_of_image(const berth_op_call *call) {
@@ -117,7 +119,7 @@ static berth_status depthwise_kernel(const berth_op_call *call, berth_error *err
 
 static uint32_t depthwise_in_place_of(const berth_attr *attr) { return attr[BERTH__DEPTHWISE_OVER].i != 0 ? 1u : 0; }
 
-#define FEW_CHANNELS 64 /* items are groups of channels then: with fewer, threads have nothing to share */
+#define FEW_CHANNELS 64 /* items are groups of channels then: with fewer channels, threads have nothing to share */
 
 static bool depthwise_may_lie_over(const berth_attr *attr, const berth__shape *x, const berth__shape *out) {
   return x->dim[x->rank - 1] >= FEW_CHANNELS && may_be_over(attr, x, out) && berth__shape_equal(x, out);

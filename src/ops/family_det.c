@@ -1,6 +1,6 @@
 /* det of x [..., N, N]: the determinant of each matrix. An item is one matrix.
  *
- * Elimination with the largest pivot of each column, in f64, on a copy in the call's scratch; rounded once. */
+ * Gaussian elimination with partial pivoting, in f64, on a copy in the call's scratch; rounded once. */
 #include <math.h>
 
 #include "base/math.h"
@@ -35,7 +35,7 @@ static void det_swap_rows(double *a, double *b, int64_t n) {
   }
 }
 
-/* The product of the pivots; every exchange of rows turns the sign. */
+/* The product of the pivots; every swap of rows changes the sign. */
 static double determinant(double *a, int64_t n) {
   double product = 1;
   for (int64_t k = 0; k < n; k++) {

@@ -1,7 +1,7 @@
-/* dft: the discrete Fourier transform along an axis. The last axis of x holds one number (real) or two (complex), that
- * of the result two; the axis may be cut or filled with zeros to `length` first. An inverse that is onesided takes the
- * first half of the spectrum of a real line and gives that line. In f64; an item is one line.
- * Lines whose length is a power of two take n log n steps, the others n^2. */
+/* dft: the discrete Fourier transform along an axis. The last axis of x has extent 1 (real) or 2 (complex), that of the
+ * result 2; the axis may first be truncated or zero-padded to `length`. A one-sided inverse takes the first half of the
+ * spectrum of a real line and returns that line. In f64; an item is one line. Lines whose length is a power of two take
+ * n log n steps, the others n^2. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -156,7 +156,7 @@ static job dft_prepare(const berth_op_call *call) {
   return j;
 }
 
-/* An axis that is an operand is known to the kernel alone: then the whole call is one item. */
+/* An axis that is an operand is known only to the kernel: then the whole call is one item. */
 static int64_t dft_items(const berth_op_call *call) {
   if (berth__call_has(call, BERTH__DFT_AXIS_OPERAND)) return 1;
   const berth__dft d = berth__dft_describe(call);
@@ -165,7 +165,7 @@ static int64_t dft_items(const berth_op_call *call) {
 
 static uint64_t dft_scratch(const berth_op_call *call) {
   int64_t length = berth__dft_describe(call).length;
-  if (berth__call_has(call, BERTH__DFT_AXIS_OPERAND)) /* that of whichever axis is the longest */
+  if (berth__call_has(call, BERTH__DFT_AXIS_OPERAND)) /* for whichever axis is the longest */
     for (uint32_t i = 0; i < call->out[0].rank; i++)
       if (2 * call->out[0].dim[i] > length) length = 2 * call->out[0].dim[i];
   uint64_t size;

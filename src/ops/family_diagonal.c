@@ -1,4 +1,4 @@
-/* diagonal: two axes of the same extent become one, the last, along which both indices are equal. */
+/* diagonal: replaces two axes of the same extent by one, the last, along which both indices are equal. */
 #include "ops/copy.h"
 #include "ops/registry.h"
 

@@ -1,5 +1,5 @@
-/* expand: repeats axes of extent 1 (and missing first axes) up to a shape, as numpy broadcasts. Axes of extent 1 of
- * the target keep the operand's extent. */
+/* expand: repeats axes of extent 1 (and missing leading axes) up to a shape, like numpy broadcasting. Axes with extent
+ * 1 in the target keep the operand's extent. */
 #include <inttypes.h>
 
 #include "ops/copy.h"

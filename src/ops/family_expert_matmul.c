@@ -1,5 +1,5 @@
-/* expert_matmul: for every row, products with a few of many matrices.
- *   x        [R, K], or [R, U, K] where each use has a row of its own
+/* expert_matmul: products of every row with a few of many matrices.
+ * x        [R, K], or [R, U, K] if each use has its own row
  *   weights  [E, N, K], of a float type or packed in blocks along K
  *   which    i32 or i64, [R, U]: the matrices that a row is multiplied with
  * The result [R, U, N] has weights[which[r, u]] times x[r] (or x[r, u]). Items are its elements. */
@@ -43,7 +43,7 @@ static berth_status experts_infer(berth__infer *infer, berth_error *err) {
 
 static int64_t experts_items(const berth_op_call *call) { return berth__count(&call->out[0]); }
 
-/* A row of x and one of the weights, in f64, and one as it is unpacked. */
+/* A row of x and one of the weights, in f64, and one for unpacking. */
 static uint64_t experts_scratch(const berth_op_call *call) {
   return (uint64_t)call->in[BERTH__EXPERTS_WEIGHTS].dim[2] * (2 * sizeof(double) + sizeof(float));
 }

@@ -1,4 +1,4 @@
-/* flatten: a matrix, the axes before `axis` as rows and the others as columns. */
+/* flatten: reshapes to a matrix, with the axes before `axis` as rows and the others as columns. */
 #include <inttypes.h>
 
 #include "ops/copy.h"
@@ -9,7 +9,7 @@ static const berth_attr attrs[] = {[BERTH__FLATTEN_AXIS] = {.name = "axis", .kin
 static berth_status flatten_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *in = &infer->in_shape[0];
   const int64_t rank = in->rank, axis = infer->attrs[BERTH__FLATTEN_AXIS].i;
-  if (axis < -rank || axis > rank) /* one more than elsewhere: all axes may be rows */
+  if (axis < -rank || axis > rank) /* one more than for other ops: all axes may be rows */
     return berth__fail(err, BERTH_INVALID, "axis %" PRId64 " is out of range, expected %" PRId64 " to %" PRId64, axis,
                        -rank, rank);
   const int64_t first = axis < 0 ? axis + rank : axis;

@@ -50,7 +50,7 @@ static uint32_t gather_axis_of(const berth_op_call *call, int64_t axis) {
   return (uint32_t)(axis < 0 ? axis + call->in[0].rank : axis);
 }
 
-/* Items are picked slices: every index, under every place before the axis. */
+/* Items are picked slices: every index, for every position before the axis. */
 int64_t berth__gather_items(const berth_op_call *call, int64_t axis) {
   int64_t outer = 1;
   for (uint32_t k = 0; k < gather_axis_of(call, axis); k++) outer *= call->in[0].dim[k];

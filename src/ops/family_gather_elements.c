@@ -1,4 +1,4 @@
-/* gather_elements: one element for each index, picked along an axis (ONNX's GatherElements). */
+/* gather_elements: picks one element per index along an axis (ONNX's GatherElements). */
 #include <inttypes.h>
 
 #include "ops/copy.h"
@@ -31,7 +31,7 @@ static berth_status gather_elements_kernel(const berth_op_call *call, berth_erro
   const int64_t given = call->attrs[BERTH__GATHER_ELEMENTS_AXIS].i;
   const uint32_t axis = (uint32_t)(given < 0 ? given + x->rank : given);
   const size_t size = berth_type_size(x->type);
-  int64_t along[BERTH_MAX_RANK]; /* x's strides, but for the axis: there the index counts */
+  int64_t along[BERTH_MAX_RANK]; /* x's strides, except for the axis, which is indexed */
   const int64_t *strides[1] = {along};
   memcpy(along, x->stride, sizeof along);
   along[axis] = 0;

@@ -1,5 +1,5 @@
-/* gather_nd: slices picked by tuples of indices (ONNX's GatherND). The last axis of the indices holds the tuples; the
- * first `batch_dims` axes run along with those of the operand. */
+/* gather_nd: slices picked by tuples of indices (ONNX's GatherND). The last axis of the indices contains the tuples;
+ * the first `batch_dims` axes are shared with the operand. */
 #include <inttypes.h>
 
 #include "ops/gather.h"
@@ -59,8 +59,8 @@ static berth_status gather_nd_kernel(const berth_op_call *call, berth_error *err
   const uint32_t batch = (uint32_t)call->attrs[BERTH__GATHER_ND_BATCH_DIMS].i;
   const int64_t tuple = indices->dim[indices->rank - 1];
   const size_t size = berth_type_size(x->type);
-  int64_t slice = 1, in_batch = 1; /* elements of a slice; tuples that share one place on the batch axes */
-  int64_t of_batch = 1;            /* elements of such a place: an axis of one element may have any stride */
+  int64_t slice = 1, in_batch = 1; /* elements per slice; tuples with the same position on the batch axes */
+  int64_t of_batch = 1;            /* elements per such position: an axis of one element may have any stride */
   for (uint32_t k = batch; k < x->rank; k++) of_batch *= x->dim[k];
   for (uint32_t k = batch + (uint32_t)tuple; k < x->rank; k++) slice *= x->dim[k];
   for (uint32_t k = batch; k + 1 < indices->rank; k++) in_batch *= indices->dim[k];

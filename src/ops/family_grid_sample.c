@@ -1,5 +1,5 @@
-/* grid_sample: x [N, C, spatial...] looked up at the points of grid [N, out..., d], whose coordinates (the last spatial
- * axis first) run from -1 to 1 over each axis. One to three spatial axes. */
+/* grid_sample: samples x [N, C, spatial...] at the points of grid [N, out..., d], whose coordinates (the last spatial
+ * axis first) range from -1 to 1 over each axis. One to three spatial axes. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -21,9 +21,9 @@ typedef enum padding_mode {
 } padding_mode;
 static const char *const padding_names[N_PADDINGS] = {"zeros", "border", "reflection"};
 
-#define MAX_TAPS 4 /* on one axis */
+#define MAX_TAPS 4 /* per axis */
 
-/* The neighbours of a point on one axis: places (-1: zero) and weights. */
+/* The neighbours of a point on one axis: positions (-1: zero) and weights. */
 typedef struct neighbours {
   int64_t count, place[MAX_TAPS];
   double weight[MAX_TAPS];
@@ -34,7 +34,7 @@ typedef struct sampling {
   padding_mode padding;
   bool align;
   uint32_t spatial;
-  int64_t points, area; /* of one image of the result, of one channel of x */
+  int64_t points, area; /* per image of the result, per channel of x */
 } sampling;
 
 static berth_status grid_sample_check_names(const berth_attr *attr, berth_error *err) {
@@ -70,7 +70,7 @@ static berth_status grid_sample_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Back and forth between low and high. */
+/* Reflects between low and high. */
 static double grid_sample_reflect(double x, double low, double high) {
   const double range = high - low;
   if (range <= 0) return low;
@@ -86,8 +86,8 @@ static int64_t grid_sample_place_of(const sampling *s, double at, int64_t extent
   return at < 0 ? 0 : at > last ? extent - 1 : (int64_t)at;
 }
 
-/* A coordinate of -1 to 1 as a position on the axis, brought back inside where padding says so; cubic
- * neighbours are brought back one by one, which for the border is not the same. */
+/* Converts a coordinate of -1 to 1 to a position on the axis, moved inside if the padding mode says so; cubic
+ * neighbours are moved one by one, which for `border` is not the same. */
 static double grid_sample_position(const sampling *s, double coordinate, int64_t extent) {
   const double last = (double)(extent - 1);
   const double low = s->align ? 0 : -0.5, high = s->align ? last : last + 0.5;
@@ -111,7 +111,7 @@ static void find_neighbours(const sampling *s, double coordinate, int64_t extent
   for (int64_t k = 0; k < out->count; k++) out->place[k] = grid_sample_place_of(s, start + (double)k, extent);
 }
 
-/* The value of one channel, which starts at `base`, between the neighbours on every axis. */
+/* Interpolates one channel, which starts at `base`, between the neighbours on all axes. */
 static double grid_sample_look_up(const sampling *s, const berth_tensor *x, int64_t base, const neighbours *near) {
   int64_t combinations = 1;
   double sum = 0;
@@ -131,7 +131,7 @@ static double grid_sample_look_up(const sampling *s, const berth_tensor *x, int6
   return sum;
 }
 
-/* Points of the result: all channels of a point share its neighbours. */
+/* Items are points of the result: all channels of a point share its neighbours. */
 static int64_t grid_sample_items(const berth_op_call *call) {
   int64_t points = call->out[0].dim[0];
   for (uint32_t axis = 2; axis < call->out[0].rank; axis++) points *= call->out[0].dim[axis];

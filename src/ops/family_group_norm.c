@@ -35,7 +35,7 @@ static berth_status group_norm_kernel(const berth_op_call *call, berth_error *er
   const berth_tensor *x = &call->in[BERTH__NORM_X];
   const berth_tensor *scale = berth__optional(call, BERTH__NORM_SCALE), *bias = berth__optional(call, BERTH__NORM_BIAS);
   int64_t groups = call->attrs[BERTH__GROUP_NORM_GROUPS].i;
-  int64_t channels = x->dim[1] / groups; /* of a group */
+  int64_t channels = x->dim[1] / groups; /* per group */
   int64_t plane = berth__lines_of(x, 1).inner;
   (void)err;
   for (int64_t item = call->begin; item < call->end; item++) {

@@ -1,4 +1,4 @@
-/* identity: the same elements; nearly always a view. */
+/* identity: the same elements; almost always a view. */
 #include "ops/copy.h"
 #include "ops/registry.h"
 

@@ -6,7 +6,7 @@ const berth_attr berth__layer_norm_attrs[BERTH__LAYER_NORM_ATTRS] = {
     [BERTH__LAYER_NORM_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT, .i = -1},
     [BERTH__LAYER_NORM_EPSILON] = {.name = "epsilon", .kind = BERTH_ATTR_FLOAT, .f = 1e-5}};
 
-/* The operand may not make the row larger. */
+/* Checks that the operand does not enlarge the row. */
 static berth_status want_row_shape(const berth__infer *infer, const berth__shape *row, uint32_t operand,
                                    berth_error *err) {
   const berth__shape *shape = &infer->in_shape[operand];
@@ -36,7 +36,7 @@ static berth_status infer_layer_norm(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Runs over one row, with the scale's and the bias's own strides. */
+/* Runs over one row, with the own strides of scale and bias. */
 static void row_runs(const berth_op_call *call, const berth_tensor *const *values, berth__runs *runs) {
   const berth_tensor *x = &call->in[BERTH__NORM_X];
   uint32_t axis = berth__norm_first_axis(call), rank = x->rank - axis;

@@ -3,7 +3,7 @@
  *
  *   dx = factor (g - mean of g - n (mean of g n)),   without the mean of g for rms_norm
  *
- * An item is a row; the result may lie over x or dy. */
+ * An item is a row; the result may overwrite x or dy. */
 #include "ops/norm.h"
 
 static berth_status layer_norm_grad_infer(berth__infer *infer, berth_error *err) {
@@ -36,7 +36,7 @@ static void layer_norm_grad_start(const berth_op_call *call, grad_row *r) {
   berth__runs_shape(&r->runs, rank, x->dim + axis, 2, strides);
 }
 
-/* A stretch of the row: n and g. */
+/* Loads a stretch of the row: n and g. */
 static int64_t layer_norm_grad_load(const grad_row *r, int64_t at, int64_t count, double *n, double *g) {
   const berth_tensor *x = &r->call->in[BERTH__NORM_X], *dy = &r->call->in[BERTH__NORM_GRAD_DY];
   const int64_t index = r->start + r->runs.index[0] + at;

@@ -1,16 +1,16 @@
-/* The two ends of a loop. The nodes between them are its body and run once per round; whoever runs them goes back after
- * loop_begin as long as loop_end says so, and straight to loop_end where loop_begin says that there is no first round.
+/* The two ends of a loop. The nodes between them are its body and run once per round; the executor goes back to after
+ * loop_begin as long as loop_end says so, and directly to loop_end if loop_begin says that there is no first round.
  *
  *   round, starts, carried... = loop_begin(trips, condition, first...)
  *   rounds, again, last..., stacked... = loop_end(round, starts, trips, condition, carried..., next..., scanned...)
  *
- * loop_end makes the next round's values: `rounds` lies where `round` does and each `last` where its `carried` does.
- * That is why `carried` is an operand; its elements are read only where there was no round. What is scanned becomes row
- * `round` of what is stacked, which has a row for each of the trips; rows that no round has filled are 0.
+ * loop_end makes the next round's values: `rounds` is in the place of `round` and each `last` in that of its `carried`.
+ * That is why `carried` is an operand; its elements are read only if there was no round. Scanned values become row
+ * `round` of the stacked ones, which have one row per trip; rows that no round has filled are 0.
  *
- * `grows` is given to both: three numbers for each extent of a carried value that changes from round to round, which
- * are the number of the value, its axis, and how much longer a round can make it. Such an extent is planned for all
- * trips, and a run knows how long it is. */
+ * `grows` is given to both: three numbers for each extent of a carried value that changes from round to round, namely
+ * the number of the value, its axis, and how much a round can add to it. Such an extent is planned for all trips, and a
+ * run finds the actual one. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ static void give_scalar(berth__infer *infer, uint32_t out, berth_type type) {
   infer->out_shape[out] = (berth__shape){.rank = 0};
 }
 
-/* The longest that an extent can become, where somebody asks; it is open otherwise. */
+/* The upper bound of an extent, if requested; otherwise it is open. */
 static berth_status infer_grown(berth__infer *infer, const int64_t *entry, berth_error *err) {
   int64_t *dim = &infer->out_shape[BERTH__LOOP_CARRIED + (uint32_t)entry[VALUE]].dim[entry[AXIS]], added;
   const berth_tensor trips = berth__infer_most(infer, BERTH__LOOP_TRIPS);
@@ -101,11 +101,11 @@ static berth_status infer_begin(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Where the parts of a loop_end stand. */
+/* Positions of a loop_end's operands and results. */
 typedef struct parts {
   uint32_t n_carried, n_scanned;
-  uint32_t carried, next, scanned; /* first operands */
-  uint32_t last, stacked;          /* first results */
+  uint32_t carried, next, scanned; /* index of the first operand of each kind */
+  uint32_t last, stacked;          /* index of the first result of each kind */
 } parts;
 
 static parts loop_parts_of(uint32_t n_in, uint32_t n_out) {
@@ -125,7 +125,7 @@ static berth_status infer_last(berth__infer *infer, const parts *p, uint32_t ind
   bool agrees = a->rank == b->rank;
   infer->out_type[out] = infer->in_type[before];
   infer->out_shape[out] = *a;
-  for (uint32_t i = 0; agrees && i < a->rank; i++) { /* of extents that are open, the largest ones may differ */
+  for (uint32_t i = 0; agrees && i < a->rank; i++) { /* open extents may have different upper bounds */
     if (infer->wants_bounds) continue;
     if (grows_at(infer, index, i) && berth__dim_is_fixed(a->dim[i]))
       return berth__fail(err, BERTH_INVALID,
@@ -183,7 +183,7 @@ static berth_status infer_end(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* ---- Extents that a run has found ---- */
+/* ---- Extents found by a run ---- */
 
 static berth__shape loop_shape_of(const berth_tensor *tensor) {
   berth__shape shape = {.rank = tensor->rank};
@@ -267,7 +267,7 @@ static berth_status loop_store_rows(const berth_op_call *call, const parts *p, i
   return BERTH_OK;
 }
 
-/* Whether the next value lies where another one is to go, which may be written first. */
+/* Whether the next value is in a place where another one has to go, which may be written first. */
 static bool is_in_the_way(const berth_op_call *call, const parts *p, uint32_t index) {
   const char *from = call->in[p->next + index].data, *end = from + loop_bytes_of(&call->in[p->next + index]);
   for (uint32_t i = 0; i < p->n_carried && from != end; i++) {
@@ -277,7 +277,7 @@ static bool is_in_the_way(const berth_op_call *call, const parts *p, uint32_t in
   return false;
 }
 
-/* All at once: those that are in the way go through the scratch. */
+/* Moves all values at once: those in the way go through the scratch. */
 static berth_status carry_on(const berth_op_call *call, const parts *p, berth_error *err) {
   char *staged = call->scratch;
   for (uint32_t i = 0; i < p->n_carried; i++) {
@@ -303,7 +303,7 @@ static berth_status kernel_end(const berth_op_call *call, berth_error *err) {
   const bool starts = berth__load_i64(&call->in[BERTH__LOOP_STARTS], 0) != 0;
   int64_t rounds = 0;
   bool again = false;
-  if (starts) { /* all numbers are read before anything is written: they may lie in what is carried */
+  if (starts) { /* all scalars are read before anything is written: they may be in the place of a carried value */
     rounds = berth__load_i64(&call->in[BERTH__LOOP_ROUND], 0) + 1;
     again = rounds < berth__load_i64(&call->in[BERTH__LOOP_END_TRIPS], 0) &&
             berth__load_i64(&call->in[BERTH__LOOP_END_CONDITION], 0) != 0;

@@ -2,7 +2,7 @@
 #include "ops/line.h"
 #include "ops/registry.h"
 
-/* A piece of one output row: sums stay in the first-level cache while the rows of the second operand stream by. */
+/* A piece of one output row: its sums stay in the L1 cache while the rows of the second operand are streamed. */
 #define PIECE 256
 
 /* Both operands as stacks of matrices: 1-d operands become a row and a column. */

@@ -1,5 +1,5 @@
-/* max_roi_pool: regions of x [N, C, H, W], each cut into a grid of bins of whole elements; the largest element of each.
- * Regions are [R, 5]: which image, then x1, y1, x2, y2. */
+/* max_roi_pool: regions of x [N, C, H, W], each divided into a grid of bins with integer bounds; the maximum of each
+ * bin. Regions are [R, 5]: the image, then x1, y1, x2, y2. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -26,9 +26,9 @@ static berth_status max_roi_pool_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* One axis of a region, in whole elements. */
+/* One axis of a region, in elements. */
 typedef struct bins {
-  double start, length; /* of the region, and of a bin */
+  double start, length; /* of the region; of a bin */
   int64_t extent;
 } bins;
 

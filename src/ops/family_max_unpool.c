@@ -1,5 +1,5 @@
-/* max_unpool: x [N, C, spatial...] and the places that max_pool gave for it; every element goes back to its place, and
- * zeros stand everywhere else. */
+/* max_unpool: x [N, C, spatial...] and its indices from max_pool; every element goes back to its index, and everything
+ * else is 0. */
 #include <inttypes.h>
 
 #include "ops/line.h"
@@ -13,8 +13,8 @@ static const berth_attr attrs[] = {
     [BERTH__MAX_UNPOOL_PADS] = {.name = "pads", .kind = BERTH_ATTR_INTS},
 };
 
-/* What was pooled: (in - 1) * stride + kernel - pads. The places count in this shape, also where another is asked
- * for. */
+/* The shape before pooling: (in - 1) * stride + kernel - pads. The indices refer to this shape, even if another one is
+ * requested. */
 static berth_status pooled_extent(const berth_attr *attr, uint32_t spatial, uint32_t axis, int64_t in, int64_t *out,
                                   berth_error *err) {
   const int64_t stride = attr[BERTH__MAX_UNPOOL_STRIDES].count != 0 ? attr[BERTH__MAX_UNPOOL_STRIDES].ints[axis] : 1;
@@ -85,7 +85,7 @@ static berth_status max_unpool_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* A place in the shape that was pooled as one in the result; -1: it has none there. */
+/* Converts an index in the shape before pooling to one in the result; -1: outside. */
 static int64_t moved(const berth__shape *pooled, const berth_tensor *out, int64_t place) {
   int64_t to = 0;
   for (uint32_t axis = out->rank; axis-- > 0; place /= pooled->dim[axis]) {
@@ -96,7 +96,7 @@ static int64_t moved(const berth__shape *pooled, const berth_tensor *out, int64_
   return to;
 }
 
-/* One item: a place may be anywhere in the result. */
+/* A single item, because an index may be anywhere in the result. */
 static berth_status max_unpool_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *x = &call->in[0], *out = &call->out[0];
   const size_t size = berth_type_size(x->type);

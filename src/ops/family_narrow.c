@@ -1,5 +1,5 @@
-/* narrow: a slice with steps. Bounds that are negative or far out mean what they do in numpy, but for a start before
- * the axis with a step backwards: that means the first element, as ONNX has it. */
+/* narrow: a slice with steps. Negative bounds, or bounds out of range, have numpy's meaning, except a start before the
+ * axis with a negative step: that means the first element, as in ONNX. */
 #include <inttypes.h>
 
 #include "ops/copy.h"
@@ -7,7 +7,7 @@
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {
-    [BERTH__NARROW_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: the first ones */
+    [BERTH__NARROW_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS}, /* empty: the leading axes */
     [BERTH__NARROW_STARTS] = {.name = "starts", .kind = BERTH_ATTR_INTS},
     [BERTH__NARROW_ENDS] = {.name = "ends", .kind = BERTH_ATTR_INTS},
     [BERTH__NARROW_STEPS] = {.name = "steps", .kind = BERTH_ATTR_INTS}, /* empty: 1 */
@@ -15,7 +15,7 @@ static const berth_attr attrs[] = {
 static const uint32_t operand_of[BERTH__NARROW_N_LISTS] = {
     [BERTH__NARROW_STARTS] = 1, [BERTH__NARROW_ENDS] = 2, [BERTH__NARROW_AXES] = 3, [BERTH__NARROW_STEPS] = 4};
 
-/* The lists; slice k goes to axis_of(k). */
+/* The lists; slice k belongs to axis_of(k). */
 typedef struct slices {
   berth__list list[BERTH__NARROW_N_LISTS];
 } slices;
@@ -37,7 +37,7 @@ static slice narrow_cut(int64_t extent, int64_t start, int64_t end, int64_t step
     const int64_t span = narrow_clamp(end, 0, extent) - s.start;
     s.count = span <= 0 ? 0 : (span - 1) / step + 1;
   } else {
-    s.start = narrow_clamp(start, 0, extent - 1); /* as ONNX has it; numpy would take nothing */
+    s.start = narrow_clamp(start, 0, extent - 1); /* as in ONNX; numpy would return nothing */
     const int64_t span = s.start - narrow_clamp(end, -1, extent - 1);
     s.count = span <= 0 ? 0 : (span - 1) / (step == INT64_MIN ? INT64_MAX : -step) + 1;
   }
@@ -48,7 +48,7 @@ static int64_t narrow_step_of(const slices *s, uint32_t k) {
   return s->list[BERTH__NARROW_STEPS].given ? s->list[BERTH__NARROW_STEPS].at[k] : 1;
 }
 
-/* Where slice k goes; the axes were checked by inference. */
+/* The axis of slice k; inference has checked the axes. */
 static uint32_t narrow_axis_of(const slices *s, uint32_t rank, uint32_t k) {
   if (!s->list[BERTH__NARROW_AXES].given) return k;
   const int64_t axis = s->list[BERTH__NARROW_AXES].at[k];
@@ -89,7 +89,7 @@ static void narrow_axis(const slices *s, uint32_t k, int64_t *dim) {
     *dim = BERTH__DIM_UNKNOWN;
 }
 
-/* Slices forward up to ends of which only upper bounds are known: they are the longer the larger these are. */
+/* Positive steps up to ends of which only upper bounds are known: larger ends mean longer slices. */
 static bool bound_ends(const berth__infer *infer, slices *s) {
   if (!s->list[BERTH__NARROW_STARTS].known || !s->list[BERTH__NARROW_AXES].known || !s->list[BERTH__NARROW_STEPS].known)
     return false;
@@ -112,7 +112,7 @@ static berth_status narrow_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(check_lists(&s, out->rank, err));
   BERTH__TRY(berth__list_axes(&s.list[BERTH__NARROW_AXES], out->rank, &axes, err));
   if (infer->wants_bounds && !all_known && !bound_ends(infer, &s)) return BERTH_OK; /* no slice outgrows its axis */
-  if (!s.list[BERTH__NARROW_AXES].known) {                                          /* any axis may be cut */
+  if (!s.list[BERTH__NARROW_AXES].known) {                                          /* any axis may be sliced */
     for (uint32_t axis = 0; axis < out->rank; axis++) out->dim[axis] = BERTH__DIM_UNKNOWN;
     return BERTH_OK;
   }
@@ -127,7 +127,7 @@ static void narrow_place(const berth_tensor *in, const slices *lists, int64_t *o
   for (uint32_t k = 0; k < lists->list[BERTH__NARROW_STARTS].count; k++) {
     const uint32_t axis = narrow_axis_of(lists, in->rank, k);
     const slice s = narrow_slice_of(lists, k, in->dim[axis]);
-    if (s.count == 0) { /* nothing to see: stay inside the operand */
+    if (s.count == 0) { /* empty: any position inside the operand */
       *offset = 0;
       memcpy(stride, in->stride, in->rank * sizeof *stride);
       return;
@@ -149,7 +149,7 @@ static bool narrow_view(const berth_tensor *in, const berth_attr *attr, const be
   (void)out;
   berth__narrow_shows(in, attr, offset, stride);
   for (uint32_t axis = 0; axis < in->rank; axis++)
-    if (stride[axis] < 0 && shape->dim[axis] > 1) return false; /* kernels walk forwards */
+    if (stride[axis] < 0 && shape->dim[axis] > 1) return false; /* kernels need non-negative strides */
   return true;
 }
 

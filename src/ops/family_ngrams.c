@@ -1,7 +1,6 @@
-/* ngrams: how often each n-gram of a list occurs in a row of integers; ONNX's TfIdfVectorizer.
- * `pool` holds all 1-grams, then all 2-grams and so on; `starts` says where those of each length begin; entry
- * `indexes`[i] of the result belongs to the i-th n-gram. The items of an n-gram stand 1 to `skip` + 1 apart. An item is
- * one row. */
+/* ngrams: how often each n-gram of a list occurs in a row of integers; ONNX's TfIdfVectorizer. `pool` contains all
+ * 1-grams, then all 2-grams and so on; `starts` gives the beginning of each length; entry `indexes`[i] of the result
+ * belongs to the i-th n-gram. The items of an n-gram are 1 to `skip` + 1 apart. An item is one row. */
 #include <inttypes.h>
 
 #include "ops/registry.h"
@@ -19,7 +18,7 @@ static bool ngrams_is_mode(const berth_attr *attr, const char *name) {
   return strcmp(attr[BERTH__NGRAMS_MODE].s, name) == 0;
 }
 
-/* Where the n-grams of length n begin and end in the pool. */
+/* Bounds of the n-grams of length n in the pool. */
 static void ngrams_part_of(const berth_attr *attr, int64_t n, int64_t *first, int64_t *last) {
   *first = attr[BERTH__NGRAMS_STARTS].ints[n - 1];
   *last = n < attr[BERTH__NGRAMS_STARTS].count ? attr[BERTH__NGRAMS_STARTS].ints[n] : attr[BERTH__NGRAMS_POOL].count;
@@ -76,7 +75,7 @@ static berth_status ngrams_infer(berth__infer *infer, berth_error *err) {
 
 static int64_t ngrams_items(const berth_op_call *call) { return call->in[0].rank == 2 ? call->in[0].dim[0] : 1; }
 
-/* The number, over all lengths, of the n-gram that starts at `at`; -1: it is not in the pool. */
+/* The number, over all lengths, of the n-gram at `at`; -1: not in the pool. */
 static int64_t ngrams_find(const berth_op_call *call, int64_t at, int64_t step, int64_t n) {
   int64_t first, last, number = 0;
   for (int64_t shorter = 1; shorter < n; shorter++) {

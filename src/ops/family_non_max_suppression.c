@@ -1,11 +1,11 @@
-/* non_max_suppression: of boxes that overlap, those with the best scores, class by class.
+/* non_max_suppression: keeps those of overlapping boxes with the best scores, class by class.
  *   boxes   [N, S, 4]   two opposite corners as y, x, y, x; with `center` = 1: the centre's x and y, width, height
  *   scores  [N, C, S]
- *   most?   how many boxes of a class are kept at most (i64, one element; none: 0)
- *   overlap?, score?    boxes that overlap a better one by more (intersection over union), and boxes whose score is not
- *                       above the limit, are left out
- * Results: rows of batch, class and box, best first, in as many rows as there can be at most; and how many count. The
- * others are zeros. */
+ * most?   most boxes kept per class (i64, one element; none: 0)
+ * overlap?, score?    boxes that overlap a better one by more (intersection over union), and boxes whose score is not
+ * above the limit, are dropped
+ * Results: rows of batch, class and box, best first, with as many rows as possible boxes; and the number of valid rows.
+ * The others are zeros. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -62,7 +62,7 @@ typedef struct job {
   int64_t boxes, most;
   double overlap, score;
   bool is_center;
-  unsigned char *gone; /* in scratch: one flag a box */
+  unsigned char *gone; /* in scratch: one flag per box */
 } job;
 
 static uint64_t non_max_suppression_scratch(const berth_op_call *call) {
@@ -97,7 +97,7 @@ static bool non_max_suppression_overlaps(const job *j, int64_t a, int64_t b) {
   return area_a > 0 && area_b > 0 && all > 0 && shared / all > j->overlap;
 }
 
-/* The best box that is left, or -1. Among equals the first. */
+/* The best remaining box, or -1. The first of equal ones. */
 static int64_t best_left(const job *j, int64_t scores) {
   int64_t best = -1;
   double best_score = 0;

@@ -1,5 +1,5 @@
-/* non_zero: where the elements are that are not 0, one column each, in order. How many columns there are depends on
- * them; where only a run knows them, as many are planned as there are elements. */
+/* non_zero: the indices of the elements other than 0, one column each, in order. The number of columns depends on the
+ * data; if only a run knows it, as many are planned as there are elements. */
 #include "ops/operand.h"
 #include "ops/registry.h"
 
@@ -7,13 +7,13 @@ static bool is_set(const berth_tensor *x, int64_t i) {
   return berth__type_is_float(x->type) ? berth__load_f64(x, i) != 0 : berth__load_i64(x, i) != 0;
 }
 
-/* Counted by bits, since a run counts before it plans its result: floats are 0 whatever their sign is. */
+/* Compares bits, since a run counts before it plans its result: floats are 0 regardless of their sign. */
 #define COUNT_SET(name, word)                                                   \
   static int64_t count_set_##name(const char *data, int64_t n, uint64_t sign) { \
     const word kept = (word) ~(word)sign;                                       \
     int64_t count = 0;                                                          \
     for (int64_t i = 0; i < n; i++) {                                           \
-      word x; /* constants lie anywhere */                                      \
+      word x; /* constants may be unaligned */                                  \
       memcpy(&x, data + (size_t)i * sizeof x, sizeof x);                        \
       count += (x & kept) != 0;                                                 \
     }                                                                           \

@@ -1,6 +1,6 @@
 /* layer_norm_scale_grad and rms_norm_scale_grad: the gradients of a norm's scale and bias from x and the gradient dy of
- * its result, in the shape of a row: sums over all rows of dy n, where n is x normalised, and of dy. These are apart
- * from the gradient of x, since a batch in slices sums them and cuts that, and a norm that stays frozen needs none of
+ * its result, in the shape of a row: sums over all rows of dy n, where n is the normalised x, and of dy. They are
+ * separate from the gradient of x because a batch in slices sums them but cuts that, and a frozen norm does not need
  * them. One item; sums in f64. */
 #include "ops/norm.h"
 

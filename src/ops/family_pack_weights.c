@@ -1,9 +1,9 @@
-/* pack_weights: a weight laid out for products, once, before anything runs. The last axis of w are the columns, all
- * others together the rows, row-major. The columns are cut into `groups` equal groups and each of these into panels of
- * `panel` columns, the last one filled up with zeros: [panels, rows, panel]. scale? has a factor for every column or
- * one for all, zero? (of the type of w) what is taken from elements before: so a weight of bytes is never in memory as
- * f32. With `to` = "f16" elements are rounded to that, with "bf16" to that, two rows of a column beside each other:
- * [panels, ceil(rows / 2), panel, 2]. An item is one panel. */
+/* pack_weights: lays out a weight for products, once, in the prelude. The last axis of w is the columns, all others
+ * together are the rows, row-major. The columns are divided into `groups` equal groups and each of these into panels of
+ * `panel` columns, the last one padded with zeros: [panels, rows, panel]. scale? has a factor per column or one for
+ * all; zero? (of the type of w) is subtracted from elements first: so an int8 weight is never in memory as f32. With
+ * `to` = "f16" or "bf16" elements are rounded to that type; for bf16 two rows of a column are adjacent: [panels,
+ * ceil(rows / 2), panel, 2]. An item is one panel. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -69,7 +69,7 @@ static berth_status pack_weights_infer(berth__infer *infer, berth_error *err) {
 
 static int64_t pack_weights_items(const berth_op_call *call) { return call->out[0].dim[0]; }
 
-/* At any address: weights are read as they lie in their file. */
+/* May be unaligned: weights are read directly from their file. */
 static double pack_weights_load(const berth_tensor *tensor, int64_t index) {
   uint64_t bytes = 0;
   const size_t size = berth_type_size(tensor->type);
@@ -78,7 +78,7 @@ static double pack_weights_load(const berth_tensor *tensor, int64_t index) {
   return berth__load_f64(&one, 0);
 }
 
-/* An operand that has one element for every column, or one for all. */
+/* An operand with one element per column, or one for all. */
 static double per_column(const berth_op_call *call, uint32_t operand, int64_t column, double without) {
   const berth_tensor *of = &call->in[operand];
   if (!berth__call_has(call, operand)) return without;
@@ -96,14 +96,14 @@ static double weight(const berth_op_call *call, int64_t row, int64_t column) {
 static berth_status pack_weights_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *w = &call->in[0], *out = &call->out[0];
   const int64_t groups = call->attrs[BERTH__PACK_GROUPS].i, each = w->dim[w->rank - 1] / groups;
-  const int64_t beside = out->rank == 4 ? 2 : 1; /* rows of a column */
+  const int64_t beside = out->rank == 4 ? 2 : 1; /* adjacent rows of a column */
   const int64_t width = out->dim[2], panels = out->dim[0] / groups, size = out->dim[1] * width * beside;
   int64_t rows = 1;
   (void)err;
   for (uint32_t axis = 0; axis + 1 < w->rank; axis++) rows *= w->dim[axis];
   for (int64_t panel = call->begin; panel < call->end; panel++)
     for (int64_t i = 0; i < size; i++) {
-      const int64_t at = panel % panels * width + i / beside % width; /* in its group */
+      const int64_t at = panel % panels * width + i / beside % width; /* index in its group */
       const int64_t row = i / (width * beside) * beside + i % beside;
       const bool is_there = at < each && row < rows;
       berth__store_f64(out, panel * size + i, is_there ? weight(call, row, panel / panels * each + at) : 0);

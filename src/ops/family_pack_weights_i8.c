@@ -1,7 +1,7 @@
-/* pack_weights_i8: a weight of bytes laid out for products, once, before anything runs. The last axis of w are the
- * columns, all others together the rows, row-major. Columns are cut into `groups` equal groups and each of these into
- * panels of `panel` columns, the last one filled up with zeros. [panels, ceil(rows / 4) + 1, panel, 4]: see bytes.h.
- * An item is one panel. */
+/* pack_weights_i8: lays out an int8 weight for products, once, in the prelude. The last axis of w is the columns, all
+ * others together are the rows, row-major. Columns are divided into `groups` equal groups and each of these into panels
+ * of `panel` columns, the last one padded with zeros: [panels, ceil(rows / 4) + 1, panel, 4], see bytes.h. An item is
+ * one panel. */
 #include <inttypes.h>
 
 #include "ops/bytes.h"
@@ -42,10 +42,10 @@ static int64_t pack_weights_i8_row_at(const berth_tensor *w, int64_t row) {
   return at;
 }
 
-/* `n` columns from `first` on; the panel is zeros so far. */
+/* `n` columns from `first` on; the panel is initially zero. */
 static void pack_panel(const berth_tensor *w, int64_t first, int64_t n, int64_t width, int64_t groups, int8_t *panel) {
   const uint8_t *bytes = w->data;
-  const uint8_t flip = w->type == BERTH_U8 ? BERTH__BYTES_SHIFT : 0; /* x - 128 is what turning the top bit gives */
+  const uint8_t flip = w->type == BERTH_U8 ? BERTH__BYTES_SHIFT : 0; /* flipping the top bit gives x - 128 */
   const int64_t step = w->stride[w->rank - 1];
   int64_t rows = 1;
   int8_t *sums = panel + (groups - 1) * width * 4;

@@ -1,4 +1,4 @@
-/* pad: elements around a tensor. Negative pads crop, before the others are added. */
+/* pad: adds elements around a tensor. Negative pads crop, before the others are added. */
 #include <inttypes.h>
 
 #include "ops/copy.h"
@@ -28,14 +28,14 @@ static pad_mode pad_mode_of(const berth_attr *attr) {
   return (pad_mode)m;
 }
 
-/* What becomes of one axis: `kept` elements from `crop` on, with `before` and `after` around them. */
+/* The change of one axis: `kept` elements from `crop` on, with `before` and `after` around them. */
 typedef struct margin {
   int64_t crop, kept, before, after;
 } margin;
 
 static int64_t at_least_0(int64_t x) { return x > 0 ? x : 0; }
 
-/* What is added to every axis, or taken from it. */
+/* What is added to, or removed from, every axis. */
 typedef struct pads {
   int64_t begin[BERTH_MAX_RANK], end[BERTH_MAX_RANK];
 } pads;
@@ -101,7 +101,7 @@ static berth_status read_pads(const berth__infer *infer, berth__list *list, bert
   return BERTH_OK;
 }
 
-/* Pads or axes are not known yet: every axis that may be padded is open. */
+/* If pads or axes are not known yet, every axis that may be padded is open. */
 static void open_axes(const berth__list *axes, berth__shape *out) {
   const bool some = axes->given && axes->known;
   const uint32_t n = some ? axes->count : out->rank;
@@ -124,14 +124,14 @@ static berth_status pad_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Where index `at` of the result comes from; -1: nowhere. */
+/* The source of index `at` of the result; -1: none. */
 static int64_t pad_source(const margin *m, pad_mode mode, int64_t at) {
   int64_t i = at - m->before;
   if (i >= 0 && i < m->kept) return m->crop + i;
   if (mode == CONSTANT) return -1;
   if (mode == EDGE) return m->crop + (i < 0 ? 0 : m->kept - 1);
   if (m->kept == 1) return m->crop;
-  const int64_t period = mode == WRAP ? m->kept : 2 * (m->kept - 1); /* there and back, without the ends twice */
+  const int64_t period = mode == WRAP ? m->kept : 2 * (m->kept - 1); /* back and forth, without repeating the ends */
   i %= period;
   if (i < 0) i += period;
   return m->crop + (i < m->kept ? i : period - i);
@@ -152,7 +152,7 @@ static void pad_fill(const padding *p, char *to, const char *line, int64_t begin
   }
 }
 
-/* One line along the last axis; `line` is the source's, NULL where there is none. */
+/* One line along the last axis; `line` is the source line, NULL if there is none. */
 static void pad_pad_line(const padding *p, char *to, const char *line, int64_t n, uint32_t inner) {
   const margin *m = &p->margin[inner];
   const int64_t kept = line ? m->kept : 0, after = m->before + kept;
@@ -207,7 +207,7 @@ static berth_status pad_kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-/* With nothing to add or take away it is the operand. */
+/* If nothing is added or removed it is the operand. */
 static bool pad_view(const berth_tensor *in, const berth_attr *attr, const berth__shape *shape, berth_type type,
                      uint32_t out, int64_t *offset, int64_t *stride) {
   const berth_attr *given = &attr[BERTH__PAD_PADS];

@@ -1,5 +1,5 @@
-/* pairwise_coupling of x [N, pairs]: the probabilities of classes, from how probable the first class of each pair is
- * against the second. coupling.h says how. An item is one row. */
+/* pairwise_coupling of x [N, pairs]: class probabilities from the probability of the first class of each pair against
+ * the second; see coupling.h. An item is one row. */
 #include <inttypes.h>
 
 #include "base/math.h"

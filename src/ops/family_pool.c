@@ -1,6 +1,6 @@
 /* max_pool, avg_pool and lp_pool: x [N, C, spatial...], or [N, spatial..., C] with `channels_last`; one to three
- * spatial axes. Padding never is a maximum; it counts in an average only where `count_include_pad` says so. max_pool
- * may also say where each maximum is. */
+ * spatial axes. Padding is never a maximum; it counts in an average only if `count_include_pad` says so. max_pool may
+ * also return the index of each maximum. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -85,7 +85,7 @@ static int64_t channels_of(const berth_op_call *call) {
 
 static int64_t pool_items(const berth_op_call *call) { return berth__count(&call->out[0]) / pool_line_length(call); }
 
-/* A line of results, a line of the input beside it, and where the results come from when that is asked for. */
+/* A line of results, a line of the input, and the indices of the results if requested. */
 static uint64_t pool_scratch(const berth_op_call *call) {
   return (uint64_t)pool_line_length(call) * (call->n_out > 1 ? 3 : 2) * BERTH__LINE_BYTES;
 }
@@ -94,7 +94,7 @@ static int64_t *origins(const berth_op_call *call, int64_t n) {
   return call->n_out > 1 ? (int64_t *)call->scratch + 2 * n : NULL;
 }
 
-/* How many taps of a window count on one axis. */
+/* The number of taps of a window that count on one axis. */
 static int64_t pool_taps_of(const berth__window_axis *w, int64_t window, bool with_padding) {
   const int64_t low = with_padding ? -w->begin : 0, high = with_padding ? w->in + w->end : w->in;
   int64_t count = 0;
@@ -105,13 +105,13 @@ static int64_t pool_taps_of(const berth__window_axis *w, int64_t window, bool wi
   return count;
 }
 
-/* What every tap does to a line of results, in f64 for the floats and in i64 for the integers. */
+/* Applies a tap to a line of results, in f64 for floats and i64 for integers. */
 static void max_f64(double *best, const double *x, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     if (x[i] > best[i] || isnan(x[i])) best[i] = x[i];
 }
 
-/* The same with the places: the first of equals, and the first NaN. */
+/* The same with indices: the first of equal elements, and the first NaN. */
 static void max_f64_from(double *best, int64_t *from, const double *x, int64_t index, int64_t stride, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     if (from[i] >= 0 && !(x[i] > best[i]) && (!isnan(x[i]) || isnan(best[i]))) continue;
@@ -175,7 +175,7 @@ static void pool_start(const berth_op_call *call, int64_t n) {
   for (int64_t i = 0; i < n; i++) result[i] = first;
 }
 
-/* A place in x, counted with the first spatial axis innermost. */
+/* An index in x, with the first spatial axis innermost. */
 static int64_t pool_column_major(const berth__window_axis *w, int64_t place) {
   const int64_t area = w[0].in * w[1].in * w[2].in, at = place % area;
   const int64_t a = at / w[2].in / w[1].in, b = at / w[2].in % w[1].in, c = at % w[2].in;
@@ -204,7 +204,7 @@ static void pool_finish(const berth_op_call *call, const berth__window *window, 
     const int64_t others = pool_taps_of(&w[0], at.plane, with_padding) * pool_taps_of(&w[1], at.row, with_padding);
     for (int64_t i = 0; i < w[2].out; i++) {
       const int64_t count = others * pool_taps_of(&w[2], i, with_padding);
-      if (count > 0) result[i] /= (double)count; /* 0: every tap of a dilated window is padding; the average is 0 */
+      if (count > 0) result[i] /= (double)count; /* 0: every tap of a dilated window is padding, and the average is 0 */
     }
   }
   if (berth__call_code(call) == BERTH__OP_lp_pool)
@@ -215,7 +215,7 @@ static void pool_finish(const berth_op_call *call, const berth__window *window, 
   for (int64_t i = 0; step != 1 && i < w[2].out; i++) berth__store_f64(&call->out[0], to + i * step, result[i]);
 }
 
-/* Where lines lie: element 0 of the line (plane, row) of a channel of an image with lines of `length`. */
+/* Offset of a line: element 0 of the line (plane, row) of a channel of an image with lines of `length`. */
 static int64_t line_start(const berth_op_call *call, berth__window_line at, int64_t plane, int64_t row, int64_t rows,
                           int64_t planes, int64_t length) {
   const int64_t channels = channels_of(call);

@@ -1,12 +1,12 @@
-/* product: x [..., M, K] times a weight, with a bias and an epilogue after it (epilogue.h).
- *   w      with panel > 0 what pack_weights made of [K, N]: [panels, K, panel]; with panel 0 a plain [..., K, N] whose
- *          batch axes broadcast with those of x, as in matmul
- *          packed as f16 it has the same shape; packed as bf16 it is [panels, ceil(K / 2), panel, 2], and with the
- *          attribute `rounds` x is rounded to bf16 too
- *          of a block type it is [N, K], with panel 0 and x of f32: a row of blocks for each column of the result
+/* product: x [..., M, K] times a weight, with a bias and an epilogue (epilogue.h).
+ * w      with panel > 0 a [K, N] packed by pack_weights: [panels, K, panel]; with panel 0 a plain [..., K, N] whose
+ * batch axes broadcast with those of x, as in matmul;
+ * packed as f16 it has the same shape; packed as bf16 it is [panels, ceil(K / 2), panel, 2], and with the
+ * attribute `rounds` x is rounded to bf16 too;
+ * of a block type it is [N, K], with panel 0 and x of f32: a row of blocks per column of the result
  *   bias?  [N], f32 or of the type of x
- *   sum    [..., M, N], with the attribute `adds`: added before the epilogue; the result may lie over it
- *   then the operands of the epilogue, which broadcast to the result [..., M, N]
+ * sum    [..., M, N], with the attribute `adds`: added before the epilogue; the result may overwrite it
+ * followed by the operands of the epilogue, which broadcast to the result [..., M, N]
  * x, a plain w and sum may all be f16 or bf16, and the result with them: sums, bias and epilogue are computed in f32
  * and rounded once. An item is one row of the result. */
 #include <inttypes.h>
@@ -56,7 +56,7 @@ static berth_status check_plain(const berth__infer *infer, int64_t columns, bert
   return berth__broadcast(batch, &of_weight, batch, err);
 }
 
-/* A weight in blocks has them along K. */
+/* Blocks of a weight run along K. */
 static berth_status check_blocks(const berth__infer *infer, int64_t columns, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0], *w = &infer->in_shape[1];
   int64_t same;
@@ -111,7 +111,7 @@ static int64_t product_items(const berth_op_call *call) {
   return rows;
 }
 
-/* Where the matrix of x or w begins that belongs to a batch of the result. */
+/* The offset of the matrix of x or w for a batch of the result. */
 static int64_t matrix_at(const berth_tensor *tensor, const berth_tensor *out, int64_t batch) {
   berth_tensor stack = *tensor;
   int64_t stride[BERTH_MAX_RANK], at = 0;

@@ -1,5 +1,5 @@
-/* qconv_last: x [N, spatial..., C] of bytes, a weight that pack_weights_i8 made from [kernel..., C / group, O].
- * Operands: x, weight, scale, x_zero?, weight_zero?, bias?, those of the epilogue; see bytes.h. */
+/* qconv_last: int8 x [N, spatial..., C], a weight packed by pack_weights_i8 from [kernel..., C / group, O]. Operands:
+ * x, weight, scale, x_zero?, weight_zero?, bias?, those of the epilogue; see bytes.h. */
 #include <inttypes.h>
 
 #include "ops/bytes_last.h"

@@ -1,5 +1,5 @@
-/* qdepthwise: x [N, spatial..., C] of bytes, weight [kernel..., C] of bytes: every channel is convolved with its own
- * kernel. Operands: x, weight, scale, x_zero?, weight_zero?, bias?, those of the epilogue; see bytes.h. */
+/* qdepthwise: int8 x [N, spatial..., C], int8 weight [kernel..., C]: every channel is convolved with its own kernel.
+ * Operands: x, weight, scale, x_zero?, weight_zero?, bias?, those of the epilogue; see bytes.h. */
 #include "ops/bytes_last.h"
 #include "ops/registry.h"
 

@@ -1,16 +1,16 @@
-/* qlstm: an lstm whose recurrence is of bytes, as DynamicQuantizeLSTM of ONNX Runtime has it. What the inputs add to
- * the gates was made by a product before.
+/* qlstm: an lstm with an int8 recurrence, like ONNX Runtime's DynamicQuantizeLSTM. A product has computed the inputs'
+ * contribution to the gates before.
  *   gates         [S, D, B, 4 H], f32: i o f c
  *   scale         [D] or [D, 4 H], f32: of recurrence
  *   recurrence    [D, 4 H, H], i8 or u8
- *   bias?         [D, 8 H]      two for each gate: both are added
- *   lengths?      [B], i32      how much of each row counts
+ * bias?         [D, 8 H]      two per gate: both are added
+ * lengths?      [B], i32      valid steps of each row
  *   initial_h?, initial_c? [D, B, H]
  *   peepholes?    [D, 3 H], i o f
  *   zero?         of recurrence, of its type and of scale's shape
- * Results: those of lstm. Before each step the h of a row becomes u8, on its own: in steps of (high - low) / 255, where
- * low and high are its least and largest element, or 0 (quantize_range). The sums of (h - its zero point) (recurrence -
- * zero) are taken on integers and are exact; then they are multiplied with f32(step * scale). Everything else is in
+ * Results: those of lstm. Before each step the h of a row is quantised to u8, separately, in steps of (high - low) /
+ * 255, where low and high are the minimum and maximum of its elements and 0 (quantize_range). The sums of (h - its zero
+ * point) (recurrence - zero) are exact integers; then they are multiplied by f32(step * scale). Everything else is in
  * f64. */
 #include <inttypes.h>
 #include <math.h>
@@ -46,7 +46,7 @@ static berth_status qlstm_check_operand(const berth__infer *infer, uint32_t oper
   return qlstm_check_dims(infer, operand, rank, dims, err);
 }
 
-/* One entry for each direction, or for each row of its weights. */
+/* One entry per direction, or per row of its weights. */
 static berth_status qlstm_check_entries(const berth__infer *infer, uint32_t operand, berth_type type,
                                         const int64_t *dims, berth_error *err) {
   if (!berth__infer_has(infer, operand)) return BERTH_OK;
@@ -104,7 +104,7 @@ typedef struct qlstm_job {
   int64_t steps, batch, hidden, directions;
   int64_t direction, row, length;
   bool is_reversed;
-  double clip; /* infinite: none */
+  double clip; /* infinite: no clipping */
   berth__activation activations[BERTH__MAX_ACTIVATIONS];
   const berth__activation *act;                         /* of this direction */
   double *gate, *sum, *h, *c, *bias, *peepholes, *some; /* in scratch */
@@ -139,7 +139,7 @@ static double qlstm_entry(const qlstm_job *j, uint32_t operand, int64_t row) {
   return t->type == BERTH_F32 ? (double)((const float *)t->data)[at] : (double)berth__load_i64(t, at);
 }
 
-/* h as whole steps from its zero point, in `some`; gives the size of a step. */
+/* h as integer steps from its zero point, in `some`; returns the size of a step. */
 static float qlstm_quantise(const qlstm_job *j) {
   float low = 0, high = 0;
   for (int64_t k = 0; k < j->hidden; k++) {

@@ -1,4 +1,4 @@
-/* qproduct: x [..., M, K] of bytes times a weight that pack_weights_i8 made of [K, N]. Operands: x, weight, scale,
+/* qproduct: int8 x [..., M, K] times a weight packed by pack_weights_i8 from [K, N]. Operands: x, weight, scale,
  * x_zero?, weight_zero?, bias?, those of the epilogue; see bytes.h. An item is one row of the result. */
 #include "ops/bytes.h"
 #include "ops/conv_last.h"

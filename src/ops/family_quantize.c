@@ -1,6 +1,6 @@
-/* quantize: x / scale rounded to the nearest, ties to even, plus the zero point, held within the range of the type
- * `to`. dequantize: (x - zero point) * scale, the difference as a number of the scale's type. Scale and zero point
- * broadcast to x. */
+/* quantize: x / scale rounded to nearest, ties to even, plus the zero point, clamped to the range of the type `to`.
+ * dequantize: (x - zero point) * scale, with the difference in the scale's type. Scale and zero point broadcast to
+ * x. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -43,7 +43,7 @@ typedef struct blocks {
   double x[BERTH__BLOCK], scale[BERTH__BLOCK], zero[BERTH__BLOCK];
 } blocks;
 
-/* A quotient of two f32 that is taken in f64 and rounded to f32 is the f32 quotient, which others round further. */
+/* The quotient of two f32, computed in f64 and rounded to f32, is the f32 quotient, which is rounded further. */
 static void quantize_block(blocks *b, bool is_f64, int64_t n) {
   if (is_f64)
     for (int64_t i = 0; i < n; i++) b->x[i] = rint(b->x[i] / b->scale[i]) + b->zero[i];
@@ -70,7 +70,7 @@ static void quantize_run_blocks(const berth_op_call *call, const berth__runs *ru
     const int64_t n = runs->count - at < BERTH__BLOCK ? runs->count - at : BERTH__BLOCK;
     quantize_load(call, runs, BERTH__QUANTIZE_X, at, n, b->x);
     for (uint32_t operand = BERTH__QUANTIZE_SCALE; operand < call->n_in; operand++)
-      if (at == 0 || runs->step[operand + 1] != 0) /* a repeated element fills its block once for the whole run */
+      if (at == 0 || runs->step[operand + 1] != 0) /* a repeated element fills its block once per run */
         quantize_load(call, runs, operand, at, n, operand == BERTH__QUANTIZE_SCALE ? b->scale : b->zero);
     const bool is_f64 = call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F64;
     (berth__call_code(call) == BERTH__OP_quantize ? quantize_block : dequantize_block)(b, is_f64, n);

@@ -1,5 +1,5 @@
-/* quantize_range: the scale and the u8 zero point that cover all elements of x and 0 with 256 steps, as ONNX's
- * DynamicQuantizeLinear takes them. An x of nothing but zeros, or of no elements, has scale 1. One work item. */
+/* quantize_range: the scale and the u8 zero point that cover all elements of x and 0 with 256 steps, like ONNX's
+ * DynamicQuantizeLinear. An x of only zeros, or without elements, has scale 1. One item. */
 #include <math.h>
 
 #include "ops/registry.h"

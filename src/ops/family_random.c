@@ -1,6 +1,6 @@
-/* random_uniform, random_normal: draws in [0, 1), and of mean 0 and deviation 1. A seed gives the numbers that numpy's
- * RandomState(seed) gives, at every run; without one they come from the clock. The generator has to be asked in order,
- * so a call is one item. */
+/* random_uniform, random_normal: draws in [0, 1), and with mean 0 and deviation 1. A seed gives the numbers of numpy's
+ * RandomState(seed), in every run; without one the clock is the seed. The generator is sequential, so a call is one
+ * item. */
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
@@ -115,7 +115,7 @@ static double next_normal(generator *g) {
   return factor * y;
 }
 
-/* Calls that start in the same tick of the clock still differ by where they write. */
+/* Calls in the same tick of the clock still differ by the addresses they write to. */
 static uint32_t seed_of_moment(const berth_op_call *call) {
   struct timespec now = {0};
   (void)timespec_get(&now, TIME_UTC);

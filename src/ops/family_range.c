@@ -1,5 +1,5 @@
-/* range: start, start + delta, ... before the limit. Where only a run knows these, `most` says how many elements are
- * planned; without it they are as many as the largest limit that is possible asks for. */
+/* range: start, start + delta, ... before the limit. If only a run knows these, `most` is the number of planned
+ * elements; without it, the largest possible limit determines it. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -41,7 +41,7 @@ static berth_status count_ints(const berth_tensor *bound, int64_t *out, berth_er
   return BERTH_OK;
 }
 
-/* A limit that is not known may be replaced by the largest that it can be, as long as the range counts up. */
+/* An unknown limit may be replaced by its upper bound, as long as the range counts up. */
 static bool is_bounded(const berth__infer *infer, berth_tensor *bound) {
   if (bound[BERTH__RANGE_START].data == NULL || bound[BERTH__RANGE_DELTA].data == NULL) return false;
   bound[BERTH__RANGE_LIMIT] = berth__infer_most(infer, BERTH__RANGE_LIMIT);

@@ -1,14 +1,13 @@
-/* lstm, gru, rnn: layers that go through a sequence step by step, as in ONNX.
+/* lstm, gru, rnn: layers that process a sequence step by step, as in ONNX.
  *   x             [S, B, I]
  *   weight        [D, G H, I]   the blocks of the gates: lstm i o f c, gru z r h, rnn one
  *   recurrence    [D, G H, H]
- *   bias?         [D, 2 G H]    that of weight, then that of recurrence
- *   lengths?      [B], i32      how much of each row counts
+ * bias?         [D, 2 G H]    of weight, then of recurrence
+ * lengths?      [B], i32      valid steps of each row
  *   initial_h?    [D, B, H]
- *   initial_c?, peepholes? [D, 3 H], i o f        lstm alone
- * Results: y [S, D, B, H], the last h [D, B, H], and for lstm the last c. D is 2 for both directions.
- * An item is one row of the batch in one direction. All sums are taken in f64; what goes round is not rounded between
- * steps. */
+ * initial_c?, peepholes? [D, 3 H], i o f        lstm only
+ * Results: y [S, D, B, H], the last h [D, B, H], and for lstm the last c. D is 2 for both directions. An item is one
+ * row of the batch in one direction. All sums are in f64; the state is not rounded between steps. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -75,7 +74,7 @@ typedef struct job {
   int64_t steps, batch, inputs, hidden, gates, directions;
   int64_t direction, row, length;
   bool is_reversed;
-  double clip; /* infinite: none */
+  double clip; /* infinite: no clipping */
   berth__activation activations[BERTH__MAX_ACTIVATIONS];
   const berth__activation *act;                                               /* of this direction */
   double *x, *gate, *recurrent, *h, *c, *turned, *weights, *bias, *peepholes; /* in scratch */
@@ -119,7 +118,7 @@ static int64_t recurrent_items(const berth_op_call *call) {
   return call->in[BERTH__RECURRENT_RECURRENCE].dim[0] * call->in[BERTH__RECURRENT_X].dim[1];
 }
 
-/* Four sums beside each other, always in the same way. */
+/* Four interleaved sums, always in the same order. */
 static double recurrent_dot(const double *a, const double *b, int64_t n) {
   double sum[4] = {0, 0, 0, 0};
   int64_t i = 0;
@@ -194,7 +193,7 @@ static void recurrent_step(const job *j) {
   }
 }
 
-/* A row of an operand, or zeros where it is left out. */
+/* A row of an operand, or zeros if it is left out. */
 static void load_or_zero(const berth_op_call *call, uint32_t index, int64_t at, int64_t n, double *out) {
   const berth_tensor *tensor = recurrent_operand(call, index);
   if (tensor != NULL)

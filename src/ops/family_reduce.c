@@ -1,5 +1,5 @@
-/* Reductions over some axes. An item is one element of the result. Floats accumulate in f64, integers in 64 bits that
- * wrap, and the result is rounded once. */
+/* Reductions over some axes. An item is one element of the result. Floats accumulate in f64, integers in wrapping 64
+ * bits, and the result is rounded once. */
 #include <math.h>
 
 #include "ops/elementwise.h"
@@ -9,14 +9,14 @@ static const berth_attr attrs_of_reduce[] = {
     [BERTH__REDUCE_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS},
     [BERTH__REDUCE_KEEPDIMS] = {.name = "keepdims", .kind = BERTH_ATTR_INT, .i = 1}};
 
-/* Bit k: axis k goes. An empty list means every axis. */
+/* Bit k: axis k is reduced. An empty list means all axes. */
 static berth_status reduced_axes(berth__list *list, uint32_t rank, uint32_t *out, berth_error *err) {
   BERTH__TRY(berth__list_axes(list, rank, out, err));
   if (list->count == 0) *out = (1u << rank) - 1;
   return BERTH_OK;
 }
 
-/* While the axes are not known, each may be one that goes. */
+/* As long as the axes are unknown, each may be reduced. */
 static berth_status infer_open(berth__infer *infer, const berth__list *list, berth_error *err) {
   const berth__shape *in = &infer->in_shape[BERTH__REDUCE_X];
   berth__shape *out = &infer->out_shape[0];
@@ -59,11 +59,11 @@ typedef union accumulator {
   int64_t i;
 } accumulator;
 
-/* Written so that a NaN comes in and stays. */
+/* Written so that NaN is propagated. */
 static inline double reduce_larger(double a, double b) { return a > b || a != a ? a : b; }
 static inline double reduce_smaller(double a, double b) { return a < b || a != a ? a : b; }
 
-/* In lanes that do not wait for each other. */
+/* Several lanes, so that additions do not wait for each other. */
 #define LANES 8
 #define DEFINE_EXTREME(name, choose)                                       \
   static double name(double state, const double *x, int64_t count) {       \
@@ -108,7 +108,7 @@ static int64_t fold_i64(berth__op_code code, int64_t state, const int64_t *x, in
   }
 }
 
-/* What a reduction of nothing gives. */
+/* The reduction of nothing. */
 static accumulator reduce_start(berth__op_code code, berth_type type, bool is_float) {
   int64_t low, high;
   berth__int_limits(type, &low, &high);
@@ -125,7 +125,7 @@ static accumulator reduce_start(berth__op_code code, berth_type type, bool is_fl
 typedef struct reduction {
   berth__op_code code;
   bool is_float;
-  int64_t count;      /* elements for one result */
+  int64_t count;      /* elements per result */
   berth__runs inside; /* over the reduced axes */
 } reduction;
 
@@ -157,7 +157,7 @@ static void reduce_one(reduction *r, const berth_tensor *in, int64_t base, const
     berth__store_i64(out, item, mean && r->count > 0 ? state.i / r->count : state.i);
 }
 
-/* Parts the operand's axes into those that stay and those that go. */
+/* Splits the operand's axes into those that are kept and those that are reduced. */
 static void part_axes(const berth_tensor *in, uint32_t axes, uint32_t reduced, berth__shape *dim, int64_t *stride) {
   dim->rank = 0;
   for (uint32_t i = 0; i < in->rank; i++) {

@@ -1,4 +1,4 @@
-/* reshape: the same elements in the same order under another shape. */
+/* reshape: the same elements in the same order with another shape. */
 #include <inttypes.h>
 
 #include "ops/copy.h"
@@ -10,7 +10,7 @@ static const berth_attr attrs[] = {
     [BERTH__RESHAPE_ALLOW_ZERO] = {.name = "allowzero", .kind = BERTH_ATTR_INT},
 };
 
-/* A product of extents, with the open dimensions (named or unknown) listed beside the fixed part. */
+/* A product of extents: the fixed part, and a list of the open dimensions (named or unknown). */
 typedef struct factors {
   int64_t fixed;
   uint32_t n_open;
@@ -29,7 +29,7 @@ static berth_status factor(const berth__shape *shape, int64_t skip, factors *out
   return BERTH_OK;
 }
 
-/* Takes the named dimensions that stand on both sides off both. */
+/* Removes the named dimensions that both sides have in common. */
 static void cancel(factors *a, factors *b) {
   for (uint32_t i = a->n_open; i-- > 0;)
     for (uint32_t j = b->n_open; j-- > 0;) {
@@ -59,7 +59,7 @@ static berth_status read_extent(const berth__infer *infer, const berth_dim *dim,
   return BERTH_OK;
 }
 
-/* The target as it is written: *inferred is the axis of the -1, or -1. */
+/* The target as given: *inferred is the axis of the -1, or -1. */
 static berth_status reshape_read_target(const berth__infer *infer, const berth_dim *target, berth__shape *out,
                                         int64_t *inferred, berth_error *err) {
   *inferred = -1;

@@ -1,5 +1,5 @@
-/* resize: x sampled on a grid with other extents. The second operand says which: scales when it is of a float type,
- * extents when it is of an integer type; one for every axis, or for those of `axes`. */
+/* resize: samples x on a grid with other extents. The second operand specifies it: scales if it is of a float type,
+ * extents if it is of an integer type; one per axis, or per entry of `axes`. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -84,7 +84,7 @@ static berth_status resize_check(const berth__infer *infer, berth_error *err) {
   return berth__same_dim(infer->in_shape[BERTH__RESIZE_ROI].dim[0], 2 * want, "entries of the region", &same, err);
 }
 
-/* One scale for all axes, so that nothing is distorted; 0 while an extent is open or none is above 0. */
+/* One scale for all axes, which keeps the aspect ratio; 0 as long as an extent is open or none is above 0. */
 static float resize_common_scale(const berth_attr *attr, const berth_tensor *target, uint32_t rank, const int64_t *in) {
   const bool largest = strcmp(attr[BERTH__RESIZE_ASPECT].s, "not_smaller") == 0;
   float best = 0;
@@ -97,7 +97,7 @@ static float resize_common_scale(const berth_attr *attr, const berth_tensor *tar
   return best;
 }
 
-/* What becomes of entry k's axis of `in` elements: its scale and, where that can be said, its extent. */
+/* The effect on entry k's axis of `in` elements: its scale and, if it can be determined, its extent. */
 static berth_status resize_measure(const berth_attr *attr, const berth_tensor *target, uint32_t rank, const int64_t *in,
                                    uint32_t k, float *scale, int64_t *out, berth_error *err) {
   const int64_t extent = in[resize_axis_at(attr, rank, k)];
@@ -142,18 +142,18 @@ static berth_status resize_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* ---- Kernel ----
- * Scratch: for every axis, the neighbours of each element of the result and their weights; then three lines. */
+/* ---- Kernel ---- Scratch: per axis, the neighbours of each element of the result and their weights; then three
+ * lines. */
 
 typedef struct axis_table {
   berth__resample_taps *taps;
-  double *weight; /* `most` for each element */
+  double *weight; /* `most` per element */
   int64_t most;
 } axis_table;
 
 typedef struct resizing {
   axis_table axis[BERTH_MAX_RANK];
-  double *mixed, *line, *result; /* lines of x, of x, and of the result */
+  double *mixed, *line, *result; /* two lines of x, and one of the result */
   double extrapolation;
 } resizing;
 
@@ -208,7 +208,7 @@ static void resize_prepare(const berth_op_call *call, resizing *r) {
   r->extrapolation = call->attrs[BERTH__RESIZE_EXTRAPOLATION].f;
 }
 
-/* Where line `item` of the result stands on the axes before the last; false where it is outside the region. */
+/* The position of line `item` of the result on the axes before the last; false if it is outside the region. */
 static bool line_place(const berth_op_call *call, const resizing *r, int64_t item, int64_t *at) {
   bool inside = true;
   for (uint32_t axis = call->out[0].rank - 1; axis-- > 0; item /= call->out[0].dim[axis]) {
@@ -239,7 +239,7 @@ static void resize_copy_nearest(const berth_op_call *call, const resizing *r, co
   }
 }
 
-/* The weighted sum of the lines of x that a line of the result is made from. */
+/* The weighted sum of the lines of x for a line of the result. */
 static void mix_lines(const berth_op_call *call, const resizing *r, const int64_t *at) {
   const berth_tensor *x = &call->in[BERTH__RESIZE_X];
   const uint32_t last = x->rank - 1;
@@ -261,7 +261,7 @@ static void mix_lines(const berth_op_call *call, const resizing *r, const int64_
   }
 }
 
-/* Integers are cut off from the f32 sum, not from the f64 one, which may be the least bit below a whole number. */
+/* Integers are truncated from the f32 sum, not from the f64 one, which may be slightly below an integer. */
 static void blend_line(const berth_op_call *call, const resizing *r, const int64_t *at, int64_t to, int64_t n) {
   const axis_table *table = &r->axis[call->out[0].rank - 1];
   const bool is_float = berth__type_is_float(call->out[0].type);

@@ -1,11 +1,11 @@
-/* roi_align: regions of x [N, C, H, W], each cut into a grid of bins that are sampled between the elements. Regions are
- * [R, 4] (x1, y1, x2, y2), and images [R] says which image each is of. */
+/* roi_align: regions of x [N, C, H, W], each divided into a grid of bins that are sampled by interpolation. Regions are
+ * [R, 4] (x1, y1, x2, y2), and images [R] is the image of each. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "ops/registry.h"
 
-#define MAX_SAMPLES 1024 /* of a bin along one axis: regions come from data, and may be of any size */
+#define MAX_SAMPLES 1024 /* per bin along one axis: regions come from data, and may have any size */
 
 static const berth_attr attrs[] = {
     [BERTH__ROI_ALIGN_MODE] = {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "avg"},
@@ -13,11 +13,11 @@ static const berth_attr attrs[] = {
     [BERTH__ROI_ALIGN_OUTPUT_WIDTH] = {.name = "output_width", .kind = BERTH_ATTR_INT, .i = 1},
     [BERTH__ROI_ALIGN_SAMPLING_RATIO] =
         {.name = "sampling_ratio",
-         .kind = BERTH_ATTR_INT}, /* samples a bin on each axis; 0: as many as it has elements */
+         .kind = BERTH_ATTR_INT}, /* samples per bin on each axis; 0: as many as it has elements */
     [BERTH__ROI_ALIGN_SPATIAL_SCALE] = {.name = "spatial_scale", .kind = BERTH_ATTR_FLOAT, .f = 1},
     [BERTH__ROI_ALIGN_HALF_PIXEL] = {.name = "half_pixel",
                                      .kind = BERTH_ATTR_INT,
-                                     .i = 1}, /* elements stand at their centres, not at their corners */
+                                     .i = 1}, /* elements are at their centres, not at their corners */
 };
 
 static berth_status roi_align_check(const berth__infer *infer, berth_error *err) {
@@ -55,7 +55,7 @@ static berth_status roi_align_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* One axis of a region: where it starts, how long a bin is, how many samples it takes. */
+/* One axis of a region: its start, the length of a bin, the number of samples. */
 typedef struct bins {
   double start, length;
   int64_t samples, extent;
@@ -74,7 +74,7 @@ static bins roi_align_bins_of(const berth_op_call *call, double low, double high
   return b;
 }
 
-/* Between which two elements a sample stands, and how near the second; false when it is off the axis. */
+/* The two elements that a sample is between, and the weight of the second; false if it is off the axis. */
 typedef struct between {
   int64_t low, high;
   double fraction;
@@ -92,7 +92,7 @@ static double sample_at(const bins *b, int64_t bin, int64_t sample) {
   return b->start + (double)bin * b->length + ((double)sample + 0.5) * b->length / (double)b->samples;
 }
 
-/* The four elements around a sample times their weights: added, or the largest of them. */
+/* The four elements around a sample times their weights: their sum, or their maximum. */
 static double roi_align_blend(const berth_tensor *x, int64_t plane, const between *y, const between *z, bool largest) {
   const int64_t width = x->dim[3], top = plane + y->low * width, bottom = plane + y->high * width;
   const double a = (1 - y->fraction) * (1 - z->fraction) * berth__load_f64(x, top + z->low);

@@ -1,8 +1,8 @@
-/* rope: turns pairs of elements of every head by an angle that grows with the position.
+/* rope: rotates pairs of elements of every head by an angle proportional to the position.
  *   x            [B, H, S, D], or packed as [B, S, H * D] or [S, H * D] (`heads`)
  *   positions    i32 or i64, [S] or [B, S]: the angle of pair i is position * theta ^ (-2 i / dims)
  *   or cos, sin  tables of a float type, [S, dims / 2] or [B, S, dims / 2]
- * Pairs are (i, i + dims / 2), or neighbours (2 i, 2 i + 1) when `interleaved`. Elements past `dims` stay. */
+ * Pairs are (i, i + dims / 2), or neighbours (2 i, 2 i + 1) if `interleaved`. Elements past `dims` are unchanged. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -79,7 +79,7 @@ static berth_status rope_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Items are rows of the batch: an angle is worked out once for all heads. */
+/* Items are rows of the batch: an angle is computed once for all heads. */
 static int64_t rope_items(const berth_op_call *call) {
   const berth__heads x = berth__heads_of(&call->in[BERTH__ROPE_X], call->attrs[BERTH__ROPE_HEADS].i);
   return x.batch * x.length;
@@ -112,7 +112,7 @@ static void rope_describe(const berth_op_call *call, job *j) {
     j->frequency[i] = pow(call->attrs[BERTH__ROPE_THETA].f, -2.0 * (double)i / (double)dims);
 }
 
-/* Cosines and sines for one row. Tables without a batch axis serve every batch. */
+/* Cosines and sines for one row. Tables without a batch axis are shared by all batches. */
 static void find_angles(const job *j, int64_t batch, int64_t row) {
   const berth_tensor *second = &j->call->in[BERTH__ROPE_POSITIONS];
   const bool by_batch = second->rank == (j->has_tables ? 3u : 2u);

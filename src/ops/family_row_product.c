@@ -1,12 +1,11 @@
-/* row_product: few rows x [..., M, K] times a weight, as when text is generated a token at a time, with what stands
- * around such a product.
+/* row_product: few rows x [..., M, K] times a weight, as in text generation, fused with the ops around such a product.
  *   w       of a block type [N, K], otherwise f32 [K, N]
  *   bias?   f32 [N]
- *   scale?  f32 [K]: x is normed first, each row divided by the root of the mean of its squares (and `epsilon`), and
- *           multiplied by this
- *   second? another weight of the type and the shape of w
- * The result [..., M, N] is the product, or what the chain `code` makes of it; with a second weight, the product with
- * that is the chain's second operand. An item is one row. */
+ * scale?  f32 [K]: x is normalised first: each row is divided by its root mean square (with `epsilon`) and multiplied
+ * by scale
+ * second? another weight of the same type and shape as w
+ * The result [..., M, N] is the product, or the result of the chain `code`; with a second weight, the product with that
+ * is the chain's second operand. An item is one row. */
 #include <math.h>
 
 #include "base/blocks.h"
@@ -80,7 +79,7 @@ static int64_t row_product_items(const berth_op_call *call) {
   return rows;
 }
 
-/* A row of x, normed where it is to be. */
+/* A row of x, normalised if there is a scale. */
 static uint64_t row_product_scratch(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__ROW_PRODUCT_X];
   return (uint64_t)x->dim[x->rank - 1] * sizeof(double);

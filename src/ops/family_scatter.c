@@ -1,5 +1,5 @@
 /* scatter: puts updates into a copy of the operand, element by element, at indices along an axis (ONNX's
- * ScatterElements). Where an index comes twice on a line, the updates go in one after the other. */
+ * ScatterElements). If an index occurs twice on a line, the updates are applied in order. */
 #include <inttypes.h>
 
 #include "ops/copy.h"
@@ -45,7 +45,7 @@ static uint32_t scatter_axis_of(const berth_op_call *call) {
   return (uint32_t)(axis < 0 ? axis + call->out[0].rank : axis);
 }
 
-/* Items are lines along the axis: whatever meets in one element is one item's work. */
+/* Items are lines along the axis, so all updates of an element belong to one item. */
 static int64_t scatter_items(const berth_op_call *call) {
   int64_t lines = 1;
   for (uint32_t k = 0; k < call->out[0].rank; k++)
@@ -53,7 +53,7 @@ static int64_t scatter_items(const berth_op_call *call) {
   return lines;
 }
 
-/* The first element of a line in the operand and in the indices; false where no indices lie on it. */
+/* The first element of a line in the operand and in the indices; false if the line has no indices. */
 static bool find_line(const berth_op_call *call, uint32_t axis, int64_t item, int64_t *to, int64_t *from) {
   const berth_tensor *out = &call->out[0], *indices = &call->in[BERTH__SCATTER_INDICES];
   bool has_indices = true;

@@ -1,5 +1,5 @@
-/* scatter_nd: puts slices into a copy of the operand, at places that tuples of indices name (ONNX's ScatterND). Where a
- * place comes twice, the slices go in one after the other. */
+/* scatter_nd: puts slices into a copy of the operand, at positions given by tuples of indices (ONNX's ScatterND). If a
+ * position occurs twice, the slices are applied in order. */
 #include <inttypes.h>
 
 #include "ops/gather.h"
@@ -41,7 +41,7 @@ static berth_status scatter_nd_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* The elements of a slice. */
+/* The number of elements per slice. */
 static int64_t scatter_nd_slice_of(const berth_op_call *call) {
   const berth_tensor *indices = &call->in[BERTH__SCATTER_INDICES];
   int64_t count = 1;
@@ -49,7 +49,7 @@ static int64_t scatter_nd_slice_of(const berth_op_call *call) {
   return count;
 }
 
-/* Items are slices of the result: whatever meets in one is one item's work. */
+/* Items are slices of the result, so all updates of a slice belong to one item. */
 static int64_t scatter_nd_items(const berth_op_call *call) {
   const berth_tensor *indices = &call->in[BERTH__SCATTER_INDICES];
   int64_t count = 1;
@@ -57,7 +57,7 @@ static int64_t scatter_nd_items(const berth_op_call *call) {
   return count;
 }
 
-/* Which slice the tuple `at` names. */
+/* The slice for the tuple `at`. */
 static berth_status find_slice(const berth_op_call *call, int64_t at, int64_t *out, berth_error *err) {
   const berth_tensor *x = &call->in[BERTH__SCATTER_X], *indices = &call->in[BERTH__SCATTER_INDICES];
   const uint32_t tuple = (uint32_t)indices->dim[indices->rank - 1];

@@ -1,11 +1,11 @@
-/* sgd: a step of gradient descent, with momentum where a velocity is kept.
+/* sgd: a step of gradient descent, with momentum if there is a velocity.
  *
  *   g = scale gradient + weight_decay w,  velocity = momentum velocity + g,  w = w - rate velocity
  *
- * Where `apply` is 0, the results are the operands: a step that waits for more gradients.
+ * If `apply` is 0, the results are the operands: the step waits for more gradients.
  *
- * In f64, rounded once for each result. An element of the operands is read before the same one of a result is written,
- * so that both results may lie over their operands. */
+ * In f64, with each result rounded once. An element of the operands is read before the same element of a result is
+ * written, so both results may overwrite their operands. */
 #include "ops/optimizer.h"
 #include "ops/registry.h"
 

@@ -1,5 +1,5 @@
-/* shape and size: what a tensor's extents are, as i64. Known as soon as dims are bound, so that they run only where
- * extents follow from data. */
+/* shape and size: a tensor's extents as i64. Known as soon as dimensions are bound, so they run only if extents depend
+ * on data. */
 #include "ops/registry.h"
 
 static const berth_attr attrs[] = {[BERTH__SHAPE_START] = {.name = "start", .kind = BERTH_ATTR_INT},

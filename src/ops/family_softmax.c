@@ -1,8 +1,8 @@
-/* softmax and log_softmax along an axis. An item is one line. The largest element is taken away first, so nothing
- * overflows; a line of nothing but -inf gives NaN.
+/* softmax and log_softmax along an axis. An item is one line. The maximum is subtracted first, so nothing overflows; a
+ * line of only -inf gives NaN.
  *
- * A line is worked on in its class: in the output itself where that is a contiguous run of f32 or f64, otherwise in
- * the call's scratch. */
+ * A line is processed in its class: directly in the output if that is contiguous f32 or f64, otherwise in the call's
+ * scratch. */
 #include <math.h>
 
 #include "ops/elementwise.h"
@@ -20,7 +20,7 @@ static berth_status infer_softmax(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Largest and sum go in lanes that do not wait for each other. x and y may be the same line. */
+/* Maximum and sum use several lanes, which do not wait for each other. x and y may be the same line. */
 #define LANES 8
 #define DEFINE_LINES(suffix, c_type, exp_fn)                                             \
   static c_type largest_##suffix(const c_type *x, int64_t count) {                       \

@@ -1,4 +1,4 @@
-/* split: cuts an axis into parts, one output each. Without `parts` they are equal, but for a last one that may be
+/* split: cuts an axis into parts, one output each. Without `parts` they are equal, except that the last one may be
  * shorter. */
 #include <inttypes.h>
 
@@ -18,7 +18,7 @@ static uint32_t split_axis_of(const berth_attr *attr, uint32_t rank) {
 /* Divides by n >= 1 and rounds up. */
 static int64_t split_ceil_div(int64_t x, int64_t n) { return x / n + (x % n != 0); }
 
-/* The parts, one per output, as an attribute or as an operand; neither: equal ones. */
+/* The parts, one per output, as an attribute or as an operand; neither: equal parts. */
 typedef struct parts {
   bool given, known;
   uint32_t count;
@@ -87,7 +87,7 @@ static berth_status split_infer(berth__infer *infer, berth_error *err) {
     if (p.given && p.known)
       part = split_part_at(&p, k);
     else if (!p.given && infer->wants_bounds)
-      part = split_ceil_div(in->dim[axis], infer->n_out); /* the last part is not the longer the longer the axis is */
+      part = split_ceil_div(in->dim[axis], infer->n_out); /* the last part does not grow monotonically with the axis */
     else if (!p.given)
       BERTH__TRY(equal_part(in->dim[axis], infer->n_out, k, &part, err));
     infer->out_type[k] = infer->in_type[0];
@@ -97,8 +97,8 @@ static berth_status split_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Where part k starts on the axis. Without `parts` that may be open here, where the number of outputs is not known: a
- * part that could be a shorter last one is not shown as a view. */
+/* The start of part k on the axis. Without `parts` it may be unknown here, because the number of outputs is not known:
+ * a part that could be a shorter last one is not made a view. */
 static bool part_start(const berth_attr *list, int64_t extent, int64_t part, uint32_t k, int64_t *start) {
   *start = 0;
   if (list->count == 0) {
@@ -116,7 +116,7 @@ static bool split_view(const berth_tensor *in, const berth_attr *attr, const ber
   (void)type;
   const uint32_t axis = split_axis_of(attr, in->rank);
   if (!part_start(&attr[BERTH__SPLIT_SIZES], in->dim[axis], shape->dim[axis], out, offset)) return false;
-  if (shape->dim[axis] == 0) *offset = 0; /* nothing to see: stay inside the operand */
+  if (shape->dim[axis] == 0) *offset = 0; /* empty: any position inside the operand */
   *offset *= in->stride[axis];
   memcpy(stride, in->stride, in->rank * sizeof *stride);
   return true;
@@ -130,7 +130,7 @@ static berth_status split_kernel(const berth_op_call *call, berth_error *err) {
   const berth_tensor *in = &call->in[0];
   const uint32_t axis = split_axis_of(call->attrs, in->rank);
   const size_t size = berth_type_size(in->type);
-  int64_t first = 0, start = 0; /* of the part: its first item, and where it stands on the axis */
+  int64_t first = 0, start = 0; /* of the part: its first item, and its start on the axis */
   for (uint32_t k = 0; k < call->n_out && first < call->end; k++) {
     const berth_tensor *out = &call->out[k];
     const int64_t count = berth__count(out);

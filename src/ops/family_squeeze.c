@@ -1,4 +1,4 @@
-/* squeeze: takes axes of extent 1 away; without `axes`, all of them. */
+/* squeeze: removes axes of extent 1; without `axes`, all of them. */
 #include <inttypes.h>
 
 #include "ops/copy.h"
@@ -20,7 +20,7 @@ static berth_status unit_axes(const berth__shape *in, uint32_t *axes, berth_erro
   return BERTH_OK;
 }
 
-/* It is not known yet which axes go, only how many. */
+/* Only the number of removed axes is known yet. */
 static berth_status some_axes(uint32_t rank, uint32_t count, berth__shape *out, berth_error *err) {
   if (count > rank)
     return berth__fail(err, BERTH_INVALID, "%" PRIu32 " axes cannot be taken from an operand of rank %" PRIu32, count,

@@ -1,4 +1,4 @@
-/* tile: a tensor repeated along its axes. */
+/* tile: repeats a tensor along its axes. */
 #include <inttypes.h>
 
 #include "ops/line.h"
@@ -29,7 +29,7 @@ static berth_status tile_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Items are lines along the last axis; none where that is empty, however many there are. */
+/* Items are lines along the last axis; none if that is empty. */
 static int64_t tile_items(const berth_op_call *call) {
   int64_t lines = berth__count(&call->out[0]) != 0;
   for (uint32_t axis = 0; axis + 1 < call->out[0].rank; axis++) lines *= call->out[0].dim[axis];
@@ -48,7 +48,7 @@ static berth_status tile_kernel(const berth_op_call *call, berth_error *err) {
       from += rest % out->dim[axis] % in->dim[axis] * in->stride[axis];
     char *to = berth__element(out->data, item * n, size);
     memcpy(to, berth__element(in->data, from, size), (size_t)line * size);
-    for (int64_t done = line, more; done < n; done += more) { /* what is there is copied behind itself */
+    for (int64_t done = line, more; done < n; done += more) { /* copies the finished part to the end, doubling it */
       more = done < n - done ? done : n - done;
       memcpy(to + (size_t)done * size, to, (size_t)more * size);
     }

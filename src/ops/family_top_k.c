@@ -1,8 +1,8 @@
-/* top_k: the k largest (or smallest) elements along an axis and where they are, best first; equal ones by lower index.
+/* top_k: the k largest (or smallest) elements along an axis and their indices, best first; equal ones by lower index.
  * NaN counts as larger than every number. The result is always sorted, whatever `sorted` says. An item is one line.
  *
- * The best k so far stand in a heap whose root is the worst of them; at the end the heap is taken apart from the worst
- * to the best. The heap is the call's scratch. */
+ * The best k so far are in a heap whose root is the worst of them; at the end the heap is emptied from the worst to the
+ * best. The heap is the call's scratch. */
 #include <inttypes.h>
 
 #include "base/math.h"
@@ -17,7 +17,7 @@ static const berth_attr attrs_of_top_k[] = {
     [BERTH__TOP_K_LARGEST] = {.name = "largest", .kind = BERTH_ATTR_INT, .i = 1},
     [BERTH__TOP_K_SORTED] = {.name = "sorted", .kind = BERTH_ATTR_INT, .i = 1}};
 
-/* k as an operand of one element, or as the attribute; unknown while the operand is. */
+/* k as an operand of one element, or as the attribute; unknown as long as the operand is. */
 static berth_status infer_k(const berth__infer *infer, int64_t extent, int64_t *k, berth_error *err) {
   bool is_operand = berth__infer_has(infer, BERTH__TOP_K_K_OPERAND);
   *k = infer->attrs[BERTH__TOP_K_K].i;
@@ -57,11 +57,12 @@ static berth_status infer_top_k(berth__infer *infer, berth_error *err) {
 /* ---- The heap ------------------------------------------------------------------------------------------------- */
 
 typedef struct entry {
-  int64_t key; /* larger is better: an element mapped to an integer that keeps the order */
+  int64_t key; /* larger is better: an element mapped to an integer in the same order */
   int64_t index;
 } entry;
 
-/* The bits of a double, read as an integer, are in order for positive numbers and in reverse for negative ones. */
+/* The bits of a double, as an integer, are in ascending order for positive numbers and in descending order for negative
+ * ones. */
 static int64_t top_k_float_key(double x) {
   int64_t bits;
   if (x != x) return INT64_MAX;
@@ -72,7 +73,7 @@ static int64_t top_k_float_key(double x) {
 
 static bool top_k_better(entry a, entry b) { return a.key != b.key ? a.key > b.key : a.index < b.index; }
 
-/* Puts e where the root was and restores the order: no parent is better than its children. */
+/* Replaces the root by e and restores the heap: no parent is better than its children. */
 static void top_k_sift_down(entry *heap, int64_t size, entry e) {
   int64_t at = 0;
   for (;;) {
@@ -117,7 +118,7 @@ static void load_keys(const keys *k, int64_t index, int64_t step, int64_t count,
   } else {
     berth__gather(BERTH__CLASS_I64, key, k->in->type, k->in->data, index, step, count);
   }
-  if (k->in->type == BERTH_U64) /* the largest are those with the first bit */
+  if (k->in->type == BERTH_U64) /* the top bit inverts the order */
     for (int64_t i = 0; i < count; i++) key[i] ^= INT64_MIN;
   if (k->smallest)
     for (int64_t i = 0; i < count; i++) key[i] = ~key[i];

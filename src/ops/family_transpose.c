@@ -1,4 +1,4 @@
-/* transpose: axis k of the result is axis perm[k] of the operand; without `perm`, the axes in reverse. */
+/* transpose: axis k of the result is axis perm[k] of the operand; without `perm`, the axes are reversed. */
 #include <inttypes.h>
 
 #include "ops/copy.h"

@@ -1,6 +1,6 @@
-/* tree_ensemble: the leaves that many decision trees reach for each row of x, added up (or averaged, or the smallest or
- * largest of them) for each target. trees.h says how trees lie in the operands, which must be constants: a shape
- * depends on them, and inference checks every place in them, so that no kernel has to. An item is one row. */
+/* tree_ensemble: the sum (or average, minimum or maximum), per target, of the leaves that many decision trees reach for
+ * each row of x. trees.h describes the layout of trees in the operands, which must be constants: a shape depends on
+ * them, and inference checks every index in them, so that no kernel has to. An item is one row. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -70,7 +70,7 @@ static berth_status trees_check_types(const berth__infer *infer, berth_error *er
                          "nodes and splits", &extent, err);
 }
 
-/* Rank 2: a row of weights for each leaf. Rank 1: entries, each with its target. */
+/* Rank 2: a row of weights per leaf. Rank 1: entries, each with its target. */
 static berth_status trees_size(const berth__infer *infer, trees_sizes *s, berth_error *err) {
   const berth__shape *weights = &infer->in_shape[BERTH__TREES_WEIGHTS];
   const bool has_targets = trees_is_given(infer, BERTH__TREES_TARGETS),
@@ -149,7 +149,7 @@ static berth_status trees_infer(berth__infer *infer, berth_error *err) {
                        infer->attrs[BERTH__TREES_AGGREGATE].s);
   infer->out_type[0] = infer->in_type[BERTH__TREES_X];
   infer->out_shape[0] = (berth__shape){.rank = 2, .dim = {infer->in_shape[BERTH__TREES_X].dim[0], BERTH__DIM_UNKNOWN}};
-  if (!trees_are_known(infer)) return BERTH_OK; /* an unknown extent, so that nothing is planned before it is */
+  if (!trees_are_known(infer)) return BERTH_OK; /* an unknown extent prevents planning until it is known */
   BERTH__TRY(trees_size(infer, &s, err));
   BERTH__TRY(trees_check_nodes(infer, &s, err));
   BERTH__TRY(trees_check_leaves(infer, &s, err));
@@ -190,7 +190,7 @@ static int64_t trees_walk(const berth_op_call *call, int64_t row, int64_t tree) 
   return ~at;
 }
 
-/* NaN is what no tree has said anything about yet. */
+/* NaN marks targets without a value so far. */
 static double trees_combine(berth__tree_aggregate how, double old, double weight) {
   if (how == BERTH__TREE_MIN) return old <= weight ? old : weight;
   if (how == BERTH__TREE_MAX) return old >= weight ? old : weight;
@@ -205,7 +205,7 @@ static void trees_row(const berth_op_call *call, const berth__tree_leaves *leave
   for (int64_t tree = 0; tree < trees; tree++) {
     int64_t entry, last, target = 0;
     berth__tree_entries(leaves, trees_walk(call, row, tree), &entry, &last);
-    for (; entry < last; entry++, target++) { /* stored every time: sums are rounded at every tree */
+    for (; entry < last; entry++, target++) { /* stored every time, because sums are rounded after every tree */
       const int64_t to = first + (leaves->target != NULL ? leaves->target[entry] : target);
       const double weight = berth__load_f64(&call->in[BERTH__TREES_WEIGHTS], entry);
       berth__store_f64(&call->out[0], to, trees_combine(how, berth__load_f64(&call->out[0], to), weight));

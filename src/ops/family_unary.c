@@ -1,4 +1,4 @@
-/* Element-wise ops of one operand. Integers are computed in 64 bits and wrap on the way out. */
+/* Element-wise ops of one operand. Integers are computed in 64 bits and wrapped when stored. */
 #include <math.h>
 
 #include "ops/elementwise.h"
@@ -6,7 +6,7 @@
 
 /* ---- Functions of one float, in f32 and f64 ------------------------------------------------------------------- */
 
-/* exp of a number that is not positive cannot overflow. */
+/* exp of a non-positive number cannot overflow. */
 static inline float sigmoid_f32(float x) {
   float e = berth__exp_f32(-fabsf(x));
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
@@ -16,11 +16,11 @@ static inline double sigmoid_f64(double x) {
   return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-/* erfc keeps its digits where 1 + erf would cancel. */
+/* erfc is precise where 1 + erf would cancel. */
 static inline float gelu_f32(float x) { return x == -INFINITY ? 0.0f : 0.5f * x * erfcf(-x * 0.70710678118654752f); }
 static inline double gelu_f64(double x) { return x == -INFINITY ? 0.0 : 0.5 * x * erfc(-x * 0.70710678118654752440); }
 
-/* 0.5 (1 + tanh u) is sigmoid(2u), which keeps its digits for negative u. */
+/* 0.5 (1 + tanh u) is sigmoid(2u), which is precise for negative u. */
 static inline float gelu_tanh_f32(float x) {
   return x == -INFINITY ? 0.0f : x * sigmoid_f32(1.5957691216057308f * (x + 0.044715f * x * x * x));
 }
@@ -28,7 +28,7 @@ static inline double gelu_tanh_f64(double x) {
   return x == -INFINITY ? 0.0 : x * sigmoid_f64(1.5957691216057307117 * (x + 0.044715 * x * x * x));
 }
 
-/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), which overflows nowhere. */
+/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), which never overflows. */
 static inline float softplus_f32(float x) { return (x < 0.0f ? 0.0f : x) + log1pf(berth__exp_f32(-fabsf(x))); }
 static inline double softplus_f64(double x) { return (x < 0.0 ? 0.0 : x) + log1p(exp(-fabs(x))); }
 
@@ -92,7 +92,7 @@ LOOP(not_block_i64, int64_t, ~x)
 LOOP(not_block_bool, int64_t, !x)
 
 typedef struct blocks {
-  berth__block_fn of[BERTH__CLASSES]; /* by class; NULL: the op has no such types */
+  berth__block_fn of[BERTH__CLASSES]; /* by class; NULL: the op does not support such types */
 } blocks;
 
 #define FLOAT_OP(name) [BERTH__OP_##name] = {{name##_block_f32, name##_block_f64, NULL}}

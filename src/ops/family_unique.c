@@ -1,6 +1,6 @@
-/* unique: the different elements of a tensor, or the different slices along an axis; where each comes first, which one
- * every element is, and how often each comes. How many there are depends on the elements; where only a run knows
- * them, it is planned that all are different. */
+/* unique: the distinct elements of a tensor, or the distinct slices along an axis; the first occurrence of each, the
+ * index of each element's distinct one, and their counts. Their number depends on the data; if only a run knows it, all
+ * are planned to be distinct. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -10,7 +10,7 @@
 
 static const berth_attr attrs[] = {
     [BERTH__UNIQUE_AXIS] = {.name = "axis", .kind = BERTH_ATTR_INT},
-    [BERTH__UNIQUE_FLAT] = {.name = "flat", .kind = BERTH_ATTR_INT, .i = 1}, /* 1: elements, whatever the axis */
+    [BERTH__UNIQUE_FLAT] = {.name = "flat", .kind = BERTH_ATTR_INT, .i = 1}, /* 1: elements, regardless of the axis */
     [BERTH__UNIQUE_SORTED] = {.name = "sorted", .kind = BERTH_ATTR_INT, .i = 1},
 };
 enum {
@@ -20,7 +20,7 @@ enum {
   COUNTS
 };
 
-/* Slice s has the elements (o n + s) inner + i for every o and i. */
+/* Slice s consists of the elements (o n + s) inner + i for all o and i. */
 typedef struct slices {
   berth_tensor data;
   int64_t outer, n, inner;
@@ -45,7 +45,7 @@ static int compare_elements(const berth_tensor *t, int64_t a, int64_t b) {
     return (x > y) - (x < y);
   }
   const double x = berth__load_f64(t, a), y = berth__load_f64(t, b);
-  if (isnan(x) || isnan(y)) return (isnan(x) != 0) - (isnan(y) != 0); /* the largest of all, and one like another */
+  if (isnan(x) || isnan(y)) return (isnan(x) != 0) - (isnan(y) != 0); /* NaN is the largest, and equal to NaN */
   return (x > y) - (x < y);
 }
 
@@ -58,14 +58,14 @@ static int unique_compare(const slices *s, int64_t a, int64_t b) {
   return 0;
 }
 
-/* The first slice that is like slice k. */
+/* The first slice equal to slice k. */
 static int64_t first_like(const slices *s, int64_t k) {
   int64_t first = 0;
   while (first < k && unique_compare(s, first, k) != 0) first++;
   return first;
 }
 
-/* different: how many there are; n: how many slices. */
+/* different: the number of distinct slices; n: of all slices. */
 static void set_shapes(const berth__shape *in, const berth_attr *attr, int64_t n, int64_t different, uint32_t n_out,
                        berth__shape *out) {
   for (uint32_t k = 0; k < n_out; k++) out[k] = (berth__shape){.rank = 1, .dim = {k == INVERSE ? n : different}};
@@ -97,7 +97,7 @@ static berth_status unique_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* For every slice its place in order, and for every different one where it comes first. */
+/* For every slice its position in the order, and for every distinct one its first occurrence. */
 static uint64_t unique_scratch(const berth_op_call *call) {
   return (uint64_t)call->out[INVERSE].dim[0] * 2 * sizeof(int64_t);
 }
@@ -107,7 +107,7 @@ static bool is_before(const slices *s, int64_t a, int64_t b) {
   return order != 0 ? order < 0 : a < b;
 }
 
-/* Moves the top of a heap with the last in order at its root down to where it belongs. */
+/* Moves the last entry of a heap from the root down to its position. */
 static void unique_sift_down(const slices *s, int64_t *heap, int64_t at, int64_t n) {
   const int64_t moved = heap[at];
   for (int64_t child; (child = 2 * at + 1) < n; at = child) {
@@ -118,7 +118,7 @@ static void unique_sift_down(const slices *s, int64_t *heap, int64_t at, int64_t
   heap[at] = moved;
 }
 
-/* The slices in order, equal ones as they come; gives how many are different. */
+/* Sorts the slices, stably; returns the number of distinct ones. */
 static int64_t sort(const slices *s, int64_t *order) {
   int64_t different = s->n > 0;
   for (int64_t k = 0; k < s->n; k++) order[k] = k;
@@ -133,7 +133,7 @@ static int64_t sort(const slices *s, int64_t *order) {
   return different;
 }
 
-/* Inference without scratch compares every slice with all before it. */
+/* Inference without scratch compares every slice with all previous ones. */
 static berth_status unique_find(const berth_op_call *call, berth__shape *out, berth_error *err) {
   berth__shape in = {.rank = call->in[0].rank};
   (void)err;
@@ -161,7 +161,7 @@ static berth_status unique_kernel(const berth_op_call *call, berth_error *err) {
     if (k == 0 || unique_compare(&s, order[k - 1], order[k]) != 0) head[++group] = order[k];
     inverse[order[k]] = group;
   }
-  int64_t *place = order; /* of each group: by order, or as they come */
+  int64_t *place = order; /* per group: its position, sorted or in order of occurrence */
   for (int64_t k = 0; k <= group; k++) place[k] = k;
   for (int64_t k = 0; k < s.n && !call->attrs[BERTH__UNIQUE_SORTED].i; k++)
     if (head[inverse[k]] == k) place[inverse[k]] = before++;

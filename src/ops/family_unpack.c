@@ -1,4 +1,4 @@
-/* unpack: elements that lie in blocks (q8_0, ...) as f32. Items are blocks. */
+/* unpack: decodes elements in blocks (q8_0, ...) to f32. Items are blocks. */
 #include "base/blocks.h"
 #include "base/storage.h"
 #include "ops/op.h"

@@ -1,5 +1,5 @@
-/* unpack_rows: rows of a matrix in blocks, picked by index, as f32: what gather makes of unpack, and nothing else is
- * decoded. Items are rows. */
+/* unpack_rows: picks rows of a matrix in blocks by index, and decodes only these to f32: a gather of an unpack. Items
+ * are rows. */
 #include "base/blocks.h"
 #include "base/storage.h"
 #include "ops/gather.h"

@@ -1,4 +1,4 @@
-/* unsqueeze: puts in axes of extent 1; `axes` says where they stand in the result. */
+/* unsqueeze: inserts axes of extent 1; `axes` are their positions in the result. */
 #include <inttypes.h>
 
 #include "ops/copy.h"

@@ -1,5 +1,5 @@
-/* where: elements of operand 1 where operand 0 is true, of operand 2 elsewhere; all three broadcast. Elements are
- * moved by size, so every bit of them stays. */
+/* where: elements of operand 1 where operand 0 is true, of operand 2 elsewhere; all three broadcast. Elements are moved
+ * by size, so their bits are preserved. */
 #include "ops/elementwise.h"
 
 static berth_status infer_where(berth__infer *infer, berth_error *err) {

@@ -1,6 +1,6 @@
-/* pack_winograd and conv_winograd: 3x3 convolutions with stride 1 as products over transformed tiles. A tile of the
- * result, `tile` pixels high and wide, comes from a tile of x of tile + 2, so that size = tile + 2 values per axis are
- * multiplied where a plain convolution does 3 times `tile`.
+/* pack_winograd and conv_winograd: 3x3 convolutions with stride 1 as products of transformed tiles. A tile of the
+ * result, `tile` pixels high and wide, depends on a tile of x of tile + 2, so that size = tile + 2 values per axis are
+ * multiplied where a direct convolution needs 3 times `tile`.
  *   pack_winograd: w [3, 3, C, O] (any strides), scale [O]? -> [size * size, panels of O, C, panel]
  *   conv_winograd: x [N, H, W, C], that weight, bias [O]?, the operands of the epilogue -> [N, out H, out W, O] */
 #include <inttypes.h>
@@ -135,7 +135,7 @@ static uint64_t conv_scratch(const berth_op_call *call) {
 }
 
 typedef struct place {
-  int64_t image, row, column; /* of the tile's first pixel in the result */
+  int64_t image, row, column; /* position of the tile's first pixel in the result */
 } place;
 
 static double winograd_input_at(const berth_op_call *call, const berth__last *last, const place *at, int64_t i,

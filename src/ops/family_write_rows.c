@@ -1,14 +1,14 @@
-/* write_rows: x with the rows [position, position + n) along an axis replaced, at a position that only a run knows.
- *   x          any type and shape; the axis has `capacity` rows (default: the last axis but one, so that caches may be
+/* write_rows: x with the rows [position, position + n) along an axis replaced, at a position known only to a run.
+ * x          any type and shape; the axis has `capacity` rows (default: the second to last axis, so that caches may be
  *              [heads, capacity, d] and [capacity, heads * d])
- *   rows       as x, but for n <= capacity rows on the axis; f32 will do where x is f16 or bf16, and must where it lies
- *              in blocks (q8_0): they are rounded, or encoded, as they are written
- *   position   i32 or i64: a scalar, or one per entry of the first axis ([B], where that is not the axis itself)
- * With `ring` the rows past the end go to the start: row i goes to (position + i) modulo capacity.
+ * rows       like x, but with n <= capacity rows on the axis; f32 is allowed if x is f16 or bf16, and required if it is
+ * in blocks (q8_0): they are rounded, or encoded, when they are written
+ * position   i32 or i64: a scalar, or one per entry of the first axis ([B], unless that is the axis itself)
+ * With `ring` the rows past the end wrap to the start: row i goes to (position + i) modulo capacity.
  *
- * Written over x, the work is that of the rows alone. The number of items must not depend on whether it is, because
- * nobody knows that when items are counted: item (block, i) writes row i of the block in place; otherwise it makes
- * share i of n equal shares of the block's result, from x and from the rows that fall into the share. */
+ * If the result overwrites x, only the rows are written. The number of items must not depend on that, because it is not
+ * known when items are counted: in place, item (block, i) writes row i of the block; otherwise it makes share i of n
+ * equal shares of the block's result, from x and from the rows in that share. */
 #include <inttypes.h>
 
 #include "base/blocks.h"
@@ -42,7 +42,7 @@ static berth_status write_rows_check_position(const berth__infer *infer, uint32_
   return berth__same_dim(position->dim[0], x->dim[0], "positions and the first axis of the operand", &same, err);
 }
 
-/* Blocks are made of whole lines of f32. */
+/* Blocks must divide the lines of f32. */
 static berth_status write_rows_check_types(const berth__infer *infer, berth_error *err) {
   const berth_type type = infer->in_type[BERTH__WRITE_ROWS_X];
   const bool is_narrow = type == BERTH_F16 || type == BERTH_BF16;
@@ -94,7 +94,7 @@ void berth__write_rows_of(const berth_op_call *call, berth__write_rows *out) {
   }
 }
 
-/* Shares of a block's result, where that is a copy. */
+/* Shares of a block's result, if it is a copy. */
 static int64_t shares_of(const berth__write_rows *w) { return w->n > 0 ? w->n : 1; }
 
 int64_t berth__write_rows_items(const berth_op_call *call) {
@@ -103,14 +103,14 @@ int64_t berth__write_rows_items(const berth_op_call *call) {
   return w.outer * shares_of(&w);
 }
 
-/* The row that row 0 of a block goes to. */
+/* The position of a block's row 0. */
 static int64_t write_first_row(const berth__write_rows *w, int64_t block) {
   const int64_t at = w->n_positions > 1 ? block / (w->outer / w->n_positions) * w->position_stride : 0;
   const int64_t position = berth__load_i64(&w->call->in[BERTH__WRITE_ROWS_POSITION], at);
   return w->ring ? position % w->capacity : position;
 }
 
-/* All positions are looked at before anything is written, whichever share of the work this is. */
+/* All positions are checked before anything is written, by every item. */
 static berth_status check_positions(const berth__write_rows *w, berth_error *err) {
   for (int64_t i = 0; i < w->n_positions; i++) {
     const int64_t position = berth__load_i64(&w->call->in[BERTH__WRITE_ROWS_POSITION], i * w->position_stride);
@@ -132,7 +132,7 @@ static berth__copy write_rows_copy_of(const berth__write_rows *w, uint32_t opera
   return c;
 }
 
-/* Blocks are what is copied where elements lie in them, one after the other on both sides. */
+/* Copies whole blocks if elements are in blocks, which are contiguous on both sides. */
 static void write_rows_copy_x(const berth__write_rows *w, int64_t begin, int64_t end) {
   const berth_tensor *x = &w->call->in[BERTH__WRITE_ROWS_X], *out = &w->call->out[0];
   if (berth__type_is_block(x->type)) {
@@ -146,7 +146,7 @@ static void write_rows_copy_x(const berth__write_rows *w, int64_t begin, int64_t
   berth__copy_range(&c, begin, end);
 }
 
-/* A line of n elements, `stride` apart, as halves or as blocks. */
+/* A line of n elements, `stride` apart, as 16-bit floats or as blocks. */
 void berth__write_rows_encode(berth_type type, const float *from, int64_t stride, int64_t n, char *to) {
   const berth_storage storage = berth_type_storage(type);
   if (!berth__type_is_block(type)) {
@@ -164,8 +164,8 @@ void berth__write_rows_encode(berth_type type, const float *from, int64_t stride
   }
 }
 
-/* The same as put_elements for rows of another type: line by line. Where the last axis is that of the rows, a line is
- * an element; blocks lie along it, and are never cut. */
+/* Like put_elements, for rows of another type: line by line. If the axis of the rows is the last one, a line is an
+ * element; blocks run along it, and are never cut. */
 static void write_rows_put_encoded(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
   const berth_tensor *rows = &w->call->in[BERTH__WRITE_ROWS_ROWS], *out = &w->call->out[0];
   const uint32_t last = rows->rank - 1, axes = w->axis == last ? rows->rank : last;
@@ -181,7 +181,7 @@ static void write_rows_put_encoded(const berth__write_rows *w, int64_t shift, in
   }
 }
 
-/* Elements [begin, end) of the rows, of which row i goes to row i + shift. */
+/* Elements [begin, end) of the rows; row i goes to row i + shift. */
 static void put_elements(const berth__write_rows *w, int64_t shift, int64_t begin, int64_t end) {
   if (begin >= end) return;
   if (w->call->in[BERTH__WRITE_ROWS_ROWS].type != w->call->out[0].type) {
@@ -193,15 +193,15 @@ static void put_elements(const berth__write_rows *w, int64_t shift, int64_t begi
   berth__copy_range(&c, begin, end);
 }
 
-/* Rows [begin, end) of a block: those before the end of the ring, and those past it. */
+/* Rows [begin, end) of a block: those before the end of the ring, and those after it. */
 static void put_rows(const berth__write_rows *w, int64_t block, int64_t begin, int64_t end) {
-  const int64_t first = write_first_row(w, block), wrapped = w->capacity - first; /* the first row that starts again */
+  const int64_t first = write_first_row(w, block), wrapped = w->capacity - first; /* the first row that wraps */
   const int64_t at = block * w->n, middle = wrapped < begin ? begin : wrapped > end ? end : wrapped;
   put_elements(w, first, (at + begin) * w->inner, (at + middle) * w->inner);
   put_elements(w, first - w->capacity, (at + middle) * w->inner, (at + end) * w->inner);
 }
 
-/* Those rows of a block that go to rows [low, high) of its result: first the ones past the end of the ring. */
+/* The rows of a block that go to rows [low, high) of its result: first those past the end of the ring. */
 static void put_into(const berth__write_rows *w, int64_t block, int64_t low, int64_t high) {
   const int64_t first = write_first_row(w, block), at = block * w->n;
   for (int64_t shift = first - w->capacity; shift <= first; shift += w->capacity) {
@@ -226,7 +226,7 @@ static void write_in_place(const berth__write_rows *w) {
   }
 }
 
-/* The row of the result, counted through all blocks, where an item's share begins. */
+/* The first row of an item's share, counted over the results of all blocks. */
 static int64_t share_begin(const berth__write_rows *w, int64_t item) {
   const int64_t shares = shares_of(w);
   return item / shares * w->capacity + item % shares * w->capacity / shares;

@@ -1,4 +1,4 @@
-/* Picking slices by index: what gather and embedding have in common, and how all of them read an index. */
+/* Picking slices by index: shared by gather and embedding; and reading an index, for all ops that do. */
 #ifndef BERTH_OPS_GATHER_H
 #define BERTH_OPS_GATHER_H
 
@@ -6,8 +6,8 @@
 
 /* i32 or i64. */
 berth_status berth__want_index_type(const berth__infer *infer, uint32_t operand, berth_error *err);
-/* The index at `position` of a tensor of indices, counted from the end where it is negative. Fails out of range: the
- * one thing about a call that only its data can tell. */
+/* The index at `position` of a tensor of indices, counted from the end if it is negative. Fails if it is out of range:
+ * the only error of a call that depends on its data. */
 berth_status berth__read_index(const berth_tensor *indices, int64_t position, int64_t extent, uint32_t axis,
                                int64_t *out, berth_error *err);
 

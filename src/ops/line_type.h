@@ -1,4 +1,4 @@
-/* The functions of a line for one element type; included by line.c once a type, with
+/* The functions of a line for one element type; line.c includes it once per type, with
  *   NAME      the suffix of the functions
  *   ELEMENT   the type in memory
  *   SUM       the type of an accumulator
@@ -19,7 +19,7 @@ static void JOIN(store, NAME)(void *out, const void *sum, int64_t n) {
   for (int64_t i = 0; i < n; i++) o[i] = STORE(s[i]);
 }
 
-/* Elements side by side, four rows at a time: a sum is read and written once for four products. */
+/* Contiguous elements, four rows at a time: a sum is read and written once for four products. */
 static void JOIN(add_four, NAME)(SUM *restrict s, const SUM *f, const ELEMENT *restrict x, int64_t row_stride,
                                  int64_t n) {
   const ELEMENT *x1 = x + row_stride, *x2 = x1 + row_stride, *x3 = x2 + row_stride;
@@ -32,7 +32,7 @@ static void JOIN(add_four, NAME)(SUM *restrict s, const SUM *f, const ELEMENT *r
   }
 }
 
-/* Rows side by side (a transposed matrix): four sums at a time, so that none waits for another. */
+/* Contiguous rows (a transposed matrix): four sums at a time, so that none waits for another. */
 static void JOIN(add_columns, NAME)(SUM *s, const ELEMENT *f, int64_t factor_stride, const ELEMENT *x, int64_t x_stride,
                                     int64_t rows, int64_t n) {
   int64_t i = 0;

@@ -73,7 +73,7 @@ berth_status berth__infer_most_list(const berth__infer *infer, uint32_t attr, ui
   return operand_read_list(infer, attr, operand, true, out, err);
 }
 
-/* Between what the elements of an operand lie that are not known; false where that is not known either. */
+/* Bounds of the elements of an operand that are not known; false if there are none. */
 static bool ends_of(const berth__infer *infer, uint32_t operand, berth_tensor *least, berth_tensor *most) {
   if (infer->in_most == NULL || infer->in_most[operand] == NULL) return false;
   *least = (berth_tensor){.data = (void *)(uintptr_t)infer->in_least[operand], .type = infer->in_type[operand]};
@@ -92,7 +92,7 @@ bool berth__infer_naturals(const berth__infer *infer, uint32_t operand, berth__l
   return list->known = true;
 }
 
-/* Of a list that is not known, some entries may be. */
+/* In a list that is not known, single entries may be. */
 static void read_certain(const berth__infer *infer, uint32_t operand, berth_dim *dims, berth__list *out) {
   berth_tensor least, most;
   if (!ends_of(infer, operand, &least, &most)) return;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Packed weights of bf16 have two rows of a column beside each other. */
+/* Packed bf16 weights have two adjacent rows of a column. */
 static inline int64_t berth__bf16_pairs(int64_t rows) { return rows / 2 + rows % 2; }
 
 #endif

@@ -19,25 +19,25 @@ static const berth__op builtin[] = {
 #include "ops/ops.def"
 };
 
-/* A registered op keeps a deep copy of its descriptor and looks to the rest of the library like any other op. Its
- * items, scratch and kernel functions are the user's own, because call->user is the user's pointer for them. */
+/* A registered op keeps a deep copy of its descriptor and is used by the rest of the library like any other op. Its
+ * items, scratch and kernel functions are called directly, because call->user is the user's pointer for them. */
 typedef struct custom_op {
   berth__op op; /* first, so that an op's entry can be found again */
   berth__family family;
   berth_op_desc desc;
   berth_context *ctx;
-  _Atomic(struct custom_op *) next; /* the one that was registered after it */
+  _Atomic(struct custom_op *) next; /* the next registered one */
 } custom_op;
 
-/* Only grows, at its end, while the context's lock is held. An op is complete before it is linked in, and stays until
- * the context goes; so those who look for ops take no lock, and see each op whole or not at all. */
+/* Only grows, at its end, with the context's lock held. An op is complete before it is linked in, and exists until the
+ * context is destroyed; so lookups need no lock, and see each op completely or not at all. */
 struct berth__op_list {
   _Atomic(custom_op *) first;
-  custom_op *last; /* for those who hold the lock */
+  custom_op *last; /* protected by the lock */
   _Atomic uint32_t count;
 };
 
-/* The list itself is made with the first op. */
+/* The list is created with the first op. */
 static struct berth__op_list *list_of(const berth_context *ctx) {
   return ctx != NULL ? atomic_load_explicit(&((berth_context *)(uintptr_t)ctx)->custom_ops, memory_order_acquire)
                      : NULL;
@@ -193,7 +193,7 @@ static bool registry_copy_dims(berth_context *ctx, const berth_attr *from, berth
   return true;
 }
 
-/* False when memory is out; what was copied so far is in *to, for free_attr. */
+/* False if memory runs out; *to then has what was copied so far, for free_attr. */
 static bool copy_attr(berth_context *ctx, const berth_attr *from, berth_attr *to) {
   to->kind = from->kind;
   to->count = from->count;
@@ -315,7 +315,7 @@ static void fill_op(custom_op *entry) {
                           .custom = desc};
 }
 
-/* With the lock held. */
+/* Requires the lock. */
 static berth_status want_list(berth_context *ctx, struct berth__op_list **out, berth_error *err) {
   if ((*out = list_of(ctx)) != NULL) return BERTH_OK;
   struct berth__op_list *list = berth__alloc_zero(ctx, sizeof *list);
@@ -326,7 +326,7 @@ static berth_status want_list(berth_context *ctx, struct berth__op_list **out, b
   return BERTH_OK;
 }
 
-/* With the lock held. */
+/* Requires the lock. */
 static berth_status link_custom(berth_context *ctx, custom_op *entry, berth_error *err) {
   struct berth__op_list *list;
   if (find_custom(ctx, entry->desc.name))

@@ -1,4 +1,4 @@
-/* The table of ops: the built-in ones from ops.def, and those that a user registered with a context. */
+/* The table of ops: built-in ones from ops.def, and those registered with a context. */
 #ifndef BERTH_OPS_REGISTRY_H
 #define BERTH_OPS_REGISTRY_H
 

@@ -25,7 +25,7 @@ static float resample_position(const berth__resample_axis *axis, berth__coordina
     }
     case BERTH__PYTORCH_HALF_PIXEL: return axis->out > 1 ? (x + 0.5f) / axis->scale - 0.5f : 0;
     case BERTH__ALIGN_CORNERS: return axis->out > 1 ? x * (in - 1) / (out - 1) : 0;
-    case BERTH__ALIGN_CORNERS_SCALED: /* where an axis shrinks, its extent counts before it is cut to a whole number */
+    case BERTH__ALIGN_CORNERS_SCALED: /* if an axis shrinks, uses its extent before truncation to an integer */
       return axis->out > 1 ? x * (in - 1) / ((axis->scale < 1 ? axis->scale * in : out) - 1) : 0;
     case BERTH__ASYMMETRIC: return x / axis->scale;
     case BERTH__TF_HALF_PIXEL_FOR_NN: return (x + 0.5f) / axis->scale;
@@ -68,7 +68,7 @@ static double resample_filter(const berth__resample *how, double x) {
 
 static int64_t radius(const berth__resample *how) { return how->mode == BERTH__RESAMPLE_CUBIC ? 2 : 1; }
 
-/* The scale is at least this, whichever way extents were rounded; the room for weights counts on it. */
+/* A lower bound of the scale, however extents were rounded; the space for weights relies on it. */
 static double least_scale(int64_t in, int64_t out) { return ((double)out - 0.5) / (double)in; }
 
 int64_t berth__resample_most(const berth__resample *how, int64_t in, int64_t out) {
@@ -79,14 +79,14 @@ int64_t berth__resample_most(const berth__resample *how, int64_t in, int64_t out
   return 2 * (int64_t)reach + 2;
 }
 
-/* Neighbours [*first, *last] of a position that lie on the axis: at least one. */
+/* The neighbours [*first, *last] of a position that are on the axis: at least one. */
 static void neighbours(double at, double reach, int64_t extent, int64_t *first, int64_t *last) {
   *first = resample_clamped(floor(at - reach) + 1, extent);
   *last = resample_clamped(ceil(at + reach) - 1, extent);
   if (*last < *first) *last = *first;
 }
 
-/* Weights of the neighbours on the axis; what falls beyond an end counts there, or not at all. */
+/* Weights of the neighbours on the axis; weight beyond an end is added there, or dropped. */
 static double resample_weigh(const berth__resample *how, double at, double stretch, int64_t extent,
                              berth__resample_taps *taps, double *weight) {
   const double reach = (double)radius(how) / stretch;
@@ -96,7 +96,7 @@ static double resample_weigh(const berth__resample *how, double at, double stret
   taps->count = last - taps->first + 1;
   for (int64_t k = 0; k < taps->count; k++) weight[k] = 0;
   const double lowest = floor(at - reach) + 1;
-  /* Counted, because far outside the axis a double plus one is the same double. */
+  /* Counted, because far outside the axis a double plus one equals itself. */
   for (int64_t k = 0; k < (int64_t)(2 * reach) + 2; k++) {
     const double i = lowest + (double)k;
     if (!(i <= ceil(at + reach))) break;
@@ -111,7 +111,7 @@ static double resample_weigh(const berth__resample *how, double at, double stret
   return sum;
 }
 
-/* Neighbours without weight are left out: an axis that keeps its extent has one neighbour an element. */
+/* Drops neighbours without weight: an axis that keeps its extent has one neighbour per element. */
 static void resample_trim(berth__resample_taps *taps, double *weight) {
   int64_t lead = 0;
   while (taps->count > 1 && weight[taps->count - 1] == 0) taps->count--;

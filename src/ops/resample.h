@@ -1,5 +1,5 @@
-/* Where elements of a resized axis come from, and with which weights. Positions are computed in f32, as other runtimes
- * do: at halves, where the last bit decides which neighbour is nearest, results agree with theirs. */
+/* The sources of elements of a resized axis, and their weights. Positions are computed in f32, like in other runtimes:
+ * at halves, where the last bit decides which neighbour is nearest, results agree with theirs. */
 #ifndef BERTH_OPS_RESAMPLE_H
 #define BERTH_OPS_RESAMPLE_H
 
@@ -29,14 +29,14 @@ typedef enum berth__nearest {
   BERTH__ROUND_PREFER_CEIL,
   BERTH__NEAREST_FLOOR,
   BERTH__NEAREST_CEIL,
-  BERTH__NEAREST_SIMPLE, /* up when the axis shrinks, down when it grows */
+  BERTH__NEAREST_SIMPLE, /* up if the axis shrinks, down if it grows */
   BERTH__NEARESTS
 } berth__nearest;
 
 extern const char *const berth__resample_names[BERTH__RESAMPLE_MODES];
 extern const char *const berth__coordinate_names[BERTH__COORDINATES];
 extern const char *const berth__nearest_names[BERTH__NEARESTS];
-/* The place of a name in a list; the list's length when it is not there. */
+/* The index of a name in a list; the list's length if it is not found. */
 uint32_t berth__name_index(const char *name, const char *const *names, uint32_t count);
 
 typedef struct berth__resample {
@@ -44,8 +44,8 @@ typedef struct berth__resample {
   berth__coordinates coordinates;
   berth__nearest nearest;
   double cubic_a;
-  bool exclude_outside; /* neighbours beyond the ends have no weight; otherwise the ends stand for them */
-  bool antialias;       /* the filter widens where an axis shrinks */
+  bool exclude_outside; /* neighbours beyond the ends have no weight; otherwise the end elements replace them */
+  bool antialias;       /* the filter widens if an axis shrinks */
 } berth__resample;
 
 typedef struct berth__resample_axis {
@@ -54,19 +54,19 @@ typedef struct berth__resample_axis {
   float roi_begin, roi_end; /* for TF_CROP_AND_RESIZE: in units of the axis */
 } berth__resample_axis;
 
-/* Element `index` of the result: `count` neighbours from `first` on; count 0: it lies outside the region. */
+/* Element `index` of the result: `count` neighbours from `first` on; count 0: outside the region. */
 typedef struct berth__resample_taps {
   int64_t first, count;
 } berth__resample_taps;
 
-/* The largest number of neighbours that an element of the axis may have; known from the extents alone. */
+/* The largest number of neighbours of an element of the axis; depends only on the extents. */
 int64_t berth__resample_most(const berth__resample *how, int64_t in, int64_t out);
-/* weight has room for that many. */
+/* weight has space for that many. */
 berth__resample_taps berth__resample_at(const berth__resample *how, const berth__resample_axis *axis, int64_t index,
                                         double *weight);
-/* How a call of `resize` samples, and each of its axes. It reads operand 1, the target. */
+/* How a call of `resize` samples, overall and on each axis. It reads operand 1, the target. */
 void berth__resize_read(const berth_op_call *call, berth__resample *how, berth__resample_axis *axes);
-/* The four weights of cubic interpolation at a fraction of 0 to 1 after the second neighbour. */
+/* The four weights of cubic interpolation for a fraction of 0 to 1 after the second neighbour. */
 void berth__cubic_weights(double a, double fraction, double weight[4]);
 
 #endif

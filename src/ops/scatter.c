@@ -25,7 +25,7 @@ static double combine_f64(berth__reduction r, double a, double b) {
   switch (r) {
     case BERTH__REDUCTION_ADD: return a + b;
     case BERTH__REDUCTION_MUL: return a * b;
-    case BERTH__REDUCTION_MAX: return isnan(a) || a > b ? a : b; /* a NaN stays */
+    case BERTH__REDUCTION_MAX: return isnan(a) || a > b ? a : b; /* NaN is propagated */
     default: return isnan(a) || a < b ? a : b;
   }
 }

@@ -1,4 +1,4 @@
-/* Putting updates into a tensor: what scatter and scatter_nd have in common. */
+/* Putting updates into a tensor: shared by scatter and scatter_nd. */
 #ifndef BERTH_OPS_SCATTER_H
 #define BERTH_OPS_SCATTER_H
 
@@ -13,9 +13,9 @@ typedef enum berth__reduction {
   BERTH__REDUCTION_COUNT
 } berth__reduction;
 
-/* BERTH__REDUCTION_COUNT where the name is none of them. */
+/* BERTH__REDUCTION_COUNT if the name is unknown. */
 berth__reduction berth__reduction_of(const char *name);
-/* The types of x, indices and updates, and the reduction's name. */
+/* Checks the types of x, indices and updates, and the reduction's name. */
 berth_status berth__want_updates(const berth__infer *infer, const char *reduction, berth_error *err);
 /* Combines element `from` of the updates with element `to` of the result. */
 void berth__put_update(berth__reduction reduction, const berth_tensor *out, int64_t to, const berth_tensor *updates,

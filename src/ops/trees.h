@@ -1,9 +1,8 @@
-/* How the trees of a tree_ensemble lie in its operands.
+/* The layout of the trees of a tree_ensemble in its operands.
  *
- * nodes [inner, 3] has a row for each inner node: its feature, and where to go when its condition does not hold and
- * when it does. A place is the number of an inner node, or ~leaf. Inner nodes come before the inner nodes that they
- * lead to, so that every walk ends. The condition is feature <= split, but for what the bits above the feature turn
- * round. */
+ * nodes [inner, 3] has a row per inner node: its feature, and the next node if its condition is false and if it is
+ * true. A next node is the index of an inner node, or ~leaf. Inner nodes precede the inner nodes that they lead to, so
+ * every walk ends. The condition is feature <= split, unless bits above the feature modify it. */
 #ifndef BERTH_OPS_TREES_H
 #define BERTH_OPS_TREES_H
 
@@ -18,7 +17,8 @@ enum { /* columns of nodes */
   BERTH__TREE_COLUMNS = 3
 };
 
-/* How a feature and a split compare: 1 where it is not above, plus 2 where it is not below; 0: one of them is NaN. */
+/* The outcome of comparing a feature with a split: 1 if it is not above, plus 2 if it is not below; 0: one of them is
+ * NaN. */
 enum {
   BERTH__TREE_NAN,
   BERTH__TREE_BELOW,
@@ -26,7 +26,7 @@ enum {
   BERTH__TREE_EQUAL
 };
 
-/* Bit k: outcome k is a yes. A node's bits are those that differ from these, of <=. */
+/* Bit k: outcome k is true. A node's bits are those that differ from these, which are for <=. */
 #define BERTH__TREE_AT_MOST (1 << BERTH__TREE_BELOW | 1 << BERTH__TREE_EQUAL)
 
 typedef enum berth__tree_aggregate {
@@ -37,11 +37,11 @@ typedef enum berth__tree_aggregate {
   BERTH__TREE_AGGREGATES /* none of them */
 } berth__tree_aggregate;
 
-/* The entries of leaf k among the weights are those from first to last. */
+/* The range of leaf k's entries among the weights. */
 typedef struct berth__tree_leaves {
   int64_t targets;       /* columns of the result */
-  const int32_t *target; /* of each entry; NULL: each leaf has all targets, in order */
-  const int32_t *starts; /* of each leaf; NULL: one entry each */
+  const int32_t *target; /* per entry; NULL: each leaf has all targets, in order */
+  const int32_t *starts; /* per leaf; NULL: one entry each */
 } berth__tree_leaves;
 
 berth__tree_leaves berth__tree_leaves_of(const berth_op_call *call);

@@ -39,13 +39,13 @@ static int64_t window_entry(const berth_attr *list, uint32_t k, int64_t otherwis
   return list->count == 0 ? otherwise : list->ints[k];
 }
 
-/* The padding that makes ceil(in / stride) windows. With a stride of 1 it is the same for every extent; otherwise it
- * stays 0 while the extent is open, as it does for a kernel that is too large for any. */
+/* The padding for ceil(in / stride) windows. With a stride of 1 it is the same for every extent; otherwise it is 0 as
+ * long as the extent is open, and for a kernel that is too large. */
 static void pad_same(const berth__window_attrs *attrs, berth__window_axis *w) {
   int64_t reach;
   if (!berth__dim_is_fixed(w->kernel) || w->kernel == 0 || !berth__window_reach(w, &reach)) return;
   if (!berth__dim_is_fixed(w->in) && w->stride != 1) return;
-  const int64_t rest = w->in > 0 ? (w->in - 1) % w->stride : 0; /* what the last step of the windows is short of */
+  const int64_t rest = w->in > 0 ? (w->in - 1) % w->stride : 0; /* elements after the last full stride */
   berth__window_split_pad(attrs, reach - 1 > rest ? reach - 1 - rest : 0, &w->begin, &w->end);
 }
 
@@ -88,7 +88,7 @@ berth_status berth__window_count(const berth__window_axis *w, bool ceil_mode, ui
                        reach, axis, padded);
   const int64_t room = padded - reach;
   *out = room / w->stride + 1;
-  /* a last window that is cut short, where it starts before the padding at the end */
+  /* a truncated last window, if it starts before the padding at the end */
   if (ceil_mode && room % w->stride != 0 && *out <= (w->in + w->begin - 1) / w->stride) *out += 1;
   return BERTH_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "ops/op.h"
 
-/* A line of n elements, `stride` apart, into one of another type: f16, bf16, or whole blocks. */
+/* Converts a line of n elements, `stride` apart, to another type: f16, bf16, or whole blocks. */
 typedef void (*berth__write_rows_encode_fn)(berth_type type, const float *from, int64_t stride, int64_t n, char *to);
 
 /* x is [outer, capacity, inner] around the axis, rows [outer, n, inner]. */
@@ -13,15 +13,15 @@ typedef struct berth__write_rows {
   uint32_t axis;
   bool ring;
   int64_t outer, capacity, n, inner;
-  int64_t n_positions, position_stride; /* each position is that of outer / n_positions blocks */
+  int64_t n_positions, position_stride; /* each position applies to outer / n_positions blocks */
   berth__write_rows_encode_fn encode;
 } berth__write_rows;
 
 void berth__write_rows_of(const berth_op_call *call, berth__write_rows *out);
-/* Work items: as many as there are rows, whether x is copied or not. */
+/* Work items: as many as rows, whether x is copied or not. */
 int64_t berth__write_rows_items(const berth_op_call *call);
 void berth__write_rows_encode(berth_type type, const float *from, int64_t stride, int64_t n, char *to);
-/* Lines that change their type do so by `encode`, to the same bytes as berth__write_rows_encode. */
+/* Lines that change their type are converted by `encode`, with the same result as berth__write_rows_encode. */
 berth_status berth__write_rows_run(const berth_op_call *call, berth__write_rows_encode_fn encode, berth_error *err);
 
 #endif
