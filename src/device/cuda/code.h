@@ -8,6 +8,7 @@
 typedef struct berth__cuda_kernel {
   berth__cu_module module;
   berth__cu_function function;
+  bool awaits; /* its code waits for the kernels before it, if it begins early */
 } berth__cuda_kernel;
 
 struct berth__gpu_code {

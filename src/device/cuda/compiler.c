@@ -1,6 +1,7 @@
 #include "device/cuda/compiler.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define OPTIONS "--fmad=false" /* kernels say where a product and a sum are contracted */
 /* Without it, NVRTC would change a limit of the whole process while it compiles, on several threads at once. Old
@@ -79,6 +80,20 @@ berth_status berth__cuda_compiler_cached(const berth__cuda_compiler *compiler, c
     (void)berth__kernel_cache_read(&compiler->cache, &key, out); /* if it is false, there is no data */
   }
   return BERTH_OK;
+}
+
+/* Code is for the GPU that it is loaded on. PTX may be for one before 9.0, for which nothing waits. */
+bool berth__cuda_code_awaits(const berth__kernel_code *code) {
+  enum {
+    FIRST = 90
+  };
+  static const char target[] = "\n.target sm_";
+  uint32_t magic = 0;
+  if (code->size < sizeof magic) return false;
+  memcpy(&magic, code->data, sizeof magic);
+  if (magic != PTX_MAGIC) return true;
+  const char *found = strstr(code->data, target); /* PTX ends with a 0 */
+  return found != NULL && strtol(found + sizeof target - 1, NULL, 10) >= FIRST;
 }
 
 /* ---- Compiling ---- */

@@ -40,6 +40,9 @@ berth_status berth__cuda_compiler_open(berth__cuda_compiler *compiler, berth_err
 berth_status berth__cuda_compile(const berth__cuda_compiler *compiler, const berth__cuda_source *source,
                                  berth__kernel_code *out, berth_error *err);
 
+/* Whether the `await` of a kernel is in what was compiled. */
+bool berth__cuda_code_awaits(const berth__kernel_code *code);
+
 /* ---- compile.c: all kernels of a recipe ---- */
 
 /* The source of one kernel. Free it with berth__text_free. */

@@ -22,8 +22,10 @@ typedef struct builder {
  * not if they are joined in a node or timed. */
 static bool begins_early(const builder *b, const berth__dispatch *d) {
   const berth__engine *engine = b->binding->engine;
+  const berth__gpu_code *code = b->binding->code;
   return d->begins_early && !b->has_others && b->level > b->before && engine->cu->GraphAddEdges != NULL &&
-         engine->core.profile.loops.begins_early;
+         engine->core.profile.loops.begins_early && code->recipe->plan->profile.loops.begins_early &&
+         code->kernels[d->kernel].awaits;
 }
 
 static berth_status add_early_edges(builder *b, berth__cu_node node, berth_error *err) {

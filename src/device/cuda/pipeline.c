@@ -33,6 +33,7 @@ static berth_status cuda_pipeline_load(berth__gpu_code *code, uint32_t index, be
   berth__cuda_kernel *kernel = &code->kernels[index];
   char entry[BERTH__CUDA_ENTRY];
   berth__cuda_entry(code->recipe->kernels[index], entry);
+  kernel->awaits = berth__cuda_code_awaits(&code->images[index]);
   BERTH__TRY(berth__cuda_check(
       engine, berth__cuda_counted(engine, engine->cu->ModuleLoadData(&kernel->module, code->images[index].data)), doing,
       err));

@@ -404,8 +404,9 @@ static const char elf_mark[] =
     "ELFfake ";
 static const char ptx_mark[] = "//\n// fake ";
 
-/* The source of an image that runs on this device: code for its kind alone, PTX for it and those before. */
-static const char *source_of(const char *image, int capability) {
+/* The source of an image that runs on this device: code for its kind alone, PTX for it and those before. And what it
+ * was compiled for. */
+static const char *source_of(const char *image, int capability, int *compiled_for) {
   int made_for = 0;
   if (strncmp(image, elf_mark, sizeof elf_mark - 1) == 0) {
     image += sizeof elf_mark - 1;
@@ -413,8 +414,10 @@ static const char *source_of(const char *image, int capability) {
   } else if (strncmp(image, ptx_mark, sizeof ptx_mark - 1) == 0) {
     image += sizeof ptx_mark - 1;
     if (sscanf(image, "compute_%d\n", &made_for) != 1 || made_for > capability) return NULL;
+    image = strchr(image, '\n') + 1; /* to the line that tells the driver */
   }
   const char *line = made_for != 0 ? strchr(image, '\n') : NULL;
+  *compiled_for = made_for;
   return line != NULL ? line + 1 : NULL;
 }
 
@@ -424,10 +427,12 @@ struct berth__cu_module_s {
 
 EXPORT int cuModuleLoadData(berth__cu_module *module, const void *image) {
   IN_CONTEXT();
-  const char *source = source_of(image, capability_of(current_device()));
+  int compiled_for = 0;
+  const char *source = source_of(image, capability_of(current_device()), &compiled_for);
   if (source == NULL) return BERTH__CU_NO_BINARY_FOR_GPU;
   fake_kernel *kernel = fake_kernel_load(source);
   if (kernel == NULL) return 200;
+  if (compiled_for >= 90) fake_kernel_let_await(kernel);
   *module = make(sizeof **module);
   (*module)->kernel = kernel;
   return 0;
@@ -511,7 +516,7 @@ EXPORT int cuGraphAddDependencies_v2(berth__cu_graph graph, const berth__cu_node
     if (first >= graph->n || second >= graph->n || first >= second) return 1;
     if (edges[i].from_port != 1 || edges[i].to_port != 0 || edges[i].type != 1) return 1;
     exec_node *node = &graph->nodes[second];
-    if (graph->nodes[first].kernel == NULL || node->kernel == NULL) return 1;
+    if (graph->nodes[first].kernel == NULL || node->kernel == NULL || !fake_kernel_awaits(node->kernel)) return 1;
     node->after = realloc(node->after, (node->n_after + 2) * sizeof *node->after);
     node->after[node->n_after++] = first;
     fake_cuda_state.early_edges++;
@@ -648,12 +653,17 @@ EXPORT int nvrtcGetProgramLog(const fake_program *program, char *log) {
   return 0;
 }
 
+/* PTX has a line more. */
 static size_t image_size(const fake_program *program, const char *mark) {
-  return strlen(mark) + strlen(program->architecture) + 1 + strlen(program->source) + 1;
+  const size_t of_ptx = strlen(".target sm_") + strlen(program->architecture) + 1;
+  return strlen(mark) + strlen(program->architecture) + 1 + (mark == ptx_mark ? of_ptx : 0) + strlen(program->source) +
+         1;
 }
 
 static void write_image(const fake_program *program, const char *mark, char *code) {
-  sprintf(code, "%s%s\n%s", mark, program->architecture, program->source);
+  code += sprintf(code, "%s%s\n", mark, program->architecture);
+  if (mark == ptx_mark) code += sprintf(code, ".target sm_%s\n", strchr(program->architecture, '_') + 1);
+  strcpy(code, program->source);
 }
 
 /* There is code only of what was compiled for one kind of GPU. */

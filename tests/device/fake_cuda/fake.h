@@ -51,6 +51,8 @@ FAKE_EXPORT void fake_kernel_free(fake_kernel *kernel);
 int fake_kernel_has_entry(const fake_kernel *kernel, const char *name);
 void fake_kernel_allow_shared(fake_kernel *kernel, unsigned bytes);
 unsigned fake_kernel_shared(const fake_kernel *kernel);
+void fake_kernel_let_await(fake_kernel *kernel); /* what it was compiled for has kernels that wait */
+int fake_kernel_awaits(const fake_kernel *kernel);
 unsigned fake_kernel_n_params(const fake_kernel *kernel);
 /* 0, or a result of the driver. */
 FAKE_EXPORT int fake_kernel_run(const fake_kernel *kernel, unsigned groups, unsigned threads, void **params);

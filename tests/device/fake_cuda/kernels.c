@@ -21,6 +21,7 @@ struct fake_kernel {
   unsigned n_params;
   unsigned shared; /* bytes that launches ask for */
   bool has_barriers;
+  bool awaits; /* before it uses what kernels before it make */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -243,6 +244,8 @@ void fake_kernel_free(fake_kernel *kernel) { free(kernel); }
 int fake_kernel_has_entry(const fake_kernel *kernel, const char *name) { return strcmp(kernel->entry, name) == 0; }
 void fake_kernel_allow_shared(fake_kernel *kernel, unsigned bytes) { kernel->shared = bytes; }
 unsigned fake_kernel_shared(const fake_kernel *kernel) { return kernel->shared; }
+void fake_kernel_let_await(fake_kernel *kernel) { kernel->awaits = true; }
+int fake_kernel_awaits(const fake_kernel *kernel) { return kernel->awaits; }
 unsigned fake_kernel_n_params(const fake_kernel *kernel) { return kernel->n_params; }
 
 /* ---- Running: one group after the other ---- */
