@@ -318,6 +318,9 @@ bool berth__x_is_constant(const berth__kernel *k, berth__x x, uint32_t *bits);
 bool berth__kernel_uses(const berth__kernel *kernel, berth__inst_code code);
 /* work.c: f32 operations, assuming that every thread enters every block. */
 double berth__kernel_flops(const berth__kernel *kernel);
+/* Whether rounds of an unrolled loop both load and store: compilers move the loads of later rounds ahead of the stores
+ * of earlier ones only if they know that nothing is written there. */
+bool berth__kernel_has_rounds(const berth__kernel *kernel);
 /* Whether two kernels do the same, so that one pipeline serves both (regardless of operand numbers). */
 bool berth__kernel_equal(const berth__kernel *a, const berth__kernel *b);
 uint64_t berth__kernel_hash(const berth__kernel *kernel);

@@ -1,4 +1,4 @@
-/* Counts the operations of a kernel's run, from its instructions. */
+/* Counts the operations of a kernel's run, from its instructions, and finds rounds that load and store. */
 #include "kernel/maker.h"
 
 static bool kernel_work_is_computed(const berth__kernel *k, const berth__inst *inst) {
@@ -33,4 +33,24 @@ double berth__kernel_flops(const berth__kernel *kernel) {
     if (kernel_work_is_computed(kernel, inst)) flops += inst->code == BERTH__INST_fma ? 2 * times : times;
   }
   return flops;
+}
+
+/* From the loop at `first` on, to its end. */
+static bool loop_streams(const berth__kernel *k, size_t first) {
+  bool loads = false, stores = false;
+  for (size_t i = first + 1; i < k->n_insts && k->insts[i].depth > k->insts[first].depth; i++) {
+    const uint8_t code = k->insts[i].code;
+    loads = loads || code == BERTH__INST_load || code == BERTH__INST_quad;
+    stores = stores || code == BERTH__INST_store;
+  }
+  return loads && stores;
+}
+
+bool berth__kernel_has_rounds(const berth__kernel *kernel) {
+  for (size_t i = 0; i < kernel->n_insts; i++) {
+    const berth__inst *inst = &kernel->insts[i];
+    if (inst->code == BERTH__INST_loop && (inst->bits & BERTH__LOOP_UNROLLED) != 0 && loop_streams(kernel, i))
+      return true;
+  }
+  return false;
 }

@@ -336,7 +336,7 @@ static const char *write_pack_on(const char *name, const char *path, const char 
   berth_plan *plan;
   berth_error err;
   desc.device = name;
-  if (targets != NULL) desc.gpu_profile = "nvidia"; /* as on a machine without the GPU */
+  if (targets != NULL) desc.gpu_profile = "hopper"; /* as on a machine without the GPU */
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
   TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
   TEST_OK(berth_kernels_pack((const berth_plan *const[]){plan, plan}, 2, targets, test_buffer_write, &bytes, &err));

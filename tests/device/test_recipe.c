@@ -1,4 +1,5 @@
 /* Recipes: what programs of GPUs are made from. */
+#include "device/cuda/compiler.h"
 #include "device/gpu/recipe.h"
 #include "support.h"
 
@@ -111,6 +112,54 @@ static void phases_become_kernels(void **state) {
     berth_graph_destroy(graph);
     berth_context_destroy(ctx);
   }
+}
+
+/* How many buffers of each dispatch CUDA's compiler may take for memory that nobody writes, and which dispatches begin
+ * early. */
+static void expect_constant(const char *text, const char *profile, const char *counts, const char *early) {
+  static const char word[] = "__restrict__ b";
+  berth_error err;
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  desc.device = "cuda";
+  desc.gpu_profile = profile;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  berth__recipe *recipe = recipe_of(plan);
+  TEST_OK(berth__recipe_phases(recipe, &err));
+  berth__recipe_mark_early(recipe);
+  assert_int_equal(recipe->n_dispatches, strlen(counts));
+  for (size_t i = 0; i < recipe->n_dispatches; i++) {
+    berth__text source;
+    int n = 0;
+    TEST_OK(berth__cuda_render(recipe, recipe->dispatches[i].kernel, &source, &err));
+    for (const char *at = strstr(source.data, word); at != NULL; at = strstr(at + 1, word)) n++;
+    berth__text_free(&source);
+    if (n != counts[i] - '0') fail_msg("%s: dispatch %zu has %d of them", profile, i, n);
+    assert_int_equal(recipe->dispatches[i].begins_early, early[i] == 'y');
+  }
+  berth__recipe_destroy(recipe);
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
+/* Compilers move loads from such memory across an `await`. So what the phase before makes is none, nor are weights that
+ * are loaded before it; of rounds that load and store, which need it, none begins early. */
+static void what_is_awaited_is_not_constant(void **state) {
+  static const char few[] =
+      "graph \"g\" { input %x : f32[1, 64] param %w : f32[64, 64] %p = transpose(%w) {perm = [1, 0]} %r = relu(%x) "
+      "%a = matmul(%r, %p) %s = softmax(%a) %c = cumsum(%s) {axis = 1} output \"c\" = %c "
+      "output \"a\" = %a output \"s\" = %s }";
+  static const char many[] =
+      "graph \"g\" { input %x : f32[1024, 1024] %s = softmax(%x) %e = exp(%s) %f = mul(%s, %e) "
+      "output \"e\" = %e output \"f\" = %f }";
+  (void)state;
+  expect_constant(few, "hopper", "1000", "yyyy");
+  expect_constant(few, "nvidia", "1211", "yyyy");
+  expect_constant(many, "hopper", "111", "ynn");
 }
 
 static void equal_layers_share_a_kernel(void **state) {
@@ -234,6 +283,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(waits_only_where_bytes_conflict),
       cmocka_unit_test(phases_are_as_few_as_bytes_allow),
+      cmocka_unit_test(what_is_awaited_is_not_constant),
       cmocka_unit_test(equal_layers_share_a_kernel),
       cmocka_unit_test(phases_become_kernels),
       cmocka_unit_test(tails_are_fused),

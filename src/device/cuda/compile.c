@@ -16,6 +16,16 @@ static bool is_written_over(const berth__kernel *kernel, const berth__dispatch *
   return false;
 }
 
+/* Buffers that the compiler may not take for memory that never changes: what it knows to be such it moves across an
+ * `await`, both ways (ptxas 13.0 does). So what is loaded before would come after, and what kernels are still writing
+ * could be loaded before. */
+static bool is_bound_to_await(const berth__recipe *recipe, size_t dispatch, uint32_t i) {
+  const berth__kernel *kernel = recipe->kernels[recipe->dispatches[dispatch].kernel];
+  if (!recipe->plan->profile.loops.begins_early) return false;
+  if (kernel->buffers[i].is_early) return true;
+  return !berth__kernel_has_rounds(kernel) && berth__recipe_is_fresh(recipe, dispatch, i);
+}
+
 /* A bit for each buffer that is only read, in all dispatches of the kernel. */
 static uint32_t only_read(const berth__recipe *recipe, uint32_t index) {
   const berth__kernel *kernel = recipe->kernels[index];
@@ -25,7 +35,9 @@ static uint32_t only_read(const berth__recipe *recipe, uint32_t index) {
   for (size_t d = 0; d < recipe->n_dispatches; d++) {
     if (recipe->dispatches[d].kernel != index) continue;
     for (uint32_t i = 0; i < kernel->n_buffers; i++)
-      if ((bits >> i & 1u) != 0 && is_written_over(kernel, &recipe->dispatches[d], i)) bits &= ~(1u << i);
+      if ((bits >> i & 1u) != 0 &&
+          (is_written_over(kernel, &recipe->dispatches[d], i) || is_bound_to_await(recipe, d, i)))
+        bits &= ~(1u << i);
   }
   return bits;
 }

@@ -55,15 +55,46 @@ static berth_status phases_find(phases *p, berth_error *err) {
   return BERTH_OK;
 }
 
+/* Whether a dispatch stores bytes of a span. */
+static bool phases_stores(const berth__recipe *recipe, const berth__dispatch *d, const berth__span *span) {
+  if (d->kernel == BERTH__ON_HOST) return true;
+  const berth__kernel *kernel = recipe->kernels[d->kernel];
+  for (uint32_t i = 0; i < kernel->n_buffers; i++) {
+    const berth__span *to = &d->spans[i];
+    if (kernel->buffers[i].is_written && to->at < span->at + span->size && span->at < to->at + to->size) return true;
+  }
+  return false;
+}
+
 /* Whether the dispatch stores what the other one loads before its wait. */
 static bool phases_disturbs(const berth__recipe *recipe, const berth__dispatch *writer, const berth__dispatch *early) {
-  if (writer->kernel == BERTH__ON_HOST) return true;
-  const berth__kernel *a = recipe->kernels[writer->kernel], *b = recipe->kernels[early->kernel];
-  for (uint32_t i = 0; i < a->n_buffers; i++)
-    for (uint32_t k = 0; a->buffers[i].is_written && k < b->n_buffers; k++) {
-      const berth__span *to = &writer->spans[i], *from = &early->spans[k];
-      if (b->buffers[k].is_early && to->at < from->at + from->size && from->at < to->at + to->size) return true;
-    }
+  const berth__kernel *kernel = recipe->kernels[early->kernel];
+  for (uint32_t i = 0; i < kernel->n_buffers; i++)
+    if (kernel->buffers[i].is_early && phases_stores(recipe, writer, &early->spans[i])) return true;
+  return false;
+}
+
+/* The first dispatch of the phase that `i` is in. */
+static size_t phases_first(const berth__recipe *recipe, size_t i) {
+  while (i > 0 && i != recipe->n_prelude && !recipe->dispatches[i].waits) i--;
+  return i;
+}
+
+bool berth__recipe_is_fresh(const berth__recipe *recipe, size_t dispatch, uint32_t buffer) {
+  const size_t end = phases_first(recipe, dispatch);
+  if (end == 0 || end == recipe->n_prelude) return false; /* nothing of the submission comes before it */
+  for (size_t i = phases_first(recipe, end - 1); i < end; i++)
+    if (phases_stores(recipe, &recipe->dispatches[i], &recipe->dispatches[dispatch].spans[buffer])) return true;
+  return false;
+}
+
+/* Rounds that load what is fresh: their compiler is told that nobody writes it, and may load it before the kernel waits
+ * (src/device/cuda/compile.c). */
+static bool phases_has_fresh_rounds(const berth__recipe *recipe, size_t dispatch) {
+  const berth__kernel *kernel = recipe->kernels[recipe->dispatches[dispatch].kernel];
+  if (!berth__kernel_has_rounds(kernel)) return false;
+  for (uint32_t i = 0; i < kernel->n_buffers; i++)
+    if (!kernel->buffers[i].is_written && berth__recipe_is_fresh(recipe, dispatch, i)) return true;
   return false;
 }
 
@@ -76,7 +107,7 @@ static bool phases_loads_early(const berth__kernel *kernel) {
 void berth__recipe_mark_early(berth__recipe *recipe) {
   for (size_t i = 0; i < recipe->n_dispatches; i++) {
     berth__dispatch *d = &recipe->dispatches[i];
-    d->begins_early = d->kernel != BERTH__ON_HOST;
+    d->begins_early = d->kernel != BERTH__ON_HOST && !phases_has_fresh_rounds(recipe, i);
     if (!d->begins_early || !phases_loads_early(recipe->kernels[d->kernel])) continue;
     for (size_t k = i < recipe->n_prelude ? 0 : recipe->n_prelude; k < i && d->begins_early; k++)
       d->begins_early = !phases_disturbs(recipe, &recipe->dispatches[k], d);

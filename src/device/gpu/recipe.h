@@ -51,6 +51,8 @@ berth_status berth__recipe_merge(berth__recipe *recipe, berth_error *err);
 void berth__recipe_forget_unused(berth__recipe *recipe);
 /* phases.c: which dispatches may begin early; after berth__recipe_phases. */
 void berth__recipe_mark_early(berth__recipe *recipe);
+/* Whether a dispatch of the phase before stores bytes of a buffer: where kernels begin early, that may still go on. */
+bool berth__recipe_is_fresh(const berth__recipe *recipe, size_t dispatch, uint32_t buffer);
 bool berth__recipe_conflict(const berth__recipe *recipe, const berth__dispatch *first, const berth__dispatch *second);
 /* The exact bytes of the arena from a value's first element to its last. */
 berth_status berth__recipe_span(const berth_plan *plan, berth_value value, berth__span *out, berth_error *err);
