@@ -52,7 +52,8 @@ static void fill(berth_type type, uint8_t *block, uint64_t size, uint64_t *seed)
       {BERTH_Q5_0, 0, -1, 0x2c00, 0},   {BERTH_Q5_1, 0, 2, 0x2c00, 0xbc00}, {BERTH_Q2_K, 80, 82, 0x2800, 0x2c00},
       {BERTH_Q3_K, 108, -1, 0x2000, 0}, {BERTH_Q4_K, 0, 2, 0x1800, 0x2400}, {BERTH_Q5_K, 0, 2, 0x1400, 0x2400},
       {BERTH_Q6_K, 208, -1, 0x0c00, 0}, {BERTH_IQ2_XXS, 0, -1, 0x2000, 0},  {BERTH_IQ4_NL, 0, -1, 0x2000, 0},
-      {BERTH_IQ4_XS, 0, -1, 0x0c00, 0}, {BERTH_MXFP4, -1, -1, 0, 0}};
+      {BERTH_IQ4_XS, 0, -1, 0x0c00, 0}, {BERTH_MXFP4, -1, -1, 0, 0},        {BERTH_IQ2_XS, 0, -1, 0x2000, 0},
+      {BERTH_IQ2_S, 0, -1, 0x2000, 0},  {BERTH_IQ3_XXS, 0, -1, 0x1c00, 0},  {BERTH_IQ3_S, 0, -1, 0x1c00, 0}};
   const uint32_t bytes = berth_type_storage(type).bytes;
   for (uint64_t i = 0; i < size; i++) block[i] = (uint8_t)next_random(seed);
   for (; size >= bytes; size -= bytes, block += bytes)

@@ -102,8 +102,9 @@ static int type_number(const char *name) {
   static const struct {
     const char *name;
     int number;
-  } rows[] = {{"q4_0", 2},  {"q4_1", 3},  {"q5_0", 6},  {"q5_1", 7},     {"q8_0", 8},    {"q2_k", 10},   {"q3_k", 11},
-              {"q4_k", 12}, {"q5_k", 13}, {"q6_k", 14}, {"iq2_xxs", 16}, {"iq4_nl", 20}, {"iq4_xs", 23}, {"mxfp4", 39}};
+  } rows[] = {{"q4_0", 2},    {"q4_1", 3},   {"q5_0", 6},    {"q5_1", 7},     {"q8_0", 8},     {"q2_k", 10},
+              {"q3_k", 11},   {"q4_k", 12},  {"q5_k", 13},   {"q6_k", 14},    {"iq2_xxs", 16}, {"iq4_nl", 20},
+              {"iq4_xs", 23}, {"mxfp4", 39}, {"iq2_xs", 17}, {"iq3_xxs", 18}, {"iq3_s", 21},   {"iq2_s", 22}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     if (strcmp(rows[i].name, name) == 0) return rows[i].number;
   return -1;

@@ -110,7 +110,11 @@ BERTH_API const char *berth_version(void);                    /* the version of 
   X(IQ2_XXS, 74, "iq2_xxs", 256, 66) /* 8 groups: 4-bit scales, points of a grid */                                    \
   X(IQ4_NL, 75, "iq4_nl", 32, 18)    /* f16 scale, 32 x 4 bits of a table */                                           \
   X(IQ4_XS, 76, "iq4_xs", 256, 136)  /* 8 groups: 6-bit scales, 4 bits of a table */                                   \
-  X(MXFP4, 77, "mxfp4", 32, 17)      /* 8-bit exponent, 32 x 4-bit floats */
+  X(MXFP4, 77, "mxfp4", 32, 17)      /* 8-bit exponent, 32 x 4-bit floats */                                           \
+  X(IQ2_XS, 78, "iq2_xs", 256, 74)   /* 16 groups: 4-bit scales, points of a grid of 512 */                            \
+  X(IQ2_S, 79, "iq2_s", 256, 82)     /* 16 groups: 4-bit scales, points of a grid of 1024 */                           \
+  X(IQ3_XXS, 80, "iq3_xxs", 256, 98) /* 8 groups: 4-bit scales, points of a grid of 256 */                             \
+  X(IQ3_S, 81, "iq3_s", 256, 110)    /* 8 groups: 4-bit scales, points of a grid of 512 */
 
 typedef enum berth_type {
   BERTH_TYPE_NONE = 0,
@@ -138,8 +142,8 @@ BERTH_API berth_storage berth_type_storage(berth_type type); /* in host memory; 
 BERTH_API uint64_t berth_storage_bytes(berth_storage storage, uint64_t count);
 /* Elements of any type to and from f32. Block types: count is a multiple of the block; decoding is exact as far as f32
  * goes, encoding rounds as the format's definition does; formats that are searched for rather than rounded to (q2_k to
- * q6_k, iq2_xxs, iq4_nl, iq4_xs, mxfp4) are not encoded: UNSUPPORTED. Into integers: to nearest even, saturated, NaN
- * becomes 0. */
+ * q6_k, mxfp4 and those whose names begin with iq) are not encoded: UNSUPPORTED. Into integers: to nearest even,
+ * saturated, NaN becomes 0. */
 BERTH_API berth_status berth_to_f32(berth_type type, const void *src, uint64_t count, float *dst, berth_error *err);
 BERTH_API berth_status berth_from_f32(berth_type type, const float *src, uint64_t count, void *dst, berth_error *err);
 

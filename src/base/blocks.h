@@ -38,6 +38,9 @@ void berth__blocks_encode(berth_type type, const float *src, uint64_t count, voi
 /* The grid points of iq2_xxs, 256 with eight coordinates each: digit j of a point, two bits from bit 2 j on, is 0, 1 or
  * 2, and stands for 8, 25 or 43. */
 extern const uint16_t berth__block_grid[256];
+/* The points of its relatives, with a byte for each of eight coordinates, or of four; the first one lowest. */
+extern const uint64_t berth__block_points_iq2_xs[512], berth__block_points_iq2_s[1024];
+extern const uint32_t berth__block_points_iq3_xxs[256], berth__block_points_iq3_s[512];
 /* The sixteen values of iq4_nl and iq4_xs; those of mxfp4, times two. */
 extern const int8_t berth__block_curve[16], berth__block_floats[16];
 

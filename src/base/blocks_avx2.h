@@ -50,6 +50,11 @@ static inline void blocks_fifth_bits(const uint8_t *bytes, int8_t *q) {
   blocks_store(q, _mm256_or_si256(blocks_load(q), _mm256_and_si256(blocks_spread(bits), _mm256_set1_epi8(16))));
 }
 
+static inline void blocks_turn(int8_t *q, uint32_t minus) {
+  const __m256i spread = blocks_spread(minus);
+  blocks_store(q, _mm256_sub_epi8(_mm256_xor_si256(blocks_load(q), spread), spread));
+}
+
 /* ---- iq2_xxs ---- */
 
 #define GRID_DIGIT(code, j) \

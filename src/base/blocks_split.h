@@ -64,6 +64,11 @@ static inline void blocks_points(const uint8_t *restrict group, int8_t *restrict
     q[i] = (int8_t)(minus ? -x : x);
   }
 }
+
+/* Gives 32 elements their signs: bit i is that of element i. */
+static inline void blocks_turn(int8_t *q, uint32_t minus) {
+  for (int i = 0; i < 32; i++) q[i] = (int8_t)((minus >> i & 1) != 0 ? -q[i] : q[i]);
+}
 #endif
 
 /* q8_0: the scale, 32 signed bytes */
@@ -187,6 +192,68 @@ static inline void iq2_xxs_split(const uint8_t *restrict block, berth__block_par
   }
 }
 
+/* Scales of four bits, s + 1/2 each, two a byte. */
+static inline void blocks_half_scales(const uint8_t *scales, float scale, float *factor) {
+  for (int g = 0; g < 16; g++) factor[g] = scale * (0.5f + (float)(scales[g / 2] >> g % 2 * 4 & 15)) * 0.25f;
+}
+
+/* iq2_xs: the scale, 32 indices of points, nine bits each with seven signs above them, eight bytes with the groups'
+ * scales */
+static inline void iq2_xs_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
+  blocks_half_scales(block + 66, blocks_f16(block), p->factor);
+  for (int g = 0; g < 8; g++) {
+    uint32_t minus = 0;
+    for (int i = 0; i < 4; i++) {
+      const uint8_t *at = block + 2 + (ptrdiff_t)g * 8 + (ptrdiff_t)i * 2;
+      memcpy(p->q + (ptrdiff_t)g * 32 + (ptrdiff_t)i * 8, &berth__block_points_iq2_xs[at[0] | (at[1] & 1) << 8], 8);
+      minus |= berth__block_signs(at[1] >> 1) << 8 * i;
+    }
+    blocks_turn(p->q + (ptrdiff_t)g * 32, minus);
+  }
+}
+
+/* iq2_s: the scale, 32 bytes with the lower bits of the indices of points, 32 bytes of signs, eight bytes with the
+ * upper two bits of the indices, eight with the groups' scales */
+static inline void iq2_s_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
+  blocks_half_scales(block + 74, blocks_f16(block), p->factor);
+  for (int g = 0; g < 8; g++) {
+    for (int i = 0; i < 4; i++) {
+      const int at = block[2 + g * 4 + i] | (block[66 + g] >> 2 * i & 3) << 8;
+      memcpy(p->q + (ptrdiff_t)g * 32 + (ptrdiff_t)i * 8, &berth__block_points_iq2_s[at], 8);
+    }
+    blocks_turn(p->q + (ptrdiff_t)g * 32, blocks_u32(block + 34 + (ptrdiff_t)g * 4));
+  }
+}
+
+/* iq3_xxs: the scale, 64 indices of points, then a word for each group, with seven signs for each pair of points, and
+ * the group's scale in the last four bits */
+static inline void iq3_xxs_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
+  const float scale = blocks_f16(block);
+  for (int g = 0; g < 8; g++) {
+    const uint32_t word = blocks_u32(block + 66 + (ptrdiff_t)g * 4);
+    uint32_t minus = 0;
+    for (int i = 0; i < 8; i++)
+      memcpy(p->q + (ptrdiff_t)g * 32 + (ptrdiff_t)i * 4, &berth__block_points_iq3_xxs[block[2 + g * 8 + i]], 4);
+    for (int i = 0; i < 4; i++) minus |= berth__block_signs(word >> 7 * i & 127) << 8 * i;
+    blocks_turn(p->q + (ptrdiff_t)g * 32, minus);
+    p->factor[g] = scale * (0.5f + (float)(word >> 28)) * 0.5f;
+  }
+}
+
+/* iq3_s: the scale, 64 bytes with the lower bits of the indices of points, eight bytes with their ninth bits, 32 bytes
+ * of signs, four with the groups' scales */
+static inline void iq3_s_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
+  const float scale = blocks_f16(block);
+  for (int g = 0; g < 8; g++) {
+    for (int i = 0; i < 8; i++) {
+      const int at = block[2 + g * 8 + i] | (block[66 + g] >> i & 1) << 8;
+      memcpy(p->q + (ptrdiff_t)g * 32 + (ptrdiff_t)i * 4, &berth__block_points_iq3_s[at], 4);
+    }
+    blocks_turn(p->q + (ptrdiff_t)g * 32, blocks_u32(block + 74 + (ptrdiff_t)g * 4));
+    p->factor[g] = scale * (float)(1 + 2 * (block[106 + g / 2] >> g % 2 * 4 & 15));
+  }
+}
+
 /* iq4_nl: the scale, 16 bytes of two table indices each */
 static inline void iq4_nl_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
   p->factor[0] = blocks_f16(block);
@@ -240,6 +307,10 @@ static inline const blocks_row *blocks_find(berth_type type) {
       [BERTH_IQ4_NL - BERTH_Q8_0] = {iq4_nl_split, 32, false},
       [BERTH_IQ4_XS - BERTH_Q8_0] = {iq4_xs_split, 32, false},
       [BERTH_MXFP4 - BERTH_Q8_0] = {mxfp4_split, 32, false},
+      [BERTH_IQ2_XS - BERTH_Q8_0] = {iq2_xs_split, 16, false},
+      [BERTH_IQ2_S - BERTH_Q8_0] = {iq2_s_split, 16, false},
+      [BERTH_IQ3_XXS - BERTH_Q8_0] = {iq3_xxs_split, 32, false},
+      [BERTH_IQ3_S - BERTH_Q8_0] = {iq3_s_split, 32, false},
   };
   const int at = (int)type - (int)BERTH_Q8_0;
   return at >= 0 && at < (int)(sizeof rows / sizeof rows[0]) && rows[at].split != NULL ? &rows[at] : NULL;

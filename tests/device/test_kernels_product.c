@@ -407,9 +407,10 @@ static void packing_as_bf16(void **state) {
 
 /* ---- Weights in blocks: x becomes bytes, so that results differ by what that rounds ---- */
 
-static const berth_type block_types[] = {BERTH_Q8_0,  BERTH_Q4_0,   BERTH_Q4_1,   BERTH_Q5_0,   BERTH_Q5_1,
-                                         BERTH_Q2_K,  BERTH_Q3_K,   BERTH_Q4_K,   BERTH_Q5_K,   BERTH_Q6_K,
-                                         BERTH_MXFP4, BERTH_IQ4_NL, BERTH_IQ4_XS, BERTH_IQ2_XXS};
+static const berth_type block_types[] = {BERTH_Q8_0,  BERTH_Q4_0,    BERTH_Q4_1,   BERTH_Q5_0,    BERTH_Q5_1,
+                                         BERTH_Q2_K,  BERTH_Q3_K,    BERTH_Q4_K,   BERTH_Q5_K,    BERTH_Q6_K,
+                                         BERTH_MXFP4, BERTH_IQ4_NL,  BERTH_IQ4_XS, BERTH_IQ2_XXS, BERTH_IQ2_XS,
+                                         BERTH_IQ2_S, BERTH_IQ3_XXS, BERTH_IQ3_S};
 
 /* x of up to 3: an element is rounded by up to 3 / 254, at random. Weights are about 1. */
 static double blocks_tolerance(int64_t k) { return 0.03 * sqrt((double)k); }

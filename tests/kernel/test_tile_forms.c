@@ -114,9 +114,10 @@ static void split_forms(void **state) {
 #define MANY 37  /* columns: no multiple of anything */
 #define MOST 70  /* rows */
 
-static const berth_type packed_types[] = {
-    BERTH_Q8_0, BERTH_Q4_0, BERTH_Q4_1,    BERTH_Q5_0,   BERTH_Q5_1,   BERTH_Q2_K,  BERTH_Q3_K, BERTH_Q4_K,
-    BERTH_Q5_K, BERTH_Q6_K, BERTH_IQ2_XXS, BERTH_IQ4_NL, BERTH_IQ4_XS, BERTH_MXFP4, BERTH_F16,  BERTH_BF16};
+static const berth_type packed_types[] = {BERTH_Q8_0,    BERTH_Q4_0,    BERTH_Q4_1,   BERTH_Q5_0,  BERTH_Q5_1,
+                                          BERTH_Q2_K,    BERTH_Q3_K,    BERTH_Q4_K,   BERTH_Q5_K,  BERTH_Q6_K,
+                                          BERTH_IQ2_XXS, BERTH_IQ4_NL,  BERTH_IQ4_XS, BERTH_MXFP4, BERTH_IQ2_XS,
+                                          BERTH_IQ2_S,   BERTH_IQ3_XXS, BERTH_IQ3_S,  BERTH_F16,   BERTH_BF16};
 #define N_PACKED (sizeof packed_types / sizeof *packed_types)
 
 typedef struct packed_data {
@@ -134,10 +135,11 @@ static void packed_fill(packed_data *d, berth_type type, uint32_t before) {
   static const struct {
     berth_type type;
     uint8_t halves[2];
-  } scales[] = {{BERTH_Q8_0, {0, 0}},  {BERTH_Q4_0, {0, 0}},     {BERTH_Q4_1, {0, 2}},     {BERTH_Q5_0, {0, 0}},
-                {BERTH_Q5_1, {0, 2}},  {BERTH_Q2_K, {80, 82}},   {BERTH_Q3_K, {108, 108}}, {BERTH_Q4_K, {0, 2}},
-                {BERTH_Q5_K, {0, 2}},  {BERTH_Q6_K, {208, 208}}, {BERTH_IQ2_XXS, {0, 0}},  {BERTH_IQ4_NL, {0, 0}},
-                {BERTH_IQ4_XS, {0, 0}}};
+  } scales[] = {{BERTH_Q8_0, {0, 0}},   {BERTH_Q4_0, {0, 0}},     {BERTH_Q4_1, {0, 2}},     {BERTH_Q5_0, {0, 0}},
+                {BERTH_Q5_1, {0, 2}},   {BERTH_Q2_K, {80, 82}},   {BERTH_Q3_K, {108, 108}}, {BERTH_Q4_K, {0, 2}},
+                {BERTH_Q5_K, {0, 2}},   {BERTH_Q6_K, {208, 208}}, {BERTH_IQ2_XXS, {0, 0}},  {BERTH_IQ4_NL, {0, 0}},
+                {BERTH_IQ4_XS, {0, 0}}, {BERTH_IQ2_XS, {0, 0}},   {BERTH_IQ2_S, {0, 0}},    {BERTH_IQ3_XXS, {0, 0}},
+                {BERTH_IQ3_S, {0, 0}}};
   const berth_storage storage = berth_type_storage(type);
   uint8_t *bytes = (uint8_t *)d->blocks + before;
   uint64_t seed = 5;
@@ -439,12 +441,13 @@ static void packed_costs(void **state) {
   static const struct {
     berth_type type;
     double insts, loads, lines;
-  } bounds[] = {{BERTH_Q8_0, 7.7, 0.63, 0.13},  {BERTH_Q4_0, 7.8, 0.5, 0.13},      {BERTH_Q4_1, 6.8, 0.44, 0.13},
-                {BERTH_Q5_0, 10.4, 0.63, 0.13}, {BERTH_Q5_1, 8.9, 0.5, 0.13},      {BERTH_Q2_K, 8.1, 0.41, 0.07},
-                {BERTH_Q3_K, 11.1, 0.6, 0.07},  {BERTH_Q4_K, 7.8, 0.32, 0.13},     {BERTH_Q5_K, 8.9, 0.35, 0.13},
-                {BERTH_Q6_K, 10.7, 0.69, 0.07}, {BERTH_IQ2_XXS, 12.7, 0.38, 0.25}, {BERTH_IQ4_NL, 7.7, 0.5, 0.13},
-                {BERTH_IQ4_XS, 8, 0.57, 0.13},  {BERTH_MXFP4, 8.5, 0.57, 0.13},    {BERTH_F16, 3.7, 0.38, 0.07},
-                {BERTH_BF16, 4.2, 0.38, 0.07}};
+  } bounds[] = {{BERTH_Q8_0, 7.7, 0.63, 0.13},   {BERTH_Q4_0, 7.8, 0.5, 0.13},      {BERTH_Q4_1, 6.8, 0.44, 0.13},
+                {BERTH_Q5_0, 10.4, 0.63, 0.13},  {BERTH_Q5_1, 8.9, 0.5, 0.13},      {BERTH_Q2_K, 8.1, 0.41, 0.07},
+                {BERTH_Q3_K, 11.1, 0.6, 0.07},   {BERTH_Q4_K, 7.8, 0.32, 0.13},     {BERTH_Q5_K, 8.9, 0.35, 0.13},
+                {BERTH_Q6_K, 10.7, 0.69, 0.07},  {BERTH_IQ2_XXS, 12.7, 0.38, 0.25}, {BERTH_IQ4_NL, 7.7, 0.5, 0.13},
+                {BERTH_IQ4_XS, 8, 0.57, 0.13},   {BERTH_MXFP4, 8.5, 0.57, 0.13},    {BERTH_IQ2_XS, 13.3, 0.41, 0.25},
+                {BERTH_IQ2_S, 12.8, 0.47, 0.25}, {BERTH_IQ3_XXS, 9.9, 0.44, 0.25},  {BERTH_IQ3_S, 10.6, 0.5, 0.25},
+                {BERTH_F16, 3.7, 0.38, 0.07},    {BERTH_BF16, 4.2, 0.38, 0.07}};
   berth_context *ctx = test_context();
   (void)state;
   for (size_t t = 0; t < sizeof bounds / sizeof *bounds; t++) {

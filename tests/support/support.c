@@ -145,7 +145,8 @@ void test_random_blocks(berth_type type, void *data, uint64_t size, uint64_t *st
       {BERTH_Q5_0, 0, -1, 0x1p-4f, 0},    {BERTH_Q5_1, 0, 2, 0x1p-4f, -1},      {BERTH_Q2_K, 80, 82, 0x1p-5f, 0x1p-4f},
       {BERTH_Q3_K, 108, -1, 0x1p-7f, 0},  {BERTH_Q4_K, 0, 2, 0x1p-9f, 0x1p-6f}, {BERTH_Q5_K, 0, 2, 0x1p-10f, 0x1p-6f},
       {BERTH_Q6_K, 208, -1, 0x1p-12f, 0}, {BERTH_IQ2_XXS, 0, -1, 0x1p-7f, 0},   {BERTH_IQ4_NL, 0, -1, 0x1p-7f, 0},
-      {BERTH_IQ4_XS, 0, -1, 0x1p-12f, 0}, {BERTH_MXFP4, -1, -1, 0, 0}};
+      {BERTH_IQ4_XS, 0, -1, 0x1p-12f, 0}, {BERTH_MXFP4, -1, -1, 0, 0},          {BERTH_IQ2_XS, 0, -1, 0x1p-7f, 0},
+      {BERTH_IQ2_S, 0, -1, 0x1p-7f, 0},   {BERTH_IQ3_XXS, 0, -1, 0x1p-8f, 0},   {BERTH_IQ3_S, 0, -1, 0x1p-8f, 0}};
   const uint32_t bytes = berth_type_storage(type).bytes;
   uint8_t *block = data;
   for (uint64_t i = 0; i < size; i++) block[i] = (uint8_t)test_random(state);

@@ -125,7 +125,7 @@ berth__x berth__l_blocks_half(berth__l_blocks *b, int64_t first) {
 
 /* ---- Tables ---- */
 
-#define TABLE_MOST 128u
+#define TABLE_MOST 512u
 #define TABLE_STEP 32u /* entries that neighbouring threads select from */
 
 static berth__x blocks_entry(berth__kernel *k, const berth__l_format *format, uint32_t i) {
@@ -265,7 +265,11 @@ static slicing blocks_slicing(berth_type type) {
     case BERTH_Q2_K:
     case BERTH_Q3_K:
     case BERTH_Q6_K: return (slicing){8, 8, 2, 8};
-    case BERTH_IQ2_XXS: return (slicing){8, 8, 8, 8}; /* decoding its word of signs is expensive */
+    case BERTH_IQ2_XXS:
+    case BERTH_IQ2_XS:
+    case BERTH_IQ2_S:
+    case BERTH_IQ3_XXS:
+    case BERTH_IQ3_S: return (slicing){8, 8, 8, 8}; /* decoding words of signs is expensive */
     case BERTH_IQ4_XS: return (slicing){16, 4, 2, 4};
     default: return (slicing){2, 4, 2, 4};
   }

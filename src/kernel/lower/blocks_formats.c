@@ -220,27 +220,101 @@ static berth__x formats_opposites(const blocks *b, berth__x bytes, berth__x mask
   return berth__x_add(k, berth__x2(k, BERTH__INST_xor, bytes, all), mask);
 }
 
+/* Eight signs from seven, which lie in `word` from bit `by` on: the eighth makes the number of minuses even. */
+static berth__x formats_eight_signs(const blocks *b, berth__x word, berth__x by) {
+  berth__kernel *k = b->k;
+  const berth__x seven = formats_bits(b, word, by, 127);
+  berth__x odd = seven;
+  for (int down = 4; down > 0; down /= 2)
+    odd = berth__x2(k, BERTH__INST_xor, odd, berth__x2(k, BERTH__INST_shr, odd, berth__x_i32(k, down)));
+  return berth__x_or(k, seven, formats_up(b, formats_bits_at(b, odd, 0, 1), 7));
+}
+
+/* Those of one half of eight elements, one to a byte. */
+static berth__x formats_half_of_signs(const blocks *b, berth__x eight, berth__x half) {
+  return formats_spread(b, formats_bits(b, eight, formats_times(b, half, 4), 15));
+}
+
+/* Half of a point of eight coordinates. The table has two points in a word, as digits. */
+static berth__x formats_half_of_point(blocks *b, berth__x point, berth__x half) {
+  berth__kernel *k = b->k;
+  const berth__x two = berth__l_blocks_look_up(b, berth__x2(k, BERTH__INST_shr, point, berth__x_i32(k, 1)));
+  const berth__x of_two = formats_up(b, formats_bits_at(b, point, 0, 1), 4);
+  const berth__x at = berth__x_add(k, of_two, berth__x_convert(k, BERTH__NUM_U32, formats_times(b, half, 8)));
+  return formats_coordinates(b, formats_bits(b, two, at, 255));
+}
+
+/* The block's scale times (scale + 1/2), times `by`. */
+static berth__x formats_half_scale(blocks *b, berth__x scale, float by) {
+  berth__kernel *k = b->k;
+  const berth__x sum = berth__x_add(k, formats_f32(b, scale), berth__x_f32(k, 0.5f));
+  return berth__x_mul(k, berth__x_mul(k, berth__l_blocks_half(b, 0), sum), berth__x_f32(k, by));
+}
+
 /* Two words per group: four indices of points; and their signs, seven bits each, with the scale in the last four bits.
  * A point is two quads. */
 static quad formats_iq2_xxs(blocks *b, berth__x index) {
-  berth__kernel *k = b->k;
   const berth__x group = formats_times(b, formats_over(b, index, 8), 2), q = formats_modulo(b, index, 8);
   const berth__x points = berth__l_blocks_word(b, 2, group), word = berth__l_blocks_word(b, 6, group);
   const berth__x which = formats_over(b, q, 2), half = formats_modulo(b, q, 2);
   const berth__x point = formats_bits(b, points, formats_times(b, which, 8), 255);
-  const berth__x two = berth__l_blocks_look_up(b, berth__x2(k, BERTH__INST_shr, point, berth__x_i32(k, 1)));
-  const berth__x of_two = formats_up(b, formats_bits_at(b, point, 0, 1), 4);
-  const berth__x at = berth__x_add(k, of_two, berth__x_convert(k, BERTH__NUM_U32, formats_times(b, half, 8)));
-  const berth__x seven = formats_bits(b, word, formats_times(b, which, 7), 127);
-  berth__x odd = seven; /* the eighth sign makes the number of minuses even */
-  for (int by = 4; by > 0; by /= 2)
-    odd = berth__x2(k, BERTH__INST_xor, odd, berth__x2(k, BERTH__INST_shr, odd, berth__x_i32(k, by)));
-  const berth__x eight = berth__x_or(k, seven, formats_up(b, formats_bits_at(b, odd, 0, 1), 7));
-  const berth__x minus = formats_spread(b, formats_bits(b, eight, formats_times(b, half, 4), 15));
-  const berth__x number = formats_f32(b, formats_bits_at(b, word, 28, 15));
-  const berth__x by = berth__x_add(k, number, berth__x_f32(k, 0.5f));
-  const berth__x factor = berth__x_mul(k, berth__x_mul(k, berth__l_blocks_half(b, 0), by), berth__x_f32(k, 0.25f));
-  return formats_signed(b, formats_opposites(b, formats_coordinates(b, formats_bits(b, two, at, 255)), minus), factor);
+  const berth__x bytes = formats_half_of_point(b, point, half);
+  const berth__x minus = formats_half_of_signs(b, formats_eight_signs(b, word, formats_times(b, which, 7)), half);
+  const berth__x factor = formats_half_scale(b, formats_bits_at(b, word, 28, 15), 0.25f);
+  return formats_signed(b, formats_opposites(b, bytes, minus), factor);
+}
+
+/* Number `i` of four bits, from byte `first` on. */
+static berth__x formats_nibble(blocks *b, int64_t first, berth__x i) {
+  const berth__x both = berth__l_blocks_byte(b, first, formats_over(b, i, 2));
+  return formats_bits(b, both, formats_times(b, formats_modulo(b, i, 2), 4), 15);
+}
+
+static quad formats_iq2_xs(blocks *b, berth__x index) {
+  const berth__x at = formats_over(b, index, 2), half = formats_modulo(b, index, 2);
+  const berth__x two = berth__l_blocks_word(b, 2, formats_over(b, at, 2));
+  const berth__x one = formats_bits(b, two, formats_times(b, formats_modulo(b, at, 2), 16), 0xffff);
+  const berth__x bytes = formats_half_of_point(b, formats_bits_at(b, one, 0, 511), half);
+  const berth__x minus = formats_half_of_signs(b, formats_eight_signs(b, one, berth__x_i32(b->k, 9)), half);
+  const berth__x factor = formats_half_scale(b, formats_nibble(b, 66, formats_over(b, index, 4)), 0.25f);
+  return formats_signed(b, formats_opposites(b, bytes, minus), factor);
+}
+
+static quad formats_iq2_s(blocks *b, berth__x index) {
+  const berth__x g = formats_over(b, index, 8), half = formats_modulo(b, index, 2);
+  const berth__x at = formats_modulo(b, formats_over(b, index, 2), 4), by = formats_times(b, at, 8);
+  const berth__x low = formats_bits(b, berth__l_blocks_word(b, 2, g), by, 255);
+  const berth__x up = formats_bits(b, berth__l_blocks_byte(b, 66, g), formats_times(b, at, 2), 3);
+  const berth__x bytes = formats_half_of_point(b, berth__x_or(b->k, low, formats_up(b, up, 8)), half);
+  const berth__x minus = formats_half_of_signs(b, formats_bits(b, berth__l_blocks_word(b, 34, g), by, 255), half);
+  const berth__x factor = formats_half_scale(b, formats_nibble(b, 74, formats_over(b, index, 4)), 0.25f);
+  return formats_signed(b, formats_opposites(b, bytes, minus), factor);
+}
+
+/* The number of a point of four coordinates, which is a quad and a word of the table, but for its ninth bit. */
+static berth__x formats_point_of_four(blocks *b, berth__x index) {
+  const berth__x four = berth__l_blocks_word(b, 2, formats_over(b, index, 4));
+  return formats_bits(b, four, formats_times(b, formats_modulo(b, index, 4), 8), 255);
+}
+
+static quad formats_iq3_xxs(blocks *b, berth__x index) {
+  const berth__x word = berth__l_blocks_word(b, 66, formats_over(b, index, 8));
+  const berth__x bytes = berth__l_blocks_look_up(b, formats_point_of_four(b, index));
+  const berth__x by = formats_times(b, formats_over(b, formats_modulo(b, index, 8), 2), 7);
+  const berth__x minus = formats_half_of_signs(b, formats_eight_signs(b, word, by), formats_modulo(b, index, 2));
+  const berth__x factor = formats_half_scale(b, formats_bits_at(b, word, 28, 15), 0.5f);
+  return formats_signed(b, formats_opposites(b, bytes, minus), factor);
+}
+
+static quad formats_iq3_s(blocks *b, berth__x index) {
+  const berth__x g = formats_over(b, index, 8), at = formats_modulo(b, index, 8);
+  const berth__x ninth = formats_bits(b, berth__l_blocks_byte(b, 66, g), at, 1);
+  const berth__x point = berth__x_or(b->k, formats_point_of_four(b, index), formats_up(b, ninth, 8));
+  const berth__x bytes = berth__l_blocks_look_up(b, point);
+  const berth__x signs = formats_bits(b, berth__l_blocks_word(b, 74, g), formats_times(b, at, 4), 15);
+  const berth__x by = berth__x_or(b->k, formats_up(b, formats_nibble(b, 106, g), 1), berth__x_u32(b->k, 1));
+  const berth__x factor = formats_scaled(b, berth__l_blocks_half(b, 0), by, 0);
+  return formats_signed(b, formats_opposites(b, bytes, formats_spread(b, signs)), factor);
 }
 
 /* ---- The table ---- */
@@ -255,6 +329,22 @@ static uint32_t formats_floats(uint32_t i) { return formats_float_bits((float)be
 static uint32_t formats_grid(uint32_t i) {
   return (uint32_t)berth__block_grid[2 * i] | (uint32_t)berth__block_grid[2 * i + 1] << 16;
 }
+
+/* Bytes of coordinates as digits: 8, 25 and 43 are 0, 1 and 2. */
+static uint32_t formats_digits(uint64_t point) {
+  uint32_t digits = 0;
+  for (int j = 0; j < 8; j++) digits |= (uint32_t)((point >> 8 * j & 255) / 17) << 2 * j;
+  return digits;
+}
+static uint32_t formats_points_xs(uint32_t i) {
+  return formats_digits(berth__block_points_iq2_xs[2 * i]) | formats_digits(berth__block_points_iq2_xs[2 * i + 1])
+                                                                 << 16;
+}
+static uint32_t formats_points_s(uint32_t i) {
+  return formats_digits(berth__block_points_iq2_s[2 * i]) | formats_digits(berth__block_points_iq2_s[2 * i + 1]) << 16;
+}
+static uint32_t formats_fours_xxs(uint32_t i) { return berth__block_points_iq3_xxs[i]; }
+static uint32_t formats_fours_s(uint32_t i) { return berth__block_points_iq3_s[i]; }
 
 const berth__l_format *berth__l_format_of(berth_type type) {
   static const berth__l_format rows[] = {
@@ -272,6 +362,10 @@ const berth__l_format *berth__l_format_of(berth_type type) {
       [BERTH_IQ4_NL - BERTH_Q8_0] = {formats_iq4_nl, 16, BERTH__NUM_F32, formats_curve},
       [BERTH_IQ4_XS - BERTH_Q8_0] = {formats_iq4_xs, 16, BERTH__NUM_F32, formats_curve},
       [BERTH_MXFP4 - BERTH_Q8_0] = {formats_mxfp4, 16, BERTH__NUM_F32, formats_floats},
+      [BERTH_IQ2_XS - BERTH_Q8_0] = {formats_iq2_xs, 256, BERTH__NUM_U32, formats_points_xs},
+      [BERTH_IQ2_S - BERTH_Q8_0] = {formats_iq2_s, 512, BERTH__NUM_U32, formats_points_s},
+      [BERTH_IQ3_XXS - BERTH_Q8_0] = {formats_iq3_xxs, 256, BERTH__NUM_U32, formats_fours_xxs},
+      [BERTH_IQ3_S - BERTH_Q8_0] = {formats_iq3_s, 512, BERTH__NUM_U32, formats_fours_s},
   };
   const int at = (int)type - (int)BERTH_Q8_0;
   return at >= 0 && at < (int)(sizeof rows / sizeof rows[0]) && rows[at].quad != NULL ? &rows[at] : NULL;

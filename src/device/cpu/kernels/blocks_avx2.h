@@ -152,7 +152,6 @@ static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_
 
 /* ---- iq2_xxs; blocks_points_avx512.h is for AVX-512 with VNNI ---- */
 
-#ifndef __AVX512VNNI__
 /* Eight words, each with four groups of seven signs: four groups of eight, in which an even number of signs is set. */
 static inline __m256i iq2_xxs_signs(__m256i words) {
   const __m256i even = _mm256_setr_epi8(0, -128, -128, 0, -128, 0, 0, -128, -128, 0, 0, -128, 0, -128, -128, 0, 0, -128,
@@ -166,6 +165,7 @@ static inline __m256i iq2_xxs_signs(__m256i words) {
   return _mm256_or_si256(seven, _mm256_shuffle_epi8(even, _mm256_and_si256(folded, _mm256_set1_epi8(15))));
 }
 
+#ifndef __AVX512VNNI__
 /* Groups j and j + 4 share vectors, as in q4_0, and points are stored in pairs: their first coordinates, their second
  * ones, and so on. A word of 16 bits then has the signs of two points. A multiplication by a power of two moves those
  * of a pair of coordinates to the top bits of its bytes, where they select between x and -x. */

@@ -42,6 +42,9 @@ static pairs_manner pairs_manner_of(berth_type type) {
     case BERTH_Q2_K: m.chain = 4; break;
     case BERTH_Q3_K: m.shift = 4, m.chain = 4; break;
     case BERTH_Q6_K: m.shift = 32, m.chain = 2; break;
+    case BERTH_IQ2_XS:
+    case BERTH_IQ2_S: m.shift = 43, m.chain = 1; break;
+    case BERTH_IQ3_S: m.shift = 15, m.chain = 4; break;
     default: m.is_wide = true; break;
   }
   return m;
@@ -397,10 +400,11 @@ TILES(chain_8, 32, 8, false)
 TILES(chain_4, 32, 4, false)
 TILES(small_4, 16, 4, false)
 TILES(small_2, 16, 2, false)
+TILES(small_1, 16, 1, false)
 
 static const pairs_fn *pairs_tiles_of(const pairs_manner *m) {
   if (m->is_wide) return wide;
-  if (m->group == 16) return m->chain == 4 ? small_4 : small_2;
+  if (m->group == 16) return m->chain == 4 ? small_4 : m->chain == 2 ? small_2 : small_1;
   return m->chain == 8 ? chain_8 : chain_4;
 }
 

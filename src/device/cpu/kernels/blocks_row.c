@@ -48,6 +48,7 @@ blocks_split blocks_split_of(berth_type type) {
 #ifdef __AVX2__
 #include "device/cpu/kernels/blocks_avx2.h"
 #include "device/cpu/kernels/blocks_avx2_k.h"
+#include "device/cpu/kernels/blocks_avx2_points.h"
 #include "device/cpu/kernels/blocks_avx2_table.h"
 #ifdef __AVX512VNNI__
 #include "device/cpu/kernels/blocks_points_avx512.h"
@@ -93,6 +94,10 @@ DOT_BY_PARTS(q4_k, 256, 144, 32, true)
 DOT_BY_PARTS(q5_k, 256, 176, 32, true)
 DOT_BY_PARTS(q6_k, 256, 210, 16, false)
 DOT_BY_PARTS(iq2_xxs, 256, 66, 32, false)
+DOT_BY_PARTS(iq2_xs, 256, 74, 16, false)
+DOT_BY_PARTS(iq2_s, 256, 82, 16, false)
+DOT_BY_PARTS(iq3_xxs, 256, 98, 32, false)
+DOT_BY_PARTS(iq3_s, 256, 110, 32, false)
 DOT_BY_PARTS(mxfp4, 32, 17, 32, false)
 DOT_BY_PARTS(iq4_xs, 256, 136, 32, false)
 DOT_BY_PARTS(iq4_nl, 32, 18, 32, false)
@@ -104,6 +109,10 @@ DOT_BY_PARTS(iq4_nl, 32, 18, 32, false)
 #define q5_k_dot q5_k_dot_parts
 #define q6_k_dot q6_k_dot_parts
 #define iq2_xxs_dot iq2_xxs_dot_parts
+#define iq2_xs_dot iq2_xs_dot_parts
+#define iq2_s_dot iq2_s_dot_parts
+#define iq3_xxs_dot iq3_xxs_dot_parts
+#define iq3_s_dot iq3_s_dot_parts
 #define mxfp4_dot mxfp4_dot_parts
 #define iq4_xs_dot iq4_xs_dot_parts
 #define iq4_nl_dot iq4_nl_dot_parts
@@ -126,6 +135,10 @@ static blocks_dot blocks_dot_of(berth_type type) {
     case BERTH_IQ4_NL: return iq4_nl_dot;
     case BERTH_IQ4_XS: return iq4_xs_dot;
     case BERTH_MXFP4: return mxfp4_dot;
+    case BERTH_IQ2_XS: return iq2_xs_dot;
+    case BERTH_IQ2_S: return iq2_s_dot;
+    case BERTH_IQ3_XXS: return iq3_xxs_dot;
+    case BERTH_IQ3_S: return iq3_s_dot;
     default: return NULL;
   }
 }
