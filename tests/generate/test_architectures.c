@@ -280,6 +280,39 @@ static void expect_refusal(const char *change, const char *with, berth_status st
   berth_context_destroy(ctx);
 }
 
+/* A file of a model's architecture with these keys, and a tensor if it has_tensor. */
+static void expect_no_model(const char *keys, size_t size, uint64_t n_keys, bool has_tensor, const char *part) {
+  static const char tensor[] = "\1\0\0\0\0\0\0\0t\1\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+  const uint64_t counts[] = {has_tensor ? 1 : 0, n_keys};
+  char bytes[512] = "GGUF\3";
+  berth_context *ctx = test_context();
+  berth_graph *graph;
+  berth_error err;
+  assert_true(24 + size + sizeof tensor < 400);
+  memcpy(bytes + 8, counts, sizeof counts);
+  memcpy(bytes + 24, keys, size);
+  if (has_tensor) memcpy(bytes + 24 + size, tensor, sizeof tensor - 1);
+  test_write_file(test_path("none.gguf"), bytes, sizeof bytes);
+  test_expect_error(berth_graph_load(ctx, test_path("none.gguf"), &graph, &err), BERTH_UNSUPPORTED, &err, part);
+  assert_null(graph);
+  berth_context_destroy(ctx);
+}
+
+#define LENGTH(n) n "\0\0\0\0\0\0\0"
+#define TEXT_KEY(name_length, name, text_length, text) LENGTH(name_length) name "\10\0\0\0" LENGTH(text_length) text
+#define NO_MODEL(keys, n_keys, has_tensor, part) expect_no_model(keys, sizeof(keys) - 1, n_keys, has_tensor, part)
+
+static void files_that_are_no_models_are_told_apart(void **state) {
+  (void)state;
+#define LLAMA TEXT_KEY("\24", "general.architecture", "\5", "llama")
+  NO_MODEL(LLAMA TEXT_KEY("\14", "general.type", "\7", "adapter"), 2, true, "a LoRA adapter");
+  NO_MODEL(TEXT_KEY("\24", "general.architecture", "\4", "clip") TEXT_KEY("\14", "general.type", "\6", "mmproj"), 2,
+           true, "a projector");
+  NO_MODEL(LLAMA TEXT_KEY("\14", "general.type", "\7", "imatrix"), 2, true, "statistics");
+  NO_MODEL(LLAMA, 1, false, "has no tensors");
+#undef LLAMA
+}
+
 static void what_is_missing_or_wrong_is_named(void **state) {
   (void)state;
   expect_refusal("llama", "lhama", BERTH_UNSUPPORTED, "architecture 'lhama' is not supported; supported are llama, ");
@@ -442,6 +475,7 @@ int main(void) {
       cmocka_unit_test(gpus_give_the_same),
       cmocka_unit_test(vectors_are_those_of_llama_cpp),
       cmocka_unit_test(loading_survives_every_failed_allocation),
+      cmocka_unit_test(files_that_are_no_models_are_told_apart),
       cmocka_unit_test(what_is_missing_or_wrong_is_named),
       cmocka_unit_test(values_that_cannot_be_are_refused),
       cmocka_unit_test(what_berth_does_not_compute_is_refused),

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "import/gguf/gguf.h"
+#include "import/gguf/types.h"
 #include "support/gguf_file.h"
 #include "support/support.h"
 
@@ -240,6 +241,26 @@ static void copies_only_what_is_not_aligned(void **state) {
   gguf_file_free(&file);
 }
 
+/* Types without support here are shown by the names that people know them by, with their sizes. */
+static void types_are_named(void **state) {
+  static const struct {
+    uint32_t number;
+    const char *name;
+    uint32_t elements, bytes;
+    berth_type type;
+  } types[] = {{17, "iq2_xs", 256, 74, BERTH_IQ2_XS},   {18, "iq3_xxs", 256, 98, BERTH_IQ3_XXS},
+               {21, "iq3_s", 256, 110, BERTH_IQ3_S},    {22, "iq2_s", 256, 82, BERTH_IQ2_S},
+               {29, "iq1_m", 256, 56, BERTH_TYPE_NONE}, {31, "q4_0_4_4", 32, 18, BERTH_TYPE_NONE},
+               {42, "q2_0", 64, 18, BERTH_TYPE_NONE},   {77, "type 77", 0, 0, BERTH_TYPE_NONE}};
+  (void)state;
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    char text[32];
+    const berth__ggml_type type = berth__ggml_type_at(types[i].number);
+    assert_string_equal(berth__gguf_type_name(types[i].number, text), types[i].name);
+    assert_true(type.elements == types[i].elements && type.bytes == types[i].bytes && type.type == types[i].type);
+  }
+}
+
 /* ---- Bad files ------------------------------------------------------------------------------------------------- */
 
 typedef struct bad_file {
@@ -257,6 +278,9 @@ typedef struct bad_file {
 static const bad_file bad_files[] = {
     /* the header */
     BAD("another magic", "\"FUGG\" w3 q0 q0", "does not begin with GGUF"),
+    BAD("a pointer of Git LFS", "\"version https://git-lfs.github.com/spec/v1\"", "'git lfs pull'"),
+    BAD("a web page", "\"<!DOCTYPE html><html>\"", "a web page"),
+    BAD("a model from before GGUF", "\"tjgg\" w3 w32000", "before GGUF (GGJT)"),
     BAD("version 0", "GGUF w0 q0 q0", "version 0"),
     LACK("version 1", "GGUF w1 w0 w0", "version 1"),
     LACK("a version to come", "GGUF w4 q0 q0", "version 4; berth reads 2 and 3"),
@@ -306,15 +330,18 @@ static const bad_file bad_files[] = {
     BAD("an offset that wraps", ONE_TENSOR("w1 q1 w0 q0xFFFFFFFFFFFFFFE0", "z4"),
         "4 bytes from byte 18446744073709551"),
     BAD("an offset that is not aligned", ONE_TENSOR("w1 q1 w0 q4", "z8"), "begins at 4, which is not a multiple"),
-    BAD("an offset behind the file", ONE_TENSOR("w1 q1 w0 q32", "z4"), "the file has 4 bytes of data"),
-    BAD("an unknown type behind the file", ONE_TENSOR("w1 q1 w77 q64", "z4"), "the file has 4 bytes of data"),
+    BAD("an offset behind the file", ONE_TENSOR("w1 q1 w0 q32", "z4"), "it has 68 of the 100 bytes"),
+    BAD("an unknown type behind the file", ONE_TENSOR("w1 q1 w77 q64", "z4"), "it has 68 of the 128 bytes"),
     BAD("an alignment that the offsets do not have",
         GGUF_HEAD(2, 1) "'general.alignment' w4 w64 't' w1 q1 w0 q0 'u' w1 q1 w0 q32 pad64 z64", "alignment, 64"),
-    BAD("data that is cut off", ONE_TENSOR("w1 q2 w0 q0", "z7"), "tensor \"t\" has 8 bytes"),
-    BAD("no data", GGUF_HEAD(1, 0) "'t' w1 q2 w0 q0", "the file has 0 bytes of data"),
+    BAD("data that is cut off", ONE_TENSOR("w1 q2 w0 q0", "z7"), "did not finish: it has 71 of the 72 bytes"),
+    BAD("data of three tensors that is cut off in the first",
+        GGUF_HEAD(3, 0) "'t' w1 q40 w0 q0 'u' w1 q1 w0 q256 'v' w1 q1 w0 q192 pad32 z100",
+        "it has 228 of the 388 bytes"),
+    BAD("no data", GGUF_HEAD(1, 0) "'t' w1 q2 w0 q0", "of the 72 bytes"),
     BAD("sizes that add up to too much",
         GGUF_HEAD(2, 0) "'t' w1 q0x7FFFFFFFFFFFFFC0 w24 q0 'u' w1 q0x7FFFFFFFFFFFFFC0 w24 q0x7FFFFFFFFFFFFFC0 pad32",
-        "9223372036854775744 bytes"),
+        "of the 18446744073709551"),
     BAD("two tensors in one place", GGUF_HEAD(2, 0) "'t' w1 q1 w0 q0 'u' w1 q1 w0 q0 pad32 z4",
         "\"t\" and \"u\" overlap"),
     BAD("overlap out of order", GGUF_HEAD(3, 0) "'t' w1 q1 w0 q64 'u' w1 q9 w0 q32 'v' w1 q1 w0 q0 pad32 z72",
@@ -410,7 +437,7 @@ static void a_header_that_lies_is_refused(void **state) {
       {GGUF_HEAD(0, 1) "'a' w9 w0 q1000", "it may be cut off", 1000},
       {GGUF_HEAD(0, 1) "'a' w9 w12 q-1", "it may be cut off", 1u << 30},
       {GGUF_HEAD(0, 1) "'a' w9 w8 q-1", "it may be cut off", 1u << 30},
-      {GGUF_HEAD(1, 0) "'t' w1 q1000 w0 q0 pad32", "has 4000 bytes from byte 0", 4000},
+      {GGUF_HEAD(1, 0) "'t' w1 q1000 w0 q0 pad32", "it has 4000 of the 4064 bytes", 4000},
       {GGUF_HEAD(0, 1) "'a' w8 'b'", "cannot begin with", 20},
   };
   berth_context *ctx = test_context();
@@ -661,6 +688,7 @@ int main(void) {
       cmocka_unit_test(reads_tensors),
       cmocka_unit_test(finds_any_of_many_strings),
       cmocka_unit_test(copies_only_what_is_not_aligned),
+      cmocka_unit_test(types_are_named),
       cmocka_unit_test(refuses_every_bad_file),
       cmocka_unit_test(refuses_every_cut),
       cmocka_unit_test(a_header_is_read_without_its_data),

@@ -61,6 +61,22 @@ static berth_status arch_check(void *file, berth_error *err) { return berth__ggu
 
 /* ---- Graphs ---- */
 
+/* Files that go with a model, and are none themselves. */
+static berth_status arch_check_kind(const berth__gguf *file, berth_error *err) {
+  static const struct {
+    const char *type, *what;
+  } kinds[] = {{"adapter", "a LoRA adapter, which changes the weights of a model: merge the two into one file first"},
+               {"mmproj", "a projector for images or sound, which goes with a model of text: give that model's file"},
+               {"vocab", "a vocabulary without a model"},
+               {"imatrix", "statistics for quantising a model"}};
+  const berth__gguf_key *key = berth__gguf_find(file, "general.type");
+  for (size_t i = 0; key != NULL && key->kind == BERTH__GGUF_STRING && i < sizeof kinds / sizeof kinds[0]; i++)
+    if (berth__gguf_is(key->text, kinds[i].type))
+      return berth__fail(err, BERTH_UNSUPPORTED, "the file is no model, but %s", kinds[i].what);
+  if (file->n_tensors > 0) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED, "the file has no tensors: it is a vocabulary without a model");
+}
+
 static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
   const berth__gguf_string name = file->architecture;
   if (name.size == 0) return berth__fail(err, BERTH_MALFORMED, "the file has no key general.architecture");
@@ -83,6 +99,7 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
   const berth__arch *arch = berth__arch_find(file);
   berth_graph *graph;
   *out = NULL;
+  BERTH__TRY(arch_check_kind(file, err));
   if (arch == NULL) return arch_refuse(file, err);
   BERTH__TRY(arch_check_cache(options, err));
   BERTH__TRY(berth_graph_create(file->ctx, arch->name, &graph, err));

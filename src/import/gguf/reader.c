@@ -189,11 +189,29 @@ static berth_status gguf_take_count(const gguf_cursor *c, uint64_t count, uint64
                      (unsigned long long)count, what, (unsigned long long)c->whole);
 }
 
+/* What files are that people take for models: what a download left, or a model in an older format. */
+static berth_status gguf_refuse_magic(const gguf_cursor *c, berth_error *err) {
+  static const struct {
+    const char *begins, *what;
+  } kinds[] = {{"version https://git-lfs", "it is a pointer of Git LFS, which 'git lfs pull' replaces by the model"},
+               {"<", "it is a web page, which a download gave instead of the model"},
+               {"lmgg", "it is in the format that came before GGUF (GGML); convert the model again"},
+               {"tjgg", "it is in a format that came before GGUF (GGJT); convert the model again"},
+               {"fmgg", "it is in a format that came before GGUF (GGMF); convert the model again"},
+               {"algg", "it is an adapter in the format that came before GGUF (GGLA)"}};
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    const size_t n = strlen(kinds[i].begins);
+    if (c->size >= n && memcmp(c->base, kinds[i].begins, n) == 0)
+      return berth__fail(err, BERTH_MALFORMED, "the file does not begin with GGUF: %s", kinds[i].what);
+  }
+  return berth__fail(err, BERTH_MALFORMED, "the file does not begin with GGUF");
+}
+
 static berth_status gguf_take_header(gguf_cursor *c, uint32_t *version, uint64_t *n_tensors, uint64_t *n_keys,
                                      berth_error *err) {
   const uint8_t *magic = NULL;
   BERTH__TRY(gguf_take(c, 4, "its first four bytes", &magic, err));
-  if (memcmp(magic, "GGUF", 4) != 0) return berth__fail(err, BERTH_MALFORMED, "the file does not begin with GGUF");
+  if (memcmp(magic, "GGUF", 4) != 0) return gguf_refuse_magic(c, err);
   BERTH__TRY(gguf_take_u32(c, "the header", version, err));
   BERTH__TRY(gguf_check_version(*version, err));
   BERTH__TRY(gguf_take_u64(c, "the header", n_tensors, err));
@@ -293,19 +311,28 @@ static berth_status gguf_take_tensor(berth__gguf *g, gguf_cursor *c, berth_error
 
 /* ---- Data ---- */
 
-/* Turns offsets into positions in the file, whose data begins at `section`. In a partial file no tensor has data,
- * whichever bytes are available: plans must not depend on how many there are. */
-static berth_status gguf_place(const gguf_cursor *c, uint64_t section, berth__gguf_tensor *t, berth_error *err) {
+/* Turns an offset into a position in the file, whose data begins at `section`. */
+static berth_status gguf_place(uint64_t section, berth__gguf_tensor *t, uint64_t *last, berth_error *err) {
   uint64_t begin, end;
-  const bool fits = berth__add_u64(section, t->begin, &begin) && berth__add_u64(begin, t->size, &end);
-  if (!fits || end > c->whole)
+  if (!berth__add_u64(section, t->begin, &begin) || !berth__add_u64(begin, t->size, &end))
     return berth__fail(err, BERTH_MALFORMED,
-                       "tensor \"%s\" has %llu bytes from byte %llu of the data on, but the file has %llu bytes of "
-                       "data; it may be cut off",
-                       t->name, (unsigned long long)t->size, (unsigned long long)t->begin,
-                       (unsigned long long)(c->whole > section ? c->whole - section : 0));
+                       "tensor \"%s\" has %llu bytes from byte %llu of the data on, which does not fit in 64 bits",
+                       t->name, (unsigned long long)t->size, (unsigned long long)t->begin);
   t->begin = begin;
-  t->data = c->whole == c->size ? c->base + begin : NULL;
+  if (end > *last) *last = end;
+  return BERTH_OK;
+}
+
+/* In a partial file no tensor has data, whichever bytes are available: plans must not depend on how many there are. */
+static berth_status gguf_place_all(const gguf_cursor *c, uint64_t section, berth__gguf *g, berth_error *err) {
+  uint64_t last = 0;
+  for (size_t i = 0; i < g->n_tensors; i++) BERTH__TRY(gguf_place(section, &g->tensors[i], &last, err));
+  if (last > c->whole)
+    return berth__fail(err, BERTH_MALFORMED,
+                       "the file is cut off, as by a download that did not finish: it has %llu of the %llu bytes that "
+                       "its header describes",
+                       (unsigned long long)c->whole, (unsigned long long)last);
+  for (size_t i = 0; i < g->n_tensors && c->whole == c->size; i++) g->tensors[i].data = c->base + g->tensors[i].begin;
   return BERTH_OK;
 }
 
@@ -339,7 +366,7 @@ static berth_status gguf_take_tensors(berth__gguf *g, gguf_cursor *c, uint64_t c
   for (uint64_t i = 0; i < count; i++) BERTH__TRY(gguf_take_tensor(g, c, err));
   if (count == 0) return BERTH_OK;
   if (!berth__align_up(c->at, g->alignment, &section)) return gguf_fail_cut(c, UINT64_MAX, "the data", err);
-  for (size_t i = 0; i < g->n_tensors; i++) BERTH__TRY(gguf_place(c, section, &g->tensors[i], err));
+  BERTH__TRY(gguf_place_all(c, section, g, err));
   return gguf_check_overlap(g, err);
 }
 
