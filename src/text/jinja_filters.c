@@ -182,13 +182,13 @@ static berth_status filter_escape(berth__jinja *j, const filter_call *f, berth__
 }
 
 static berth_status format_part(berth__jinja *j, char kind, berth__jinja_value value, berth__jinja_buffer *b) {
-  const bool is_whole = value.kind == BERTH__JINJA_INT || value.kind == BERTH__JINJA_BOOL;
-  if (value.kind == BERTH__JINJA_UNDEFINED) return berth__jinja_fail(j, "format has fewer values than its text names");
+  const bool is_rounded = value.kind == BERTH__JINJA_FLOAT && fabs(value.as.number) < 9e18;
   if (kind == 's') return berth__jinja_add_value(j, b, value);
-  if ((kind != 'd' && kind != 'i') || !is_whole)
+  if (value.kind == BERTH__JINJA_BOOL) value = berth__jinja_make_int(value.as.boolean);
+  if (is_rounded) value = berth__jinja_make_int((int64_t)value.as.number);
+  if ((kind != 'd' && kind != 'i') || value.kind != BERTH__JINJA_INT)
     return berth__jinja_fail(j, "format does not know %%%c of a value of type %s", kind,
                              berth__jinja_kind_name(value.kind));
-  if (value.kind == BERTH__JINJA_BOOL) value = berth__jinja_make_int(value.as.boolean);
   return berth__jinja_add_value(j, b, value);
 }
 
@@ -196,12 +196,15 @@ static berth_status format_part(berth__jinja *j, char kind, berth__jinja_value v
 static berth_status filter_format(berth__jinja *j, const filter_call *f, berth__jinja_value *out) {
   berth__jinja_string text;
   berth__jinja_buffer b = {NULL, 0, 0};
-  size_t used = 0;
+  size_t used = 0, n = 0; /* positional arguments */
+  for (size_t i = 0; i < f->args->count; i++) n += f->args->names[i].size == 0;
   BERTH__TRY(berth__jinja_text_of(j, f->on, &text));
   for (size_t i = 0; i < text.size; i++) {
     const char kind = text.data[i] == '%' && i + 1 < text.size ? text.data[i + 1] : '\0';
     if (kind == '\0' || kind == '%') {
       BERTH__TRY(berth__jinja_add(j, &b, text.data + i, 1));
+    } else if (used == n) {
+      return berth__jinja_fail(j, "format has %zu values, which are fewer than its text names", n);
     } else {
       BERTH__TRY(format_part(j, kind, berth__jinja_argument(f->args, used++, ""), &b));
     }

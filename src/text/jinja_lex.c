@@ -223,8 +223,8 @@ static berth_status lex_comment(jinja_lexer *l) {
   return BERTH_OK;
 }
 
-/* {% raw %}: where the text after it begins; 0: it is another tag. */
-static size_t lex_named_tag(const jinja_lexer *l, size_t at, const char *name, bool *trims) {
+/* {% raw %}: where the text after it begins; 0: it is another tag. *mark: the sign before its end, or 0. */
+static size_t lex_named_tag(const jinja_lexer *l, size_t at, const char *name, char *mark) {
   if (!lex_at(l, at, "{%")) return 0;
   at += 2;
   if (at < l->size && (l->text[at] == '-' || l->text[at] == '+')) at++;
@@ -232,21 +232,21 @@ static size_t lex_named_tag(const jinja_lexer *l, size_t at, const char *name, b
   if (!lex_at(l, at, name)) return 0;
   at += strlen(name);
   while (at < l->size && lex_is_space(l->text[at])) at++;
-  *trims = at < l->size && l->text[at] == '-';
-  if (*trims) at++;
+  *mark = at < l->size && (l->text[at] == '-' || l->text[at] == '+') ? l->text[at] : '\0';
+  if (*mark != '\0') at++;
   return lex_at(l, at, "%}") ? at + 2 : 0;
 }
 
-static berth_status lex_raw(jinja_lexer *l, size_t begin, bool trims) {
+static berth_status lex_raw(jinja_lexer *l, size_t begin, char mark) {
   lex_advance(l, begin);
-  l->trim_next = trims; /* without it, raw text keeps its leading line feeds */
+  l->trim_next = mark == '-'; /* without it, raw text keeps its leading line feeds */
   for (size_t at = begin; at < l->size; at++) {
-    const size_t behind = lex_named_tag(l, at, "endraw", &trims);
+    const size_t behind = lex_named_tag(l, at, "endraw", &mark);
     if (behind == 0) continue;
     BERTH__TRY(lex_text(l, at));
     lex_advance(l, behind);
-    l->trim_next = trims;
-    l->newline_next = !trims;
+    l->trim_next = mark == '-';
+    l->newline_next = mark == '\0';
     return BERTH_OK;
   }
   return lex_fail(l, "{% raw %} has no {% endraw %}");
@@ -278,10 +278,10 @@ berth_status berth__jinja_lex(berth__jinja *j, const char *text, size_t size) {
       tag++;
     BERTH__TRY(lex_text(&l, tag));
     if (tag == size) break;
-    bool trims;
-    const size_t raw = lex_named_tag(&l, tag, "raw", &trims);
-    if (raw != 0) {
-      BERTH__TRY(lex_raw(&l, raw, trims));
+    char mark;
+    const size_t raw = lex_named_tag(&l, tag, "raw", &mark);
+    if (raw != 0 && mark != '+') {
+      BERTH__TRY(lex_raw(&l, raw, mark));
     } else {
       BERTH__TRY(text[tag + 1] == '#' ? lex_comment(&l) : lex_tag(&l));
     }

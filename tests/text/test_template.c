@@ -46,6 +46,8 @@ static void lines_and_formats_are_those_of_jinja(void **state) {
       {"a{% raw -%}\n b{% endraw %}", "{}", "ab"},
       {"{{ '%s is %d%%, %s' | format(a, 7, none) }}", "{\"a\": [1, \"b\"]}", "[1, 'b'] is 7%, None"},
       {"{{ 'plain' | format }} {{ '%d%i' | format(true, -3) }}", "{}", "plain 1-3"},
+      {"{{ '%s|%d|%i' | format(nobody, 3.9, -3.9) }}", "{}", "|3|-3"},
+      {"a{% raw %}b{% endraw +%}\nc", "{}", "ab\nc"},
   };
   RUN_CASES(cases);
 }
@@ -315,6 +317,7 @@ static void wrong_templates_say_where(void **state) {
       {"{{ 'a }}", "a string has no end"},
       {"{# a", "{# has no #}"},
       {"{% raw %}a", "endraw"},
+      {"{{ '%s %s' | format(1, k=2) }}", "format has 1 values, which are fewer"},
       {"{% include 'x' %}", "the tag 'include' is not known"},
       {"{% endif %}", "the tag 'endif'"},
       {"{{ 1 ? 2 }}", "'?' means nothing"},
