@@ -446,7 +446,8 @@ berth_status berth__onnx_convert_nodes(berth__onnx_converter *c, const berth__on
                                        berth_error *err) {
   for (size_t i = 0; i < n; i++) {
     if (++c->n_converted > MAX_NODES)
-      return berth__fail(err, BERTH_UNSUPPORTED, "the model has more than %d nodes once its functions are inlined",
+      return berth__fail(err, BERTH_UNSUPPORTED,
+                         "the model has more than %d nodes once its functions are inlined and its loops unrolled",
                          MAX_NODES);
     BERTH__TRY(convert_node(c, &nodes[i], err));
   }
