@@ -1,16 +1,16 @@
-/* Gradients of attention and rope. Those of attention by q, k and v are an op of their own, so that no scores are in
- * memory. By bias and sinks, and for second derivatives, it is written out as products and a softmax, and the walk goes
- * through those. */
+/* Gradients of attention and rope. The gradients of attention by q, k and v are a separate op, so that no scores are in
+ * memory. For bias and sinks, and for second derivatives, attention is expanded into products and a softmax, and the
+ * walk goes through those. */
 #include <math.h>
 
 #include "grad/grad.h"
 
 typedef struct heads {
   int64_t batch, heads, kv_heads, queries, keys;
-  berth_type type; /* of q, which everything is computed in */
+  berth_type type; /* type of q, in which everything is computed */
 } heads;
 
-/* [B, H, S, D], from how the node has it. */
+/* To [B, H, S, D], from the node's layout. */
 static berth_value grad_split_heads(berth__grad *d, berth_value a, const heads *h, int64_t n_heads) {
   const berth__shape shape = berth__grad_shape(d, a);
   const int64_t order[] = {0, 2, 1, 3};
@@ -22,7 +22,7 @@ static berth_value grad_split_heads(berth__grad *d, berth_value a, const heads *
   return berth__grad_transpose(d, berth__grad_reshape(d, a, &apart), order);
 }
 
-/* Every head of k or v as often as heads of q read it. */
+/* Repeats every head of k or v for the heads of q that read it. */
 static berth_value grad_repeat_heads(berth__grad *d, berth_value a, const heads *h) {
   const berth__shape shape = berth__grad_shape(d, a);
   const int64_t axis = 2, each = h->kv_heads == 0 ? 1 : h->heads / h->kv_heads;
@@ -45,7 +45,7 @@ static berth_value grad_both(berth__grad *d, berth_value a, berth_value b) {
   return a == BERTH_VALUE_NONE ? b : b == BERTH_VALUE_NONE ? a : berth__grad_2(d, BERTH__OP_and, a, b);
 }
 
-/* Which keys a query may see by their positions: [S, T], or [B, 1, S, T] where lengths differ. NONE: all. */
+/* Which keys a query may see by position: [S, T], or [B, 1, S, T] if lengths differ. NONE: all. */
 static berth_value grad_seen_by_position(berth__grad *d, const heads *h) {
   const char *mode = d->node.attrs[BERTH__ATTENTION_MODE].s;
   const bool has_length = berth__grad_has(d, BERTH__ATTENTION_LENGTH),
@@ -109,7 +109,7 @@ static berth_value grad_scores(berth__grad *d, const heads *h, berth_value q, be
   return scores;
 }
 
-/* Softmax over the keys, with the score that belongs to no key among them. */
+/* Softmax over the keys, including the score that belongs to no key. */
 static berth_value grad_weights(berth__grad *d, const heads *h, berth_value scores) {
   const int64_t ones[] = {-2, -1};
   const berth_attr last = berth_attr_int("axis", -1);
@@ -121,7 +121,7 @@ static berth_value grad_weights(berth__grad *d, const heads *h, berth_value scor
   return berth__grad_narrow(d, berth__grad_op(d, BERTH__OP_softmax, &all, 1, &last, 1), 3, 0, h->keys);
 }
 
-/* What may not be seen has a score so low that nothing is left of it, and no weight where nothing else has one. */
+/* Masked keys get a score so low that nothing is left of it, and no weight if no key has one. */
 static berth_value grad_attend(berth__grad *d, const heads *h, berth_value q, berth_value k) {
   const double lowest = h->type == BERTH_F16 ? -30000 : -1e30;
   berth_value scores = grad_scores(d, h, q, k);
@@ -153,7 +153,7 @@ static bool grad_read_heads(berth__grad *d, heads *h) {
   return berth__grad_ok(d);
 }
 
-/* [B, H, S, D] as the value `like` has it. */
+/* From [B, H, S, D] to the layout of the value `like`. */
 static berth_value grad_merge_heads(berth__grad *d, berth_value a, berth_value like, bool is_packed) {
   const int64_t order[] = {0, 2, 1, 3};
   if (is_packed) a = berth__grad_transpose(d, a, order);
@@ -164,7 +164,7 @@ static bool grad_is_packed(const berth__grad *d) {
   return berth__grad_rank(d, berth__grad_in(d, BERTH__ATTENTION_Q)) != 4;
 }
 
-/* Its operands with heads apart, those of k and v as often as they are read. */
+/* Its operands with separate heads; heads of k and v are repeated for their readers. */
 static void grad_split_operands(berth__grad *d, const heads *h, berth_value *q, berth_value *k, berth_value *v) {
   *q = grad_split_heads(d, berth__grad_in(d, BERTH__ATTENTION_Q), h, h->heads);
   *k = grad_repeat_heads(d, grad_split_heads(d, berth__grad_in(d, BERTH__ATTENTION_K), h, h->kv_heads), h);
@@ -197,7 +197,7 @@ void berth__grad_of_attention(berth__grad *d) {
   for (uint32_t i = BERTH__ATTENTION_Q; i <= BERTH__ATTENTION_V; i++) berth__grad_give(d, i, out[i]);
 }
 
-/* What heads of q gave to the head of k or v that they share: [B, H, T, D] to [B, kv heads, T, D]. */
+/* Sums over the heads of q that share a head of k or v: [B, H, T, D] to [B, kv heads, T, D]. */
 static berth_value grad_sum_heads(berth__grad *d, berth_value a, const heads *h) {
   const berth__shape shape = berth__grad_shape(d, a);
   const int64_t axis = 2;
@@ -207,7 +207,7 @@ static berth_value grad_sum_heads(berth__grad *d, berth_value a, const heads *h)
   return berth__grad_reduce(d, BERTH__OP_reduce_sum, berth__grad_reshape(d, a, &apart), &axis, 1, false);
 }
 
-/* What ops/family_attention_grad.c computes, in products. */
+/* Computes the same as ops/family_attention_grad.c, with products. */
 void berth__grad_of_attention_grad(berth__grad *d) {
   const size_t first = d->graph->n_nodes;
   const bool is_packed = grad_is_packed(d);
@@ -232,7 +232,7 @@ void berth__grad_of_attention_grad(berth__grad *d) {
   if (berth__grad_ok(d)) berth__grad_through(d, first, out);
 }
 
-/* Turned back by the same angle. */
+/* Rotates back by the same angle. */
 void berth__grad_of_rope(berth__grad *d) {
   const berth_attr *from = d->node.attrs;
   const bool has_tables = berth__grad_has(d, BERTH__ROPE_SIN);

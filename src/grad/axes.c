@@ -1,14 +1,14 @@
-/* Gradients of what goes along axes: reductions, softmax, running sums and products, the largest k. */
+/* Gradients of ops along axes: reductions, softmax, running sums and products, top_k. */
 #include "grad/grad.h"
 
-/* The axes of a reduction, none negative; all of them where it names none. */
+/* The axes of a reduction, none negative; all axes if it names none. */
 static bool grad_reduced_axes(berth__grad *d, berth__grad_list *axes) {
   const uint32_t rank = berth__grad_rank(d, berth__grad_in(d, BERTH__REDUCE_X));
   if (!berth__grad_read_list(d, BERTH__REDUCE_AXES_OPERAND, BERTH__REDUCE_AXES, axes)) return false;
   for (uint32_t i = 0; i < axes->n; i++) axes->entry[i] = berth__grad_axis(d, axes->entry[i], rank);
   if (axes->n == 0)
     for (; axes->n < rank; axes->n++) axes->entry[axes->n] = axes->n;
-  for (uint32_t i = 1; i < axes->n; i++) /* rising: unsqueeze wants them so */
+  for (uint32_t i = 1; i < axes->n; i++) /* ascending, as unsqueeze requires */
     for (uint32_t k = i; k > 0 && axes->entry[k] < axes->entry[k - 1]; k--) {
       const int64_t swapped = axes->entry[k];
       axes->entry[k] = axes->entry[k - 1];
@@ -17,7 +17,7 @@ static bool grad_reduced_axes(berth__grad *d, berth__grad_list *axes) {
   return berth__grad_ok(d);
 }
 
-/* A result of the reduction with the axes that went away as axes of extent 1. */
+/* A result of the reduction with the reduced axes restored as axes of extent 1. */
 static berth_value grad_kept(berth__grad *d, berth_value y, const berth__grad_list *axes) {
   return d->node.attrs[BERTH__REDUCE_KEEPDIMS].i != 0 ? y : berth__grad_unsqueeze(d, y, axes->entry, axes->n);
 }
@@ -32,7 +32,7 @@ void berth__grad_of_reduce(berth__grad *d) {
   berth__grad_give(d, BERTH__REDUCE_X, berth__grad_expand_like(d, grad_kept(d, dy, &axes), x));
 }
 
-/* Equal shares to all elements that are the largest (smallest) one. */
+/* Equal shares for all elements that equal the maximum (minimum). */
 void berth__grad_of_reduce_extreme(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__REDUCE_X), dy = berth__grad_dy(d);
   berth__grad_list axes;
@@ -49,12 +49,12 @@ static berth_value grad_run_products(berth__grad *d, berth_value x, int64_t axis
   return berth__grad_op(d, BERTH__OP_cumprod, &x, 1, attrs, 3);
 }
 
-/* The product of all others: of those before it and of those after it, so that zeros do no harm. */
+/* The product of all other elements: of those before and those after it, so that zeros do no harm. */
 static berth_value grad_product_of_others(berth__grad *d, berth_value x, int64_t axis) {
   return berth__grad_mul(d, grad_run_products(d, x, axis, false), grad_run_products(d, x, axis, true));
 }
 
-/* Several axes become one, the last. */
+/* Joins several axes into one, the last. */
 void berth__grad_of_reduce_prod(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__REDUCE_X), dy = berth__grad_dy(d);
   int64_t perm[BERTH_MAX_RANK] = {0}, back[BERTH_MAX_RANK] = {0};
@@ -98,7 +98,7 @@ void berth__grad_of_softmax(berth__grad *d) {
   berth__grad_give(d, 0, berth__grad_mul(d, y, berth__grad_sub(d, dy, sum)));
 }
 
-/* Running sums, the other way round. */
+/* Running sums in the opposite direction. */
 void berth__grad_of_cumsum(berth__grad *d) {
   const bool has_axis = berth__grad_has(d, BERTH__CUMSUM_AXIS_OPERAND);
   const berth_value in[] = {berth__grad_dy(d), has_axis ? berth__grad_in(d, BERTH__CUMSUM_AXIS_OPERAND) : 0};
@@ -108,7 +108,7 @@ void berth__grad_of_cumsum(berth__grad *d) {
   berth__grad_give(d, BERTH__CUMSUM_X, berth__grad_op(d, BERTH__OP_cumsum, in, has_axis ? 2 : 1, attrs, 3));
 }
 
-/* Row i of a square: 1 where element k goes into running product i. */
+/* Row i of a square: 1 where element k is a factor of running product i. */
 static berth_value grad_taken(berth__grad *d, int64_t n) {
   const bool is_exclusive = d->node.attrs[BERTH__CUMSUM_EXCLUSIVE].i != 0;
   const bool is_reverse = d->node.attrs[BERTH__CUMSUM_REVERSE].i != 0;
@@ -126,7 +126,7 @@ static berth_value grad_taken(berth__grad *d, int64_t n) {
   return out;
 }
 
-/* A product for each element, over what it takes of its line: right with zeros in the line too. */
+/* One product per element, over its part of the line: also correct for lines with zeros. */
 void berth__grad_of_cumprod(berth__grad *d) {
   const size_t first = d->graph->n_nodes;
   const berth_value x = berth__grad_in(d, BERTH__CUMSUM_X);
@@ -148,7 +148,7 @@ void berth__grad_of_cumprod(berth__grad *d) {
   if (berth__grad_ok(d)) berth__grad_through(d, first, &y);
 }
 
-/* Back to where the elements were; each place comes once. */
+/* Scatters back to the original positions, which are all different. */
 void berth__grad_of_top_k(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__TOP_K_X);
   const berth_value in[] = {berth__grad_zeros_like(d, x), d->node.out[1], berth__grad_dy(d)};

@@ -1,4 +1,4 @@
-/* Gradients of element-wise ops of two and three operands; broadcasting is undone where gradients are given. */
+/* Gradients of element-wise ops of two and three operands; berth__grad_give undoes broadcasting. */
 #include "grad/grad.h"
 
 void berth__grad_of_add(berth__grad *d) {
@@ -19,7 +19,7 @@ void berth__grad_of_div(berth__grad *d) {
   if (berth__grad_wants(d, 1)) berth__grad_give(d, 1, berth__grad_neg(d, berth__grad_mul(d, part, berth__grad_out(d))));
 }
 
-/* b a^(b - 1), which is 0 for b = 0, and a^b log a, which counts as 0 where a is not positive. */
+/* b a^(b - 1), which is 0 for b = 0, and a^b log a, which is taken as 0 where a is not positive. */
 void berth__grad_of_pow(berth__grad *d) {
   const berth_value dy = berth__grad_dy(d), a = berth__grad_in(d, 0), b = berth__grad_in(d, 1);
   const berth_value zero_a = berth__grad_scalar(d, berth__grad_type(d, a), 0);
@@ -40,7 +40,7 @@ void berth__grad_of_pow(berth__grad *d) {
   }
 }
 
-/* All of it to the one that wins; half to each of two that are equal. */
+/* All of it to the one that wins; half to each if both are equal. */
 void berth__grad_of_extreme(berth__grad *d) {
   const bool is_max = d->node.op->code == BERTH__OP_max;
   const berth_value dy = berth__grad_dy(d);
@@ -55,7 +55,7 @@ void berth__grad_of_extreme(berth__grad *d) {
   }
 }
 
-/* a - b n for a whole n. */
+/* a - b n for an integer n. */
 void berth__grad_of_mod(berth__grad *d) {
   const berth_value dy = berth__grad_dy(d), a = berth__grad_in(d, 0), b = berth__grad_in(d, 1);
   berth__grad_give(d, 0, dy);
@@ -74,7 +74,7 @@ void berth__grad_of_where(berth__grad *d) {
     berth__grad_give(d, BERTH__WHERE_B, berth__grad_where(d, condition, zero, dy));
 }
 
-/* The side that was not taken gets zeros. */
+/* The side that was not chosen gets zeros. */
 void berth__grad_of_choose(berth__grad *d) {
   const berth_value dy = berth__grad_dy(d), condition = berth__grad_in(d, BERTH__CHOOSE_CONDITION);
   const berth_value zeros = berth__grad_full_like(d, dy, 0);

@@ -1,4 +1,4 @@
-/* Adding the nodes of gradients. Every function here does nothing once something has failed. */
+/* Adds the nodes of gradients. After a failure, the functions here do nothing. */
 #include "base/math.h"
 #include "grad/grad.h"
 
@@ -108,7 +108,7 @@ berth_value berth__grad_cast(berth__grad *d, berth_value a, berth_type type) {
   return berth__grad_op(d, BERTH__OP_cast, &a, 1, &to, 1);
 }
 
-/* To the shape of an op's attribute; an extent that is not known comes from `like` when the graph is bound. */
+/* To the shape in an op's attribute; an unknown extent is taken from `like` when the graph is bound. */
 static berth_value grad_to_shape(berth__grad *d, berth__op_code op, berth_value a, const berth__shape *shape,
                                  berth_value like) {
   if (!berth__grad_ok(d)) return BERTH_VALUE_NONE;
@@ -161,7 +161,7 @@ berth_value berth__grad_full_like(berth__grad *d, berth_value like, double numbe
   return berth__grad_expand_like(d, berth__grad_scalar(d, berth__grad_type(d, like), number), like);
 }
 
-#define GRAD_SMALL 65536 /* bytes that may as well be a constant */
+#define GRAD_SMALL 65536 /* bytes up to which it may be a constant */
 
 berth_value berth__grad_zeros_like(berth__grad *d, berth_value like) {
   uint64_t size;
@@ -188,13 +188,13 @@ berth_value berth__grad_sum_to(berth__grad *d, berth_value a, berth_value like) 
   int64_t axes[BERTH_MAX_RANK] = {0};
   uint32_t n = 0;
   if (!berth__grad_ok(d)) return BERTH_VALUE_NONE;
-  if (from.rank < to.rank) return berth__grad_reshape_like(d, a, like); /* axes of 1 that went away */
+  if (from.rank < to.rank) return berth__grad_reshape_like(d, a, like); /* axes of extent 1 that were removed */
   const uint32_t before = from.rank - to.rank;
   for (uint32_t i = 0; i < from.rank; i++) {
     const int64_t extent = i < before ? 1 : to.dim[i - before];
     if (i < before || (extent == 1 && from.dim[i] != 1)) axes[n++] = i;
     if (extent == 1 || (extent == from.dim[i] && extent != BERTH__DIM_UNKNOWN)) continue;
-    if (berth__dim_is_fixed(extent)) continue; /* what it meets is open, and can be nothing else */
+    if (berth__dim_is_fixed(extent)) continue; /* the other extent is open, and has no other choice */
     berth__grad_fail(d, BERTH_UNSUPPORTED,
                      "whether axis %u of '%s' is broadcast is not known before dimensions are bound; bind the graph "
                      "first",

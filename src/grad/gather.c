@@ -1,4 +1,4 @@
-/* Gradients of picking elements by index and of putting them there: the one is the other backwards. Indices have no
+/* Gradients of gathering and scattering elements by index: each is the reverse of the other. Indices have no
  * gradient. */
 #include "grad/grad.h"
 
@@ -9,7 +9,7 @@ static berth_value grad_scatter_nd(berth__grad *d, berth_value x, berth_value in
   return berth__grad_op(d, BERTH__OP_scatter_nd, in, 3, &attr, 1);
 }
 
-/* The gradient of a value so far, where more can be added in it; a loop's body adds to what is its own. */
+/* The gradient of a value so far, if more can be added to it; a loop's body adds only to its own. */
 static berth_value grad_so_far(const berth__grad *d, berth_value value) {
   if (!berth__grad_ok(d) || value >= d->n || d->of[value] == BERTH_VALUE_NONE) return BERTH_VALUE_NONE;
   for (size_t n = 0; n < d->graph->n_nodes; n++)
@@ -18,8 +18,8 @@ static berth_value grad_so_far(const berth__grad *d, berth_value value) {
 }
 
 /* gather along an axis, and embedding, which is gather along the first: with that axis in front, the rows that the
- * indices name get what the slices got. They are added to the gradient that there is: a table that the last product of
- * a language model shares has one, and a second of its size need not be made. */
+ * indices name get the gradients of the slices. They are added to the existing gradient: a table shared with the last
+ * product of a language model has one, and a second one of its size is not needed. */
 void berth__grad_of_gather(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__GATHER_X), indices = berth__grad_in(d, BERTH__GATHER_INDICES);
   const uint32_t rank = berth__grad_rank(d, x), n = berth__grad_rank(d, indices);
@@ -58,7 +58,7 @@ void berth__grad_of_gather_elements(berth__grad *d) {
                                 d->node.attrs[BERTH__GATHER_ELEMENTS_AXIS].i, "add"));
 }
 
-/* The first `n` axes of the indices count in tuples of their own: as scatter_nd, which has no such axes, wants them. */
+/* Prepends the first `n` (batch) axes to the tuples of indices, because scatter_nd has no batch axes. */
 static berth_value grad_whole_tuples(berth__grad *d, berth_value indices, uint32_t n) {
   const berth__shape shape = berth__grad_shape(d, indices);
   const int64_t last = -1, axis = (int64_t)shape.rank - 1;
@@ -85,7 +85,7 @@ void berth__grad_of_gather_nd(berth__grad *d) {
                    grad_scatter_nd(d, berth__grad_zeros_like(d, x), indices, berth__grad_dy(d), "add"));
 }
 
-/* ---- scatter and scatter_nd: what they do, and how the places of a tensor are read ---- */
+/* ---- scatter and scatter_nd: their effect, and how positions of a tensor are read ---- */
 
 static bool grad_is_nd(const berth__grad *d) { return d->node.op->code == BERTH__OP_scatter_nd; }
 
@@ -102,8 +102,7 @@ static berth_value grad_pick(berth__grad *d, berth_value from) {
   return berth__grad_op(d, BERTH__OP_gather_elements, in, 2, &axis, 1);
 }
 
-/* Which updates are still there: where an index comes twice, the last one is. Every update is numbered, put where it
- * goes, and looked for there. */
+/* Which updates survive: if an index occurs twice, the last one. Every update is numbered, scattered, and looked up. */
 static berth_value grad_stayed(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__SCATTER_X), updates = berth__grad_in(d, BERTH__SCATTER_UPDATES);
   berth__shape shape = berth__grad_shape(d, updates);
@@ -126,7 +125,7 @@ static void grad_scatter_assigned(berth__grad *d) {
         berth__grad_where(d, grad_stayed(d), grad_pick(d, dy), berth__grad_scalar(d, berth__grad_type(d, dy), 0)));
 }
 
-/* dy y, divided by what is differentiated by. */
+/* dy y, divided by the differentiated value. */
 static void grad_scatter_product(berth__grad *d) {
   const berth_value share = berth__grad_mul(d, berth__grad_dy(d), berth__grad_out(d));
   if (berth__grad_wants(d, BERTH__SCATTER_X)) {
@@ -140,7 +139,7 @@ static void grad_scatter_product(berth__grad *d) {
                      berth__grad_div(d, grad_pick(d, share), berth__grad_in(d, BERTH__SCATTER_UPDATES)));
 }
 
-/* max and min: equal shares to all that are as large as the result. */
+/* max and min: equal shares for all that equal the result. */
 static void grad_scatter_extreme(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__SCATTER_X), y = berth__grad_out(d);
   const berth_type type = berth__grad_type(d, x);

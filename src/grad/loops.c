@@ -1,6 +1,7 @@
-/* Gradients of loops. The loop runs once more and stacks what it carries; then a loop goes through its rounds from the
- * last to the first. A round makes the body again from what was carried into it, and walks back through that. It
- * carries the gradients of what the loop carries, and sums of those of the values from outside that the body reads. */
+/* Gradients of loops. The loop runs again and stacks what it carries; then another loop goes through its rounds
+ * backwards. Each of its rounds recomputes the body from the values carried into the original round, and walks back
+ * through that. It carries the gradients of the carried values, and the accumulated gradients of outside values that
+ * the body reads. */
 #include "grad/grad.h"
 
 typedef struct grad_loop {
@@ -8,12 +9,12 @@ typedef struct grad_loop {
   berth__node begin, end; /* the two ends; their lists are the graph's */
   size_t first, last;     /* the body */
   uint32_t n_carried, n_scanned;
-  berth_value *copies; /* per value of the graph as it was: what stands for it in the copy that is being made */
+  berth_value *copies; /* per value of the original graph: its counterpart in the copy being made */
   size_t n_values;
-  berth_value *stacks;  /* per carried value: all that it was; NONE: it is no float and needs none */
+  berth_value *stacks;  /* per carried value: its value in every round, stacked; NONE: not a float, not needed */
   berth_value *outside; /* wanted values that the body reads */
   uint32_t n_outside;
-  berth_value *carries; /* what the loop that goes back carries: gradients of floats, then sums */
+  berth_value *carries; /* what the backward loop carries: gradients of floats, then sums */
 } grad_loop;
 
 static bool grad_loop_is_float(const grad_loop *s, uint32_t i) {
@@ -54,7 +55,7 @@ static void grad_loop_copy_node(grad_loop *s, const berth__node *node) {
   berth__free(ctx, out);
 }
 
-/* The body once more, with what `copies` has in the place of what is carried. */
+/* Copies the body, with the values in `copies` instead of the carried ones. */
 static void grad_loop_copy_body(grad_loop *s) {
   for (size_t n = s->first; n < s->last && berth__grad_ok(s->d); n++) {
     const berth__node node = s->d->graph->nodes[n];
@@ -62,7 +63,7 @@ static void grad_loop_copy_body(grad_loop *s) {
   }
 }
 
-/* The loop once more, with everything that it carries among what it scans. */
+/* Copies the loop, with all carried values among the scanned ones. */
 static void grad_loop_stack(grad_loop *s, berth_value *in, berth_value *out) {
   berth__grad *d = s->d;
   uint32_t n = BERTH__LOOP_END_CARRIED, at = BERTH__LOOP_LAST + s->n_carried;
@@ -78,7 +79,7 @@ static void grad_loop_stack(grad_loop *s, berth_value *in, berth_value *out) {
   for (uint32_t i = 0; i < s->n_carried; i++) s->stacks[i] = out[at + i];
 }
 
-/* The wanted values that nodes of the body read and that are made outside. */
+/* The wanted values from outside that nodes of the body read. */
 static void grad_loop_find_outside(grad_loop *s) {
   const berth__grad *d = s->d;
   for (size_t n = s->first; n <= s->last; n++) {
@@ -105,7 +106,7 @@ static void grad_loop_seed(berth__grad *d, berth_value value, berth_value gradie
   d->of[value] = sum;
 }
 
-/* What comes for the results of a round: from the next round, and from what was stacked. */
+/* The incoming gradients of a round's results: from the next round, and from stacked values. */
 static void grad_loop_seed_round(grad_loop *s, const berth_value *carried, berth_value round) {
   berth__grad *d = s->d;
   for (uint32_t i = 0, k = 0; i < s->n_carried; i++)
@@ -122,7 +123,7 @@ static berth_value grad_loop_taken(berth__grad *d, berth_value value) {
   return d->of[value] != BERTH_VALUE_NONE ? d->of[value] : berth__grad_full_like(d, value, 0);
 }
 
-/* One round back: carried holds what this round is given, next what it hands on. */
+/* One round backwards: carried is the input of this round, next its output. */
 static void grad_loop_round(grad_loop *s, berth_value round, const berth_value *carried, berth_value *next) {
   berth__grad *d = s->d;
   uint32_t k = 0;
@@ -146,7 +147,7 @@ static void grad_loop_round(grad_loop *s, berth_value round, const berth_value *
   }
 }
 
-/* Gradients that are there before: those inside of the loop are counted by themselves. */
+/* Saves existing gradients, because those inside the loop are separate. */
 static berth_value *grad_loop_set_aside(grad_loop *s) {
   berth__grad *d = s->d;
   berth_value *kept = berth__alloc_array(d->graph->ctx, s->n_values, sizeof *kept);
@@ -168,7 +169,7 @@ static uint32_t grad_loop_first_carries(grad_loop *s) {
   return n;
 }
 
-/* Gradients of what was stacked, by the stacked value, before they are set aside. */
+/* Gradients of stacked values, found before they are set aside. */
 static void grad_loop_find_scanned(grad_loop *s) {
   for (uint32_t i = 0; i < s->n_scanned; i++) {
     const berth_value stacked = s->end.out[BERTH__LOOP_LAST + s->n_carried + i];
@@ -181,8 +182,8 @@ static bool grad_loop_is_true(const grad_loop *s, berth_value value) {
   return v->blob != NULL && *(const bool *)v->data;
 }
 
-/* How many rounds there were: known before a run where nothing but their number ends the loop, so that the loop back
- * can be stacked, and differentiated, too. */
+/* The number of rounds: known before a run if nothing but their number ends the loop, so that the backward loop can be
+ * stacked, and differentiated, too. */
 static berth_value grad_loop_rounds(grad_loop *s) {
   const berth__shape scalar = {.rank = 0};
   if (!grad_loop_is_true(s, s->begin.in[BERTH__LOOP_CONDITION]) ||
@@ -191,7 +192,7 @@ static berth_value grad_loop_rounds(grad_loop *s) {
   return berth__grad_reshape(s->d, s->begin.in[BERTH__LOOP_TRIPS], &scalar);
 }
 
-/* The loop that goes back; `in` and `out` have room for both ends. s->carries becomes what it ends with. */
+/* The backward loop; `in` and `out` have space for both ends. s->carries becomes its final values. */
 static void grad_loop_back(grad_loop *s, berth_value *in, berth_value *out) {
   berth__grad *d = s->d;
   const berth_value rounds = grad_loop_rounds(s), yes = berth__grad_scalar(d, BERTH_BOOL, 1);
@@ -226,7 +227,7 @@ static void grad_loop_give(grad_loop *s) {
   for (uint32_t i = 0; i < s->n_outside; i++) berth__grad_give_value(d, s->outside[i], s->carries[k++]);
 }
 
-/* How many operands the nodes of the body have in all. */
+/* The total number of operands of the body's nodes. */
 static size_t grad_loop_reads(const grad_loop *s) {
   size_t n = 0;
   for (size_t i = s->first; i <= s->last; i++) n += s->d->graph->nodes[i].n_in;
@@ -246,7 +247,7 @@ static void grad_loop_all(grad_loop *s) {
     d->status = berth__fail_nomem(d->err, "a gradient");
   } else {
     grad_loop_find_outside(s);
-    if (s->n_carried + s->n_outside > 100) /* results of an op are counted in eight bits */
+    if (s->n_carried + s->n_outside > 100) /* an op has at most 255 results */
       berth__grad_fail(d, BERTH_UNSUPPORTED, "it carries and reads too many values (%u) for a gradient",
                        s->n_carried + s->n_outside);
     if (s->n_carried != 0 && berth__grad_ok(d)) grad_loop_stack(s, in, out);
@@ -274,12 +275,12 @@ void berth__grad_of_loop_end(berth__grad *d) {
                  .n_carried = berth__loop_end_carried(d->node.n_in, d->node.n_out),
                  .n_values = graph->n_values};
   s.n_scanned = d->node.n_out - BERTH__LOOP_LAST - s.n_carried;
-  if (s.begin.attrs[BERTH__LOOP_GROWS].count != 0) { /* rows of what it was in each round would differ */
+  if (s.begin.attrs[BERTH__LOOP_GROWS].count != 0) { /* stacked rows would have different shapes */
     berth__grad_fail(d, BERTH_UNSUPPORTED, "it makes a carried value longer in every round, which has no gradient");
     return;
   }
   grad_loop_all(&s);
 }
 
-/* The rule of its end has done all of it. */
+/* The rule of its end has done all the work. */
 void berth__grad_of_loop_begin(berth__grad *d) { (void)d; }

@@ -1,4 +1,4 @@
-/* Low-rank adapters: a copy of a graph in which products with params have a second, narrow way beside them. */
+/* Low-rank adapters: a copy of a graph in which products with params get a second, narrow path. */
 #include <stdio.h>
 
 #include "base/desc.h"
@@ -9,21 +9,21 @@ typedef struct lora {
   berth_lora_desc desc;
   const berth_graph *from;
   berth_graph *to;
-  berth_value *map; /* one per value of `from`: that of `to` */
-  berth_value *a;   /* one per value of `from`, params alone: its adapter in `to`; BERTH_VALUE_NONE: none yet */
+  berth_value *map; /* one per value of `from`: its counterpart in `to` */
+  berth_value *a;   /* one per value of `from`, only for params: its adapter in `to`; BERTH_VALUE_NONE: none yet */
   berth_value *b;
-  bool *is_asked;                         /* one per value of `from`: its products get adapters, if it is in any */
-  bool *is_plain, *is_turned, *is_shared; /* one per value: multiplied as it is, transposed; or read otherwise too */
-  size_t n;                               /* adapters */
+  bool *is_asked;                         /* one per value of `from`: an adapter is requested for its products */
+  bool *is_plain, *is_turned, *is_shared; /* one per value: multiplied directly; transposed; or also read otherwise */
+  size_t n;                               /* number of adapters */
 } lora;
 
-/* Whether a node swaps the axes of a matrix; a transpose may leave them as they are. */
+/* Whether a node swaps the axes of a matrix; a transpose may also leave them unchanged. */
 static bool lora_turns(const berth__node *node) {
   const berth_attr *perm = &node->attrs[BERTH__TRANSPOSE_PERM];
   return node->op->code == BERTH__OP_transpose && (perm->count == 0 || perm->ints[0] != 0);
 }
 
-/* The matrix that a product multiplies by: a param, or one that is transposed. */
+/* The matrix of a product: a param, or the transpose of one. */
 static berth_value lora_matrix(const lora *l, const berth__node *node, bool *is_transposed) {
   const berth_graph *graph = l->from;
   *is_transposed = false;
@@ -53,7 +53,7 @@ static berth_status lora_param(lora *l, berth_value w, const char *suffix, int64
   return status;
 }
 
-/* A matrix that is in several products has one adapter. */
+/* A matrix in several products has one adapter. */
 static berth_status lora_adapter(lora *l, berth_value w, bool is_transposed, berth_error *err) {
   const int64_t *dim = l->from->values[w].shape.dim;
   if (l->a[w] != BERTH_VALUE_NONE) return BERTH_OK;
@@ -65,7 +65,7 @@ static berth_status lora_adapter(lora *l, berth_value w, bool is_transposed, ber
 
 #define LORA_NAME 256
 
-/* A name that neither graph has: what is copied later keeps its own. */
+/* A name that neither graph has: nodes copied later keep theirs. */
 static const char *lora_name(const lora *l, const berth__node *node, const char *suffix, char name[LORA_NAME]) {
   uint32_t taken;
   const char *base = l->from->values[node->out[0]].name;
@@ -92,7 +92,7 @@ static berth_status lora_factor(lora *l, const berth__node *node, double factor,
                               berth_type_size(type), out, err);
 }
 
-/* x W + factor (x A) B, under the name that the product had. */
+/* x W + factor (x A) B, under the product's name. */
 static berth_status lora_product(lora *l, const berth__node *node, berth_value w, const berth_value *in,
                                  berth_value *out, berth_error *err) {
   const double factor = l->desc.alpha != 0 ? l->desc.alpha / l->desc.rank : 1;
@@ -100,7 +100,7 @@ static berth_status lora_product(lora *l, const berth__node *node, berth_value w
   berth_value base, narrow, wide, number;
   BERTH__TRY(lora_op(l, BERTH__OP_matmul, in[0], in[1], lora_name(l, node, "frozen", name), &base, err));
   BERTH__TRY(lora_op(l, BERTH__OP_matmul, in[0], l->a[w], lora_name(l, node, "narrow", name), &narrow, err));
-  if (factor != 1) { /* on the narrow value, which is the smallest */
+  if (factor != 1) { /* applied to the narrow value, which is the smallest */
     BERTH__TRY(lora_factor(l, node, factor, &number, err));
     BERTH__TRY(lora_op(l, BERTH__OP_mul, narrow, number, lora_name(l, node, "scaled", name), &narrow, err));
   }
@@ -117,7 +117,7 @@ static berth_status lora_copy_node(lora *l, const berth__node *node, const berth
   uint32_t n_attrs = 0;
   berth_status status = names != NULL && attrs != NULL ? BERTH_OK : berth__fail_nomem(err, "a node");
   for (uint32_t i = 0; i < node->n_out && status == BERTH_OK; i++) names[i] = l->from->values[node->out[i]].name;
-  for (uint32_t i = 0; i < n && status == BERTH_OK; i++) /* a string that is not there comes back as the default */
+  for (uint32_t i = 0; i < n && status == BERTH_OK; i++) /* an omitted string gets its default again */
     if (node->attrs[i].kind != BERTH_ATTR_STRING || node->attrs[i].s != NULL) attrs[n_attrs++] = node->attrs[i];
   if (status == BERTH_OK)
     status = berth__graph_add_op(l->to, node->op, in, node->n_in, attrs, n_attrs, names, out, node->n_out, err);
@@ -147,8 +147,8 @@ static berth_status lora_node(lora *l, const berth__node *node, berth_error *err
   return status;
 }
 
-/* A matrix that something else reads too stays as it is: with its adapter added in, that would change as well. The same
- * goes for one that is multiplied both as it is and transposed, which one adapter does not fit. */
+/* A matrix with other readers gets no adapter: merging it would change these, too. The same applies to one that is
+ * multiplied both directly and transposed, which one adapter does not fit. */
 static void lora_look(lora *l) {
   const berth_graph *graph = l->from;
   for (size_t n = 0; n < graph->n_nodes; n++) {

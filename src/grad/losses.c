@@ -9,7 +9,7 @@ void berth__grad_of_cross_entropy(berth__grad *d) {
   berth__grad_give(d, BERTH__CROSS_ENTROPY_LOGITS, made);
 }
 
-/* (softmax(logits) - 1 at the label) dy, written out; 0 where a label is ignored. */
+/* (softmax(logits) - 1 at the label) dy, expanded; 0 for ignored labels. */
 void berth__grad_of_cross_entropy_grad(berth__grad *d) {
   const size_t first = d->graph->n_nodes;
   const berth_value logits = berth__grad_in(d, BERTH__CROSS_ENTROPY_LOGITS);

@@ -1,4 +1,4 @@
-/* Gradients of what moves elements: the same moves backwards, with zeros where nothing was taken from. */
+/* Gradients of ops that move elements: the reverse moves, with zeros for elements that were not taken. */
 #include "grad/grad.h"
 
 /* reshape, flatten, squeeze, unsqueeze */
@@ -6,7 +6,7 @@ void berth__grad_of_reshape(berth__grad *d) {
   berth__grad_give(d, 0, berth__grad_reshape_like(d, berth__grad_dy(d), berth__grad_in(d, 0)));
 }
 
-/* Giving a gradient sums over what was broadcast. */
+/* berth__grad_give sums over broadcast axes. */
 void berth__grad_of_expand(berth__grad *d) { berth__grad_give(d, BERTH__EXPAND_X, berth__grad_dy(d)); }
 
 void berth__grad_of_transpose(berth__grad *d) {
@@ -18,7 +18,7 @@ void berth__grad_of_transpose(berth__grad *d) {
   berth__grad_give(d, 0, berth__grad_transpose(d, berth__grad_dy(d), back));
 }
 
-/* A square whose diagonal is the gradient, with its axes where they were. */
+/* A square whose diagonal is the gradient, with its axes in their original places. */
 void berth__grad_of_diagonal(berth__grad *d) {
   const berth_value x = berth__grad_in(d, 0);
   const uint32_t rank = berth__grad_rank(d, x);
@@ -43,7 +43,7 @@ static berth_value grad_pad(berth__grad *d, berth_value a, uint32_t axis, int64_
   return before == 0 && after == 0 ? a : berth__grad_op(d, BERTH__OP_pad, &a, 1, attrs, 2);
 }
 
-/* Every element of an axis backwards. */
+/* Reverses an axis. */
 static berth_value grad_reverse(berth__grad *d, berth_value a, uint32_t axis) {
   const int64_t axes[] = {axis}, start = -1, end = INT64_MIN, step = -1;
   const berth_attr attrs[4] = {berth_attr_ints("axes", axes, 1), berth_attr_ints("starts", &start, 1),
@@ -51,7 +51,7 @@ static berth_value grad_reverse(berth__grad *d, berth_value a, uint32_t axis) {
   return berth__grad_op(d, BERTH__OP_narrow, &a, 1, attrs, 4);
 }
 
-/* step - 1 zeros after every element of an axis. */
+/* Inserts step - 1 zeros after every element of an axis. */
 static berth_value grad_spread(berth__grad *d, berth_value a, uint32_t axis, int64_t step) {
   berth__shape shape = berth__grad_shape(d, a);
   const int64_t axes[] = {(int64_t)axis + 1};
@@ -61,7 +61,7 @@ static berth_value grad_spread(berth__grad *d, berth_value a, uint32_t axis, int
   return berth__grad_reshape(d, a, &shape);
 }
 
-/* Where a slice of `count` elements begins, as narrow takes it. */
+/* The start of a slice of `count` elements, as narrow interprets it. */
 static int64_t grad_slice_start(int64_t start, int64_t step, int64_t extent) {
   const int64_t most = step > 0 ? extent : extent - 1;
   if (start < 0) start = start < -extent ? 0 : start + extent;
@@ -126,7 +126,7 @@ void berth__grad_of_concat(berth__grad *d) {
   }
 }
 
-/* pad in the modes that repeat elements of x: one gather for each axis, with places that pad itself finds. */
+/* pad in modes that repeat elements of x: one gather per axis, with indices that pad itself computes. */
 static void grad_pad_repeated(berth__grad *d, const berth__shape *shape, const int64_t *before, const int64_t *after) {
   const size_t first = d->graph->n_nodes;
   const berth_attr mode = berth_attr_string("mode", d->node.attrs[BERTH__PAD_MODE].s);
@@ -146,7 +146,7 @@ static void grad_pad_repeated(berth__grad *d, const berth__shape *shape, const i
   if (berth__grad_ok(d)) berth__grad_through(d, first, &y);
 }
 
-/* Pads of every axis, whichever it names. */
+/* The pads of every axis, whichever axes the node names. */
 static bool grad_read_pads(berth__grad *d, uint32_t rank, int64_t *before, int64_t *after) {
   berth__grad_list pads, axes;
   if (!berth__grad_read_list(d, BERTH__PAD_PADS_OPERAND, BERTH__PAD_PADS, &pads) ||
@@ -174,13 +174,13 @@ void berth__grad_of_pad(berth__grad *d) {
   berth_value dx = dy;
   for (uint32_t axis = 0; axis < rank; axis++) dx = grad_pad(d, dx, axis, -before[axis], -after[axis]);
   berth__grad_give(d, BERTH__PAD_X, dx);
-  if (berth__grad_wants(d, BERTH__PAD_VALUE_OPERAND)) /* what did not go to x */
+  if (berth__grad_wants(d, BERTH__PAD_VALUE_OPERAND)) /* the part that did not go to x */
     berth__grad_give(d, BERTH__PAD_VALUE_OPERAND,
                      berth__grad_sub(d, berth__grad_op(d, BERTH__OP_reduce_sum, &dy, 1, NULL, 0),
                                      berth__grad_op(d, BERTH__OP_reduce_sum, &dx, 1, NULL, 0)));
 }
 
-/* A sum over the copies, axis by axis. */
+/* Sums over the copies, axis by axis. */
 void berth__grad_of_tile(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__TILE_X);
   const berth__shape shape = berth__grad_shape(d, x);
@@ -192,7 +192,7 @@ void berth__grad_of_tile(berth__grad *d) {
     berth__shape copies = berth__grad_shape(d, dy);
     const int64_t over[] = {axis};
     if (repeats.entry[axis] == 1) continue;
-    if (copies.rank == BERTH_MAX_RANK) { /* no axis to spare: those behind it are one */
+    if (copies.rank == BERTH_MAX_RANK) { /* no axis to spare: the axes after it are joined */
       berth__grad_fail(d, BERTH_UNSUPPORTED, "a gradient of a tile of %d axes is not supported", BERTH_MAX_RANK);
       return;
     }

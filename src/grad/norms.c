@@ -1,16 +1,16 @@
-/* Gradients of norms. With n = (x - mean) / deviation: what comes in for n, less its mean and less n times the mean of
- * its product with n, all divided by the deviation. layer_norm_grad does that in one op; it is written out here for
- * second derivatives. */
+/* Gradients of norms. With n = (x - mean) / deviation: the gradient by n, minus its mean and minus n times the mean of
+ * its product with n, all divided by the deviation. layer_norm_grad does that in one op; it is expanded here for second
+ * derivatives. */
 #include "grad/grad.h"
 
-/* What is normalised, over which axes. */
+/* The normalised values and axes. */
 typedef struct normed {
   berth_value x;
   int64_t axes[BERTH_MAX_RANK];
   uint32_t n_axes;
   double epsilon;
   bool is_centred;           /* not for rms_norm */
-  berth_value n, rdeviation; /* x normalised; 1 / deviation */
+  berth_value n, rdeviation; /* normalised x; 1 / deviation */
 } normed;
 
 static berth_value grad_norm_mean(berth__grad *d, const normed *s, berth_value a) {
@@ -24,7 +24,7 @@ static void grad_normalise(berth__grad *d, normed *s) {
   s->n = berth__grad_mul(d, x, s->rdeviation);
 }
 
-/* The gradient by x from that by n. */
+/* The gradient by x from the gradient by n. */
 static berth_value grad_norm_back(berth__grad *d, const normed *s, berth_value dn) {
   const berth_value along = grad_norm_mean(d, s, berth__grad_mul(d, dn, s->n));
   berth_value rest = berth__grad_sub(d, dn, berth__grad_mul(d, s->n, along));
@@ -41,7 +41,7 @@ static normed grad_normed_of(berth__grad *d, bool is_centred) {
   return s;
 }
 
-/* layer_norm and rms_norm: by ops of their own. */
+/* layer_norm and rms_norm: use their gradient ops. */
 void berth__grad_of_layer_norm(berth__grad *d) {
   const berth_value x = berth__grad_in(d, BERTH__NORM_X), dy = berth__grad_dy(d);
   const bool is_centred = d->node.op->code == BERTH__OP_layer_norm, has_bias = berth__grad_wants(d, BERTH__NORM_BIAS);
@@ -63,7 +63,7 @@ void berth__grad_of_layer_norm(berth__grad *d) {
   berth__grad_give(d, BERTH__NORM_X, berth__grad_op(d, op, in, 3, d->node.attrs, n_attrs));
 }
 
-/* Written out, for second derivatives. */
+/* Expanded, for second derivatives. */
 void berth__grad_of_layer_norm_grad(berth__grad *d) {
   const size_t first = d->graph->n_nodes;
   normed s = grad_normed_of(d, d->node.op->code == BERTH__OP_layer_norm_grad);
@@ -75,7 +75,7 @@ void berth__grad_of_layer_norm_grad(berth__grad *d) {
   if (berth__grad_ok(d)) berth__grad_through(d, first, &out);
 }
 
-/* The sum over all axes before those that are normalised over. */
+/* The sum over all axes before the normalised ones. */
 static berth_value grad_sum_rows(berth__grad *d, const normed *s, berth_value a) {
   int64_t axes[BERTH_MAX_RANK];
   const uint32_t n = berth__grad_rank(d, a) - s->n_axes;
@@ -95,14 +95,14 @@ void berth__grad_of_norm_scale_grad(berth__grad *d) {
   if (berth__grad_ok(d)) berth__grad_through(d, first, out);
 }
 
-/* A vector of channels beside x [N, C, ...]. */
+/* A vector of channels, reshaped to broadcast with x [N, C, ...]. */
 static berth_value grad_per_channel(berth__grad *d, berth_value vector, uint32_t rank) {
   int64_t axes[BERTH_MAX_RANK];
   for (uint32_t i = 1; i + 1 < rank; i++) axes[i - 1] = i;
   return rank <= 2 ? vector : berth__grad_unsqueeze(d, vector, axes, rank - 2);
 }
 
-/* Summed over all axes but that of the channels, which is the second. */
+/* Sums over all axes except the channels, which are the second. */
 static berth_value grad_sum_channels(berth__grad *d, berth_value a) {
   const uint32_t rank = berth__grad_rank(d, a);
   int64_t axes[BERTH_MAX_RANK];
@@ -137,7 +137,7 @@ void berth__grad_of_group_norm(berth__grad *d) {
   berth__grad_give(d, BERTH__NORM_X, berth__grad_reshape(d, dx, &shape));
 }
 
-/* With given statistics it is arithmetic alone, written out. */
+/* With given statistics it is plain arithmetic, which is expanded. */
 void berth__grad_of_batch_norm(berth__grad *d) {
   const size_t first = d->graph->n_nodes;
   const berth_value x = berth__grad_in(d, BERTH__NORM_X);

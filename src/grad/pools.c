@@ -1,9 +1,9 @@
-/* Gradients of pooling. A maximum's goes to where it was found; those of averages and lengths go to all elements of
- * their windows: a conv_transpose with a kernel of ones, image by image and channel by channel. */
+/* Gradients of pooling. That of a maximum goes to its position; those of averages and norms go to all elements of their
+ * windows: a conv_transpose with a kernel of ones, per image and channel. */
 #include "grad/grad.h"
 #include "ops/pool.h"
 
-/* Of a node with its channels last, x and what comes with them second; back afterwards. */
+/* If the node has channels last, moves them to the second axis, for x and everything of its layout; and back. */
 static berth_value grad_channels_second(berth__grad *d, berth_value a) {
   const bool is_last = d->node.attrs[BERTH__POOL_CHANNELS_LAST].i != 0;
   return is_last && berth__grad_ok(d) ? berth__grad_move_axis(d, a, berth__grad_rank(d, a) - 1, 1) : a;
@@ -26,7 +26,7 @@ static bool grad_read_pool(berth__grad *d, const berth__shape *x, const berth__s
   return berth__grad_ok(d);
 }
 
-/* The places of the maxima: the node's own where it gives them as they are wanted here, otherwise found once more. */
+/* The indices of the maxima: the node's own if they have the right form, otherwise recomputed. */
 static berth_value grad_pool_places(berth__grad *d, berth_value x) {
   if (d->node.n_out > 1 && d->node.attrs[BERTH__POOL_STORAGE_ORDER].i == 0) return d->node.out[1];
   berth_attr attrs[BERTH__POOL_CHANNELS_LAST + 1];
@@ -48,7 +48,7 @@ void berth__grad_of_max_pool(berth__grad *d) {
   const berth_value places = berth__grad_reshape(d, grad_pool_places(d, x), &line);
   const berth_value zero = berth__grad_scalar(d, BERTH_I64, 0),
                     none = berth__grad_scalar(d, berth__grad_type(d, dy), 0);
-  const berth_value found = berth__grad_2(d, BERTH__OP_ge, places, zero); /* a window of padding alone has no maximum */
+  const berth_value found = berth__grad_2(d, BERTH__OP_ge, places, zero); /* a window of only padding has no maximum */
   const berth_value in[] = {berth__grad_reshape(d, berth__grad_zeros_like(d, x), &flat),
                             berth__grad_2(d, BERTH__OP_max, places, zero),
                             berth__grad_where(d, found, berth__grad_reshape(d, dy, &line), none)};
@@ -56,7 +56,7 @@ void berth__grad_of_max_pool(berth__grad *d) {
   grad_give_pooled(d, berth__grad_reshape(d, dx, &shape));
 }
 
-/* Adds dy [N, C, out...] up over the windows: [N, C, in...]. */
+/* Sums dy [N, C, out...] over the windows: [N, C, in...]. */
 static berth_value grad_spread_pool(berth__grad *d, const berth__window_axis *axis, berth_value dy,
                                     const berth__shape *x) {
   const uint32_t spatial = x->rank - 2;
@@ -86,7 +86,7 @@ static berth_value grad_spread_pool(berth__grad *d, const berth__window_axis *ax
   return berth__grad_reshape(d, berth__grad_op(d, BERTH__OP_conv_transpose, in, 2, attrs, 4), x);
 }
 
-/* How many elements of window k count along an axis. */
+/* The number of elements of window k that count along an axis. */
 static double grad_counted(const berth__window_axis *a, int64_t k, bool with_pads) {
   double n = 0;
   for (int64_t tap = 0; tap < a->kernel; tap++) {
@@ -96,7 +96,7 @@ static double grad_counted(const berth__window_axis *a, int64_t k, bool with_pad
   return n;
 }
 
-/* 1 / the number of elements that count in each window: a factor for every spatial axis. */
+/* 1 / the number of elements that count in each window: a factor per spatial axis. */
 static berth_value grad_average_shares(berth__grad *d, berth_value dy, const berth__window_axis *axis, uint32_t rank) {
   const bool with_pads = d->node.attrs[BERTH__POOL_COUNT_INCLUDE_PAD].i != 0;
   for (uint32_t i = 0; i + 2 < rank && berth__grad_ok(d); i++) {
@@ -127,7 +127,7 @@ void berth__grad_of_avg_pool(berth__grad *d) {
   grad_give_pooled(d, grad_spread_pool(d, axis, grad_average_shares(d, dy, axis, shape.rank), &shape));
 }
 
-/* y = (sum |x|^p)^(1/p): sign(x) |x|^(p - 1) times the sum of dy y^(1 - p) over the windows of x; 0 where y is. */
+/* y = (sum |x|^p)^(1/p): sign(x) |x|^(p - 1) times the sum of dy y^(1 - p) over the windows of x; 0 where y is 0. */
 void berth__grad_of_lp_pool(berth__grad *d) {
   const berth_value x = grad_channels_second(d, berth__grad_in(d, 0)), dy = grad_channels_second(d, berth__grad_dy(d));
   const berth_value y = grad_channels_second(d, berth__grad_out(d));

@@ -1,12 +1,12 @@
 /* Gradients of products: matmul and det. */
 #include "grad/grad.h"
 
-/* matmul of operands that have at least two axes: a [..., M, K], b [..., K, N] and dy [..., M, N]. */
+/* matmul of operands with at least two axes: a [..., M, K], b [..., K, N] and dy [..., M, N]. */
 static berth_value grad_matmul_a(berth__grad *d, berth_value b, berth_value dy) {
   return berth__grad_2(d, BERTH__OP_matmul, dy, berth__grad_swap_last(d, b));
 }
 
-/* All axes but the last as one. */
+/* Joins all axes but the last. */
 static berth_value grad_as_rows(berth__grad *d, berth_value a) {
   const berth__shape shape = berth__grad_shape(d, a);
   if (!berth__grad_ok(d) || shape.rank <= 2) return a;
@@ -21,8 +21,8 @@ static bool grad_is_turned(const berth__grad *d, berth_value a) {
   return value->kind == BERTH_VALUE_NODE && d->graph->nodes[value->node].op->code == BERTH__OP_transpose;
 }
 
-/* A weight that all rows share takes one product over all of them, and not one for each entry of the batch. That of a
- * weight which was turned around is made turned around: what it was turned from then has its gradient as it lies. */
+/* A weight shared by all rows takes one product over all of them, instead of one per batch entry. The gradient of a
+ * transposed weight is computed transposed: then the weight itself gets its gradient in its own layout. */
 static berth_value grad_matmul_b(berth__grad *d, berth_value a, berth_value b, berth_value dy) {
   const berth__shape of_a = berth__grad_shape(d, a), of_dy = berth__grad_shape(d, dy);
   int64_t count;
@@ -71,7 +71,7 @@ static berth_value grad_all_but(berth__grad *d, int64_t n) {
   return out;
 }
 
-/* 1 and -1 as on a chessboard. */
+/* 1 and -1 in a checkerboard pattern. */
 static berth_value grad_signs(berth__grad *d, berth_type type, int64_t n) {
   const int64_t dim[] = {n, n};
   double *entries = berth__alloc_array(d->graph->ctx, (size_t)(n * n), sizeof *entries);
@@ -85,7 +85,7 @@ static berth_value grad_signs(berth__grad *d, berth_type type, int64_t n) {
   return out;
 }
 
-/* The determinants of x without row i and column k: right for singular matrices too. */
+/* The determinants of x without row i and column k: also correct for singular matrices. */
 static berth_value grad_cofactors(berth__grad *d, berth_value x, int64_t n) {
   const uint32_t rank = berth__grad_rank(d, x);
   const berth_value others = grad_all_but(d, n);

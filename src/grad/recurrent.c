@@ -1,24 +1,24 @@
-/* Gradients of lstm, gru and rnn: written out step by step, and the walk goes through the steps. */
+/* Gradients of lstm, gru and rnn: expanded step by step, and the walk goes through the steps. */
 #include "ops/recurrent.h"
 #include "grad/grad.h"
 
-#define GRAD_MOST_STEPS 4096 /* of which each becomes some twenty nodes */
+#define GRAD_MOST_STEPS 4096 /* each becomes some twenty nodes */
 
 typedef struct unrolled {
   berth__grad *d;
   int64_t steps, hidden;
   uint32_t gates;
   berth_type type;
-  double clip; /* 0: none */
+  double clip; /* 0: no clipping */
   const berth__activation *act;
-  berth_value gate;               /* what the inputs give at this step, [B, gates H] */
-  berth_value weight, recurrence; /* of the direction, transposed */
-  berth_value bias, own_bias;     /* of both; NONE: there is none */
-  berth_value peephole[3];        /* of i, o, f; NONE: there are none */
+  berth_value gate;               /* the inputs' contribution at this step, [B, gates H] */
+  berth_value weight, recurrence; /* for the direction, transposed */
+  berth_value bias, own_bias;     /* sum of both; NONE: no bias */
+  berth_value peephole[3];        /* for i, o, f; NONE: none */
   berth_value h, c;
 } unrolled;
 
-/* Block k of the last axis, of so many columns. */
+/* Block k of the last axis, with so many columns. */
 static berth_value grad_block(berth__grad *d, berth_value a, int64_t k, int64_t columns) {
   return berth__grad_narrow(d, a, berth__grad_rank(d, a) - 1, k * columns, (k + 1) * columns);
 }
@@ -39,7 +39,7 @@ static berth_value grad_clamp(berth__grad *d, berth_value x, double low, double 
   return berth__grad_op(d, BERTH__OP_clamp, &x, 1, attrs, 2);
 }
 
-/* Below `limit` one thing, from there on x. */
+/* A constant below `limit`, x from there on. */
 static berth_value grad_from(berth__grad *d, berth_value x, double limit, berth_value below) {
   return berth__grad_where(d, berth__grad_num(d, BERTH__OP_lt, x, limit), below, x);
 }
@@ -67,7 +67,7 @@ static berth_value grad_activate(unrolled *u, uint32_t which, berth_value x) {
   return grad_activate_unclipped(u->d, &u->act[which], x);
 }
 
-/* What h adds to the blocks [first, first + count). */
+/* The contribution of h to the blocks [first, first + count). */
 static berth_value grad_recur(unrolled *u, berth_value h, int64_t first, int64_t count) {
   berth__grad *d = u->d;
   const int64_t from = first * u->hidden, to = (first + count) * u->hidden;
@@ -125,7 +125,7 @@ static void grad_recurrent_step(unrolled *u) {
     u->h = grad_activate(u, 0, berth__grad_add(u->d, u->gate, grad_recur(u, u->h, 0, 1)));
 }
 
-/* A state of the direction before its first step. */
+/* The state of a direction before its first step. */
 static berth_value grad_initial(unrolled *u, uint32_t operand, int64_t direction, int64_t batch) {
   berth__grad *d = u->d;
   const berth_dim dims[] = {{NULL, batch}, {NULL, u->hidden}};
@@ -157,7 +157,7 @@ static void grad_read_direction(unrolled *u, int64_t direction, int64_t batch) {
                                             : BERTH_VALUE_NONE;
 }
 
-/* [B, 1]: rows that are longer than this; NONE: all are. */
+/* [B, 1]: rows longer than this; NONE: all. */
 static berth_value grad_is_longer(berth__grad *d, int64_t than) {
   const int64_t last = -1;
   if (!berth__grad_has(d, BERTH__RECURRENT_LENGTHS)) return BERTH_VALUE_NONE;
@@ -169,7 +169,7 @@ static berth_value grad_where_longer(berth__grad *d, berth_value longer, berth_v
   return longer == BERTH_VALUE_NONE || a == BERTH_VALUE_NONE ? a : berth__grad_where(d, longer, a, b);
 }
 
-/* All steps of a direction: rows[t] is what y has at step t; h and c are left as they end. */
+/* All steps of a direction: rows[t] is y at step t; h and c have their final values. */
 static void grad_run_direction(unrolled *u, bool is_reversed, berth_value *rows) {
   berth__grad *d = u->d;
   const berth_value zero = berth__grad_scalar(d, u->type, 0);
@@ -189,7 +189,7 @@ static void grad_run_direction(unrolled *u, bool is_reversed, berth_value *rows)
   u->c = grad_where_longer(d, some, u->c, zero);
 }
 
-/* Values of one shape as one, along a new axis. */
+/* Stacks values of one shape along a new axis. */
 static berth_value grad_stack(berth__grad *d, berth_value *parts, size_t n, int64_t axis) {
   const berth_attr along = berth_attr_int("axis", axis);
   for (size_t i = 0; i < n; i++) parts[i] = berth__grad_unsqueeze(d, parts[i], &axis, 1);

@@ -1,4 +1,4 @@
-/* Gradients of pooling over regions: roi_align and max_roi_pool, written out. */
+/* Gradients of pooling over regions: roi_align and max_roi_pool, expanded. */
 #include "grad/grad.h"
 
 /* A column of regions, [R, 1]. */
@@ -6,7 +6,7 @@ static berth_value grad_corner(berth__grad *d, berth_value regions, int64_t colu
   return berth__grad_scale(d, berth__grad_narrow(d, regions, 1, column, column + 1), scale);
 }
 
-/* 0, 1, ... of a float type, plus and times something. */
+/* 0, 1, ... of a float type, with an offset and a factor. */
 static berth_value grad_steps(berth__grad *d, berth_type type, int64_t n, double plus, double times) {
   const berth_value bounds[] = {berth__grad_scalar(d, type, 0), berth__grad_scalar(d, type, (double)n),
                                 berth__grad_scalar(d, type, 1)};
@@ -22,7 +22,7 @@ static berth_value grad_region_images(berth__grad *d, berth_value x, berth_value
 /* ---- roi_align ---- */
 
 typedef struct grad_aligned {
-  int64_t bins[2], samples, extent[2], points;      /* down and across; points of a region */
+  int64_t bins[2], samples, extent[2], points;      /* vertically and horizontally; points per region */
   berth_value low[2], high[2], fraction[2], inside; /* [R, points] each */
 } grad_aligned;
 
@@ -42,7 +42,7 @@ static berth_value grad_aligned_positions(berth__grad *d, const grad_aligned *s,
   return berth__grad_add(d, start, berth__grad_mul(d, length, steps));
 }
 
-/* The two elements around each sample of an axis, seen from every point of a region. */
+/* The two elements around each sample of an axis, for every point of a region. */
 static void grad_aligned_axis(berth__grad *d, grad_aligned *s, uint32_t axis) {
   const berth_value x = berth__grad_in(d, BERTH__ROI_ALIGN_X);
   const double last = (double)(s->extent[axis] - 1);
@@ -127,7 +127,7 @@ void berth__grad_of_roi_align(berth__grad *d) {
 
 /* ---- max_roi_pool ---- */
 
-/* To the nearest whole number, halves away from 0. */
+/* To the nearest integer, halves away from 0. */
 static berth_value grad_rounded(berth__grad *d, berth_value a) {
   const berth_value size = berth__grad_num(d, BERTH__OP_add, berth__grad_1(d, BERTH__OP_abs, a), 0.5);
   return berth__grad_mul(d, berth__grad_1(d, BERTH__OP_sign, a), berth__grad_1(d, BERTH__OP_floor, size));
@@ -154,7 +154,7 @@ static berth_value grad_in_bin(berth__grad *d, int64_t column, int64_t bins, int
       berth__grad_2(d, BERTH__OP_lt, at, berth__grad_unsqueeze(d, berth__grad_add(d, start, to), &last, 1)));
 }
 
-/* The largest over each bin, first across and then down; 0 where a bin has no element. */
+/* The maximum over each bin, first horizontally and then vertically; 0 for empty bins. */
 void berth__grad_of_max_roi_pool(berth__grad *d) {
   enum {
     IMAGE,

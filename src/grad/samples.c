@@ -1,15 +1,15 @@
-/* Gradients of what looks between the elements of an image: grid_sample and deform_conv. Both are written out: places
- * and weights of the neighbours on each axis, a gather for each combination of them, and their sum. */
+/* Gradients of ops that interpolate between elements of an image: grid_sample and deform_conv. Both are expanded:
+ * positions and weights of the neighbours on each axis, a gather for each combination of them, and their sum. */
 #include "grad/grad.h"
 #include "ops/conv.h"
 
-#define GRAD_MOST_TAPS 4 /* on one axis */
+#define GRAD_MOST_TAPS 4 /* per axis */
 
-/* What a point sees on one axis: [N, points] each. */
+/* The neighbours of a point on one axis: [N, points] each. */
 typedef struct grad_taps {
   uint32_t n;
-  berth_value place[GRAD_MOST_TAPS];  /* i64, inside of the axis */
-  berth_value inside[GRAD_MOST_TAPS]; /* truth; NONE: always */
+  berth_value place[GRAD_MOST_TAPS];  /* i64, clamped to the axis */
+  berth_value inside[GRAD_MOST_TAPS]; /* bool; NONE: always */
   berth_value weight[GRAD_MOST_TAPS]; /* NONE: 1 */
   int64_t extent;
 } grad_taps;
@@ -27,7 +27,7 @@ static berth_value grad_and(berth__grad *d, berth_value a, berth_value b) {
   return a == BERTH_VALUE_NONE ? b : b == BERTH_VALUE_NONE ? a : berth__grad_2(d, BERTH__OP_and, a, b);
 }
 
-/* One combination of neighbours, picked from x [N, C, area]: [N, C, points]. */
+/* One combination of neighbours, gathered from x [N, C, area]: [N, C, points]. */
 static berth_value grad_look(berth__grad *d, berth_value x, const grad_taps *axis, uint32_t n_axes, uint32_t which) {
   const int64_t middle = 1;
   const berth_attr along = berth_attr_int("axis", 2);
@@ -70,7 +70,7 @@ static berth_value grad_flat_image(berth__grad *d, berth_value x) {
   return berth__grad_reshape(d, x, &flat);
 }
 
-/* A tap at a whole position that may be beyond the axis, where there are zeros. */
+/* A tap at an integral position that may be outside the axis, where elements are 0. */
 static void grad_tap_or_zero(berth__grad *d, grad_taps *t, uint32_t tap, berth_value at) {
   const double last = (double)(t->extent - 1);
   t->inside[tap] = berth__grad_2(d, BERTH__OP_and, berth__grad_num(d, BERTH__OP_ge, at, 0),
@@ -84,7 +84,7 @@ typedef struct grad_grid {
   bool is_nearest, is_cubic, is_aligned, is_zeros, is_reflected;
 } grad_grid;
 
-/* Back and forth between low and high. */
+/* Reflects between low and high. */
 static berth_value grad_reflect(berth__grad *d, berth_value at, double low, double high) {
   const double range = high - low;
   if (range <= 0) return grad_bounded(d, at, low, low);
@@ -174,7 +174,7 @@ void berth__grad_of_grid_sample(berth__grad *d) {
 
 /* ---- deform_conv ---- */
 
-/* Where the taps of all windows are on an axis before they are moved: [taps * points]. */
+/* The positions of the taps of all windows on an axis, before offsets: [taps * points]. */
 static berth_value grad_tap_positions(berth__grad *d, const berth__window_axis *w, uint32_t axis) {
   const int64_t taps = w[0].kernel * w[1].kernel, points = w[0].out * w[1].out, dim[] = {taps * points};
   double *at = berth__alloc_array(d->graph->ctx, (size_t)dim[0], sizeof *at);
@@ -192,7 +192,7 @@ static berth_value grad_tap_positions(berth__grad *d, const berth__window_axis *
   return out;
 }
 
-/* What the taps see: [N, C, taps * points]. */
+/* The samples of the taps: [N, C, taps * points]. */
 static berth_value grad_deformed(berth__grad *d, const berth__window_axis *w) {
   const int64_t groups = d->node.attrs[BERTH__DEFORM_OFFSET_GROUP].i, taps = w[0].kernel * w[1].kernel;
   const berth__shape x = berth__grad_shape(d, berth__grad_in(d, BERTH__DEFORM_X));
@@ -221,7 +221,7 @@ static berth_value grad_deformed(berth__grad *d, const berth__window_axis *w) {
   return berth__grad_reshape(d, seen, &whole);
 }
 
-/* A product for each group, with what the taps see. */
+/* One product per group, with the samples. */
 void berth__grad_of_deform_conv(berth__grad *d) {
   const size_t first = d->graph->n_nodes;
   const berth_value x = berth__grad_in(d, BERTH__DEFORM_X), weight = berth__grad_in(d, BERTH__DEFORM_WEIGHT);

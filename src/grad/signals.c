@@ -1,5 +1,5 @@
-/* Gradients of what resamples and transforms: resize, dft, max_unpool; and of quantisation, which rounding is left out
- * of. */
+/* Gradients of resampling and transforms: resize, dft, max_unpool; and of quantisation, ignoring the rounding
+ * (straight-through estimator). */
 #include "grad/grad.h"
 
 /* [n, n], 1 on the diagonal. */
@@ -16,8 +16,8 @@ static berth_value grad_eye(berth__grad *d, berth_type type, int64_t n) {
   return out;
 }
 
-/* What resize does along an axis, as a matrix [out, in]: resize itself finds it. `entry` is where its operands speak of
- * the axis. */
+/* The effect of resize along an axis, as a matrix [out, in], computed by resize itself. `entry` is the axis's entry in
+ * its operands. */
 static berth_value grad_resize_matrix(berth__grad *d, int64_t extent, uint32_t entry, uint32_t n_entries) {
   const int64_t axes[] = {0}, target[] = {entry}, region[] = {entry, (int64_t)n_entries + entry};
   berth_attr attrs[BERTH__RESIZE_ASPECT + 1];
@@ -65,7 +65,7 @@ void berth__grad_of_resize(berth__grad *d) {
   if (berth__grad_ok(d)) berth__grad_through(d, first, &y);
 }
 
-/* Elements put at their places, the last one where places meet: scatter over zeros. */
+/* Puts elements at their indices, the last one if indices coincide: scatter over zeros. */
 void berth__grad_of_max_unpool(berth__grad *d) {
   const size_t first = d->graph->n_nodes;
   const berth_value x = berth__grad_in(d, BERTH__MAX_UNPOOL_X), like = berth__grad_out(d);
@@ -85,7 +85,7 @@ void berth__grad_of_max_unpool(berth__grad *d) {
   if (berth__grad_ok(d)) berth__grad_through(d, first, &y);
 }
 
-/* ---- quantisation: as if nothing were rounded, and nothing passes where the range ends ---- */
+/* ---- quantisation: as if nothing were rounded, and no gradient passes outside the range ---- */
 
 static berth_value grad_zero_point(berth__grad *d, berth_type type) {
   if (!berth__grad_has(d, BERTH__QUANTIZE_ZERO_POINT)) return berth__grad_scalar(d, type, 0);
@@ -118,7 +118,7 @@ void berth__grad_of_dequantize(berth__grad *d) {
   berth__grad_give(d, BERTH__QUANTIZE_SCALE, berth__grad_mul(d, dy, berth__grad_sub(d, x, grad_zero_point(d, type))));
 }
 
-/* ---- dft: a matrix of complex numbers, whose adjoint it is up to a factor ---- */
+/* ---- dft: a complex matrix, whose adjoint is itself up to a factor ---- */
 
 static berth_value grad_dft(berth__grad *d, berth_value a, uint32_t axis, bool is_inverse, bool is_half) {
   const berth_attr attrs[3] = {berth_attr_int("axis", axis), berth_attr_int("inverse", is_inverse),
@@ -126,14 +126,14 @@ static berth_value grad_dft(berth__grad *d, berth_value a, uint32_t axis, bool i
   return berth__grad_op(d, BERTH__OP_dft, &a, 1, attrs, 3);
 }
 
-/* The first `extent` elements of an axis, with zeros where there are fewer. */
+/* The first `extent` elements of an axis, padded with zeros. */
 static berth_value grad_fit(berth__grad *d, berth_value a, uint32_t axis, int64_t extent) {
   const int64_t axes[] = {axis}, has = berth__grad_shape(d, a).dim[axis], ends[] = {0, extent - has};
   const berth_attr attrs[2] = {berth_attr_ints("pads", ends, 2), berth_attr_ints("axes", axes, 1)};
   return has == extent || !berth__grad_ok(d) ? a : berth__grad_op(d, BERTH__OP_pad, &a, 1, attrs, 2);
 }
 
-/* Every element of half a spectrum but the first, and the last of an even length, stands for two. */
+/* Every element of half a spectrum except the first, and the last for even lengths, stands for two. */
 static berth_value grad_double_inner(berth__grad *d, berth_value a, uint32_t axis, int64_t length) {
   const int64_t half = length / 2 + 1;
   int64_t dim[BERTH_MAX_RANK];

@@ -1,20 +1,20 @@
-/* Small weights that a file's reader took for constants, so that shapes could follow from them, become params again.
+/* Turns small weights that a file's reader made constants, so that shapes could depend on them, back into params.
  *
- * A constant is one where every reader takes it for a weight. Products, convolutions, norms, embeddings and recurrent
- * layers have operands that are nothing else; so has a gather of rows that are not always the same, which is how ONNX
- * writes an embedding. What is added or multiplied element by element is one if what it meets
- * depends on a weight: what inputs are scaled by before the first layer stays, and so do numbers without an axis. */
+ * A constant is a weight if every reader uses it as one. Products, convolutions, norms, embeddings and recurrent layers
+ * have operands that are always weights; so has a gather with varying indices, which is how ONNX writes an embedding.
+ * An operand of an element-wise sum or product is a weight if the other operand depends on a weight: the scale of
+ * inputs before the first layer stays constant, and so do scalars. */
 #include "grad/grad.h"
 
 typedef struct thaw {
   berth_graph *graph;
   bool *is_weight; /* one per value: it will be a param */
-  bool *depends;   /* one per value: on a weight */
+  bool *depends;   /* one per value: it depends on a weight */
 } thaw;
 
 #define ALL_OPERANDS UINT32_MAX
 
-/* The operands (bits) of an op that are weights wherever they stand. */
+/* The operands (as bits) of an op that are always weights. */
 static uint32_t thaw_weights_of(berth__op_code op) {
   switch (op) {
     case BERTH__OP_matmul: return ALL_OPERANDS;
@@ -35,7 +35,7 @@ static uint32_t thaw_weights_of(berth__op_code op) {
   }
 }
 
-/* A table of which rows are taken, and not always the same ones. */
+/* A table with varying row indices. */
 static bool thaw_is_table(const thaw *t, const berth__node *node, uint32_t k) {
   if (node->op->code != BERTH__OP_gather || k != BERTH__GATHER_X || node->attrs[BERTH__GATHER_AXIS].i != 0)
     return false;
@@ -43,7 +43,7 @@ static bool thaw_is_table(const thaw *t, const berth__node *node, uint32_t k) {
          t->graph->values[node->in[BERTH__GATHER_INDICES]].kind != BERTH_VALUE_CONSTANT;
 }
 
-/* Shows the same elements: what reads it decides. */
+/* Only moves elements: its readers decide. */
 static bool thaw_moves(berth__op_code op) {
   return op == BERTH__OP_reshape || op == BERTH__OP_transpose || op == BERTH__OP_squeeze || op == BERTH__OP_unsqueeze ||
          op == BERTH__OP_expand || op == BERTH__OP_identity || op == BERTH__OP_cast || op == BERTH__OP_flatten;
@@ -56,7 +56,7 @@ static bool thaw_makes_sums(const thaw *t, berth_value value) {
   return op == BERTH__OP_matmul || op == BERTH__OP_conv || op == BERTH__OP_conv_transpose;
 }
 
-/* One element is a bias where it is added to a product. */
+/* A single element is a bias if it is added to a product. */
 static bool thaw_is_beside(const thaw *t, const berth__node *node, uint32_t k) {
   const berth__op_code op = node->op->code;
   const bool is_arithmetic = op == BERTH__OP_add || op == BERTH__OP_sub || op == BERTH__OP_mul || op == BERTH__OP_div;
@@ -69,7 +69,7 @@ static bool thaw_is_beside(const thaw *t, const berth__node *node, uint32_t k) {
 
 static bool thaw_reads_weight(const thaw *t, const berth__node *node, berth_value value, bool is_sure, bool *reads);
 
-/* Whether all who read the value take it for a weight, and somebody does. is_sure: by its operand alone. */
+/* Whether all readers of the value use it as a weight, and there is one. is_sure: by its operand position alone. */
 static bool thaw_is_read_so(const thaw *t, berth_value value, bool is_sure) {
   bool reads = false;
   for (size_t i = 0; i < t->graph->n_outputs; i++)
@@ -119,7 +119,7 @@ static void thaw_retain(void *blob) { berth__blob_retain(blob); }
 static void thaw_release(void *blob) { berth__blob_release(blob); }
 static void thaw_rest(void *blob, const void *data, size_t size) { (void)blob, (void)data, (void)size; }
 
-/* The bytes stay where they are, and with the graph. */
+/* The bytes stay in place, owned by the graph. */
 static berth_status thaw_one(berth_graph *graph, berth_value value, berth_error *err) {
   berth__value *v = &graph->values[value];
   const berth__keep keep = {.object = v->blob, .retain = thaw_retain, .release = thaw_release, .rest = thaw_rest};
@@ -132,7 +132,7 @@ static berth_status thaw_one(berth_graph *graph, berth_value value, berth_error 
   return BERTH_OK;
 }
 
-/* What was computed from constants that are none any more is not known any more. */
+/* Values computed from former constants are no longer known. */
 static void thaw_forget(const thaw *t) {
   for (size_t v = 0; v < t->graph->n_values; v++) {
     berth__value *value = &t->graph->values[v];

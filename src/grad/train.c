@@ -1,4 +1,5 @@
-/* A graph whose runs are steps of training: params as states, their gradients, and an optimiser that updates them. */
+/* A graph whose runs are training steps: params become states, with their gradients and an optimiser that updates
+ * them. */
 #include <math.h>
 
 #include "base/desc.h"
@@ -9,12 +10,12 @@ typedef struct training {
   berth__grad d; /* adds nodes */
   berth_train_desc desc;
   berth_value *params, *grads; /* what is trained */
-  const void **data;           /* the weights that they had */
-  size_t n, n_turned;          /* so many are states by now */
-  berth_value *old_params;     /* the graph's list before */
+  const void **data;           /* their weights */
+  size_t n, n_turned;          /* params, and how many are states by now */
+  berth_value *old_params;     /* the graph's previous list */
   size_t n_old_params;
   berth_value rate, step, scale;
-  berth_value starts; /* the first run of a step: sums begin anew; BERTH_VALUE_NONE: every run is a step */
+  berth_value starts; /* true in the first run of a step: sums are reset; BERTH_VALUE_NONE: every run is a step */
   berth_value apply;  /* 1 in the last run of a step, which updates the weights */
 } training;
 
@@ -50,7 +51,7 @@ static berth_status train_check_param(const training *t, size_t index, berth_err
   return BERTH_OK;
 }
 
-/* What is trained, and room for all that must not fail later. */
+/* Collects what is trained, and allocates everything that must not fail later. */
 static berth_status train_collect(training *t, berth_error *err) {
   berth_graph *graph = t->d.graph;
   berth_context *ctx = graph->ctx;
@@ -73,7 +74,7 @@ static berth_status train_collect(training *t, berth_error *err) {
   return BERTH__RESERVE(ctx, graph->states, graph->states_capacity, graph->n_states + t->n, err);
 }
 
-/* A param that the loss depends on becomes a state; the others stay. */
+/* A param that the loss depends on becomes a state; the others stay params. */
 static berth_status train_turn(training *t, size_t index, berth_error *err) {
   berth_graph *graph = t->d.graph;
   berth__value *value = &graph->values[t->params[index]];
@@ -94,7 +95,7 @@ static berth_status train_turn(training *t, size_t index, berth_error *err) {
   return BERTH_OK;
 }
 
-/* Back to params; the graph has been rolled back to where it was, but for these. */
+/* Makes the states params again; everything else in the graph has been rolled back. */
 static void train_turn_back(training *t) {
   berth_graph *graph = t->d.graph;
   for (size_t i = 0; i < t->n_turned; i++) {
@@ -109,8 +110,8 @@ static void train_turn_back(training *t) {
     memcpy(graph->params, t->old_params, t->n_old_params * sizeof *graph->params);
 }
 
-/* What gradients are multiplied by: 1 over the number of runs that they were summed over, or less where the norm of all
- * of them together is above the limit. */
+/* The factor of gradients: 1 over the number of runs they were summed over, or less if their global norm exceeds the
+ * limit. */
 static berth_value train_scale(training *t) {
   berth__grad *d = &t->d;
   berth_value sum = BERTH_VALUE_NONE;
@@ -133,12 +134,12 @@ static berth_value train_scale(training *t) {
   return share != 1 ? berth__grad_scale(d, scale, share) : scale;
 }
 
-/* What the optimiser computes in: there is a copy of weights of 16 bits. */
+/* The optimiser's type: weights of 16 bits have a master copy. */
 static berth_type train_type(const training *t, berth_value param) {
   return t->d.graph->values[param].type == BERTH_F64 ? BERTH_F64 : BERTH_F32;
 }
 
-/* A state of the optimiser's own, named after a param; data NULL: it starts as zeros. */
+/* An optimiser state, named after a param; data NULL: it starts as zeros. */
 static berth_value train_state_of(training *t, berth_value param, const char *suffix, const void *data, size_t size) {
   berth_graph *graph = t->d.graph;
   berth_value out = BERTH_VALUE_NONE;
@@ -159,7 +160,7 @@ static berth_value train_state(training *t, berth_value param, const char *suffi
   return train_state_of(t, param, suffix, NULL, 0);
 }
 
-/* The copy in f32 of weights of 16 bits, which starts with what they are. */
+/* The f32 master copy of 16-bit weights, initialised with them. */
 static berth_value train_master(training *t, size_t index) {
   berth_context *ctx = t->d.graph->ctx;
   const berth__value *value = &t->d.graph->values[t->params[index]];
@@ -183,7 +184,7 @@ static void train_update(training *t, berth_value state, berth_value next) {
   if (berth__grad_ok(&t->d)) t->d.status = berth_graph_update(t->d.graph, state, next, t->d.err);
 }
 
-/* The weight that an optimiser has updated; where it is a copy, the param is that, rounded. */
+/* The weight updated by an optimiser; if that is a master copy, the param is the rounded copy. */
 static void train_update_weight(training *t, berth_value param, berth_value w, berth_value next) {
   train_update(t, w, next);
   if (w != param) train_update(t, param, berth__grad_cast(&t->d, next, berth__grad_type(&t->d, param)));
@@ -221,7 +222,7 @@ static berth_value train_counter(training *t, const char *name) {
   return count;
 }
 
-/* Which runs of a step these are, where a step takes several. */
+/* Counts the runs of a step, if a step takes several. */
 static void train_count_runs(training *t) {
   berth__grad *d = &t->d;
   const double n = (double)t->desc.accumulate;
@@ -245,7 +246,7 @@ static void train_add_inputs(training *t) {
   train_update(t, count, t->step);
 }
 
-/* The gradient that the optimiser gets: in its own type, and summed over the runs of a step. */
+/* The gradient for the optimiser: in its type, and summed over the runs of a step. */
 static berth_value train_gradient(training *t, size_t index) {
   berth__grad *d = &t->d;
   const berth_value gradient = berth__grad_cast(d, t->grads[index], train_type(t, t->params[index]));

@@ -1,4 +1,4 @@
-/* Gradients of element-wise ops of one operand: what comes times the derivative there. */
+/* Gradients of element-wise ops of one operand: the incoming gradient times the derivative. */
 #include <math.h>
 
 #include "grad/grad.h"
@@ -64,15 +64,15 @@ static berth_value grad_bell(berth__grad *d, berth_value x, double scale, double
   return berth__grad_scale(d, power, factor);
 }
 
-/* Of x (1 + erf(x / sqrt 2)) / 2: the distribution function, plus x times the density. */
+/* Derivative of x (1 + erf(x / sqrt 2)) / 2: the distribution function, plus x times the density. */
 static berth_value derivative_of_gelu(berth__grad *d, berth_value x) {
   berth_value below = berth__grad_1(d, BERTH__OP_erf, berth__grad_scale(d, x, sqrt(0.5)));
   below = berth__grad_scale(d, berth__grad_num(d, BERTH__OP_add, below, 1), 0.5);
   return berth__grad_add(d, below, berth__grad_mul(d, x, grad_bell(d, x, 0.5, 1 / sqrt(2 * GRAD_PI))));
 }
 
-/* Of x (1 + tanh u) / 2, which is x s with s = sigmoid(v) and v = 2 u = 2 sqrt(2 / pi) (x + 0.044715 x^3): that is
- * s (1 + (1 - s) x v'), in few steps, and exact where s is small. */
+/* Derivative of x (1 + tanh u) / 2, which is x s with s = sigmoid(v) and v = 2 u = 2 sqrt(2 / pi) (x + 0.044715 x^3):
+ * it is s (1 + (1 - s) x v'), which takes few steps, and is precise where s is small. */
 static berth_value derivative_of_gelu_tanh(berth__grad *d, berth_value x) {
   const double c = 2 * sqrt(2 / GRAD_PI), a = 0.044715;
   const berth_value xx = square(d, x);
@@ -105,7 +105,7 @@ void berth__grad_of_activation(berth__grad *d) {
   berth__grad_give(d, 0, berth__grad_mul(d, berth__grad_dy(d), factor));
 }
 
-/* relu and clamp: what comes, or nothing. */
+/* relu and clamp: the gradient passes, or not. */
 void berth__grad_of_bounds(berth__grad *d) {
   const berth_value x = berth__grad_in(d, 0), zero = berth__grad_scalar(d, berth__grad_type(d, x), 0);
   const berth_value inside = d->node.op->code == BERTH__OP_relu ? berth__grad_2(d, BERTH__OP_gt, x, zero)

@@ -1,4 +1,4 @@
-/* The walk from a value back to what it was made from. */
+/* The walk from a value backwards through the nodes that it depends on. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -27,7 +27,7 @@ void berth__grad_fail(berth__grad *d, berth_status status, const char *format, .
   d->status = berth__fail(d->err, status, "%s", text);
 }
 
-/* Values that were added since get their entries. */
+/* Adds entries for new values. */
 void berth__grad_catch_up(berth__grad *d) {
   const size_t n = d->graph->n_values;
   berth_context *ctx = d->graph->ctx;
@@ -50,7 +50,7 @@ static bool grad_reads_wanted(const berth__grad *d, const berth__node *node) {
   return false;
 }
 
-/* Which results of these nodes depend on what is wanted, in a way that has a derivative. */
+/* Marks which results of these nodes depend on wanted values in a differentiable way. */
 void berth__grad_mark(berth__grad *d, size_t first, size_t last) {
   for (size_t n = first; n < last && berth__grad_ok(d); n++) {
     const berth__node *node = &d->graph->nodes[n];
@@ -116,7 +116,7 @@ void berth__grad_give(berth__grad *d, uint32_t operand, berth_value gradient) {
 void berth__grad_give_value(berth__grad *d, berth_value value, berth_value gradient) {
   if (!berth__grad_ok(d) || !grad_is_wanted(d, value)) return;
   gradient = berth__grad_sum_to(d, gradient, value);
-  if (berth__type_is_float(berth__grad_type(d, value))) /* that of a quantised number is a float */
+  if (berth__type_is_float(berth__grad_type(d, value))) /* the gradient of a quantised number is a float */
     gradient = berth__grad_cast(d, gradient, berth__grad_type(d, value));
   const berth__shape own = berth__grad_shape(d, gradient), wanted = berth__grad_shape(d, value);
   if (!berth__shape_equal(&own, &wanted)) gradient = berth__grad_expand_like(d, gradient, value);
@@ -149,7 +149,7 @@ static berth_status grad_check(const berth_graph *graph, berth_value loss, const
   return BERTH_OK;
 }
 
-/* A gradient that was made here is called after its value. */
+/* Names gradients made here after their values. */
 static void grad_name(berth__grad *d, size_t first_value, berth_value of, berth_value gradient) {
   char name[256];
   if (!berth__grad_ok(d) || gradient == BERTH_VALUE_NONE || gradient < first_value) return;

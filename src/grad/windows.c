@@ -1,8 +1,8 @@
-/* Gradients of convolutions and of average pooling, all three written as convolutions:
- *   - by x: conv_transpose of what comes, with the same weight (and the other way round);
- *   - by the weight: a convolution of x with what comes as its kernel, where batch and channels, and strides and
- *     dilations, change places. Where every group has one channel (depthwise), such a product would have one row or one
- *     column, and an op of its own does it. */
+/* Gradients of convolutions and of average pooling, all expressed as convolutions:
+ * - by x: conv_transpose of the incoming gradient with the same weight (and conversely);
+ * - by the weight: a convolution of x with the incoming gradient as its kernel, with batch and channels, and strides
+ * and dilations, swapped. If every group has one channel (depthwise), that product would have one row or one column,
+ * so a separate op does it. */
 #include "grad/grad.h"
 #include "ops/conv.h"
 #include "ops/pool.h"
@@ -13,7 +13,7 @@ typedef struct windows {
   int64_t group;
 } windows;
 
-/* x is what the windows slide over, y has one element for each: for conv_transpose they change places. */
+/* The windows slide over x, and y has one element per window: for conv_transpose they are swapped. */
 static bool grad_read_windows(berth__grad *d, const berth__window_attrs *attrs, berth_value x, berth_value y,
                               const int64_t *kernel, windows *w) {
   if (!berth__grad_fixed(d, x) || !berth__grad_fixed(d, y)) return false;
@@ -26,8 +26,8 @@ static bool grad_read_windows(berth__grad *d, const berth__window_attrs *attrs, 
   return true;
 }
 
-/* conv_transpose of dy that gives exactly the extents of x: what the windows do not reach is added at the end, and what
- * they reach beyond it goes. */
+/* conv_transpose of dy with exactly the extents of x: pads the end that windows do not reach, and crops what they reach
+ * beyond it. */
 static berth_value grad_spread_windows(berth__grad *d, const windows *w, berth_value dy, berth_value weight) {
   int64_t strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES], pads[2 * BERTH__WINDOW_AXES];
   int64_t extra[BERTH__WINDOW_AXES];
@@ -48,7 +48,7 @@ static berth_value grad_spread_windows(berth__grad *d, const windows *w, berth_v
   return berth__grad_op(d, BERTH__OP_conv_transpose, in, 2, attrs, 5);
 }
 
-/* [N, G c, ...] as [c, G N, ...]: the images become the channels of each group. */
+/* [N, G c, ...] to [c, G N, ...]: the images become the channels of each group. */
 static berth_value grad_images_as_channels(berth__grad *d, berth_value x, int64_t group) {
   const berth__shape shape = berth__grad_shape(d, x);
   berth__shape apart = {.rank = shape.rank + 1, .dim = {shape.dim[0], group, shape.dim[1] / group}};
@@ -132,7 +132,7 @@ void berth__grad_of_conv(berth__grad *d) {
   grad_give_bias(d, dy, w.spatial);
 }
 
-/* The windows of conv_transpose slide over its result. Where pads follow from its extent, they are found here. */
+/* The windows of conv_transpose slide over its result. If its pads depend on the extent, they are computed here. */
 static bool grad_read_transposed(berth__grad *d, berth_value x, berth_value dy, berth_value weight, windows *w) {
   const berth__window_attrs attrs = berth__conv_window(d->node.attrs);
   const berth_attr *wanted = &d->node.attrs[BERTH__CONV_TRANSPOSE_OUTPUT_SHAPE];
@@ -149,7 +149,7 @@ static bool grad_read_transposed(berth__grad *d, berth_value x, berth_value dy, 
   return true;
 }
 
-/* conv of what comes; x had `out` windows, whatever more would fit. */
+/* conv of the incoming gradient; x had `out` windows, even if more would fit. */
 static berth_value grad_collect_windows(berth__grad *d, const windows *w, berth_value dy, berth_value weight) {
   int64_t strides[BERTH__WINDOW_AXES], dilations[BERTH__WINDOW_AXES], pads[2 * BERTH__WINDOW_AXES];
   for (uint32_t i = 0; i < w->spatial; i++) {
@@ -181,14 +181,15 @@ void berth__grad_of_conv_transpose(berth__grad *d) {
   grad_give_bias(d, dy, w.spatial);
 }
 
-/* To and from channels second, where the node has them last. */
+/* To and from channels second, if the node has them last. */
 static berth_value grad_weight_channels(berth__grad *d, berth_value a, bool to_second) {
   if (!berth__grad_ok(d) || d->node.attrs[BERTH__WEIGHT_GRAD_CHANNELS_LAST].i == 0) return a;
   const uint32_t last = berth__grad_rank(d, a) - 1;
   return to_second ? berth__grad_move_axis(d, a, last, 1) : berth__grad_move_axis(d, a, 1, last);
 }
 
-/* It is linear in both: by x a conv_transpose of dy and by dy a conv of x, each with what comes as the weight. */
+/* It is linear in both: by x a conv_transpose of dy and by dy a conv of x, each with the incoming gradient as the
+ * weight. */
 void berth__grad_of_conv_weight_grad(berth__grad *d) {
   const berth_value x = grad_weight_channels(d, berth__grad_in(d, BERTH__WEIGHT_GRAD_X), true);
   const berth_value dy = grad_weight_channels(d, berth__grad_in(d, BERTH__WEIGHT_GRAD_DY), true);

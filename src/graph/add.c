@@ -1,5 +1,5 @@
-/* Adding a node: arity, attributes, inference, and only then the graph changes. Small results that follow from
- * constants are computed at once, because the shapes of later nodes may depend on them. */
+/* Adding a node: checks arity and attributes, infers, and only then changes the graph. Small results that depend on
+ * constants only are computed at once, because the shapes of later nodes may depend on them. */
 #include <stdio.h>
 
 #include "graph/graph.h"
@@ -31,7 +31,7 @@ static berth_status graph_add_check_operands(const berth_graph *graph, const ber
   return BERTH_OK;
 }
 
-/* A name that is new in an attribute is a dimension of the graph like one that an input brings. */
+/* A new name in an attribute adds a dimension to the graph, like one of an input. */
 static berth_status add_dims(berth_graph *graph, const berth__op *op, const berth_attr *attrs, berth_error *err) {
   uint32_t index;
   for (uint32_t i = 0; i < op->family->n_attrs; i++) {
@@ -42,7 +42,7 @@ static berth_status add_dims(berth_graph *graph, const berth__op *op, const bert
   return BERTH_OK;
 }
 
-/* The names that the results get: those given, or "<op>_<number>" for the next free number. */
+/* The names of the results: the given ones, or "<op>_<number>" with the next free number. */
 static void name_result(const berth_graph *graph, const berth__op *op, const char *given, char *made_up,
                         size_t made_up_size, const char **name) {
   uint32_t other;
@@ -55,7 +55,7 @@ static void name_result(const berth_graph *graph, const berth__op *op, const cha
   *name = made_up;
 }
 
-/* Adds the values of a node; on failure those already added are taken back. */
+/* Adds the values of a node; on failure those already added are removed again. */
 static berth_status add_results(berth_graph *graph, const berth__op *op, const char *const *names,
                                 berth__value *results, berth_value *out, size_t n_out, berth_error *err) {
   for (size_t i = 0; i < n_out; i++) {
@@ -102,7 +102,7 @@ done:
   return status;
 }
 
-/* Takes back a node that was not added, and the dimensions that it brought. */
+/* Frees a node that was not added, and removes the dimensions that it had added. */
 static void graph_add_free_node(berth_graph *graph, const berth__node *node, size_t n_dims) {
   berth__graph_drop_dims(graph, n_dims);
   berth__free(graph->ctx, node->in);
@@ -155,7 +155,7 @@ static berth_status add_by_name(berth_graph *graph, const char *op, const berth_
 berth_status berth_graph_add(berth_graph *graph, const char *op, const berth_value *in, size_t n_in,
                              const berth_attr *attrs, size_t n_attrs, berth_value *out, size_t n_out,
                              berth_error *err) {
-  /* out may be the array that in points to, so it is written last. */
+  /* out may be the array that in points to, so it is written last */
   berth_status status = add_by_name(graph, op, in, n_in, attrs, n_attrs, out, n_out, err);
   for (size_t i = 0; status != BERTH_OK && out != NULL && i < n_out; i++) out[i] = BERTH_VALUE_NONE;
   return status;

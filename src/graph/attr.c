@@ -1,4 +1,4 @@
-/* Attributes: from what a caller gives to one entry for each attribute that the op declares. */
+/* Attributes: converts the caller's attributes to one entry for each attribute that the op declares. */
 #include <math.h>
 
 #include "base/math.h"
@@ -46,7 +46,7 @@ static bool copy_ints_as_floats(berth_context *ctx, const berth_attr *from, bert
   return true;
 }
 
-/* From DIMS, or from INTS when `from` holds plain integers. */
+/* From DIMS, or from INTS if `from` holds plain integers. */
 static bool graph_attr_copy_dims(berth_context *ctx, const berth_attr *from, berth_attr *to) {
   berth_dim *dims = berth__alloc_array_zero(ctx, from->count, sizeof *dims);
   if (dims == NULL) return false;
@@ -63,7 +63,7 @@ static bool graph_attr_copy_dims(berth_context *ctx, const berth_attr *from, ber
   return true;
 }
 
-/* `to` already has its name and kind. False: out of memory; free_payload cleans up what was made. */
+/* `to` already has its name and kind. False: out of memory; free_payload frees what was allocated. */
 static bool copy_payload(berth_context *ctx, const berth_attr *from, berth_attr *to) {
   to->count = from->count;
   switch (to->kind) {
@@ -80,7 +80,7 @@ static bool copy_payload(berth_context *ctx, const berth_attr *from, berth_attr 
   return false;
 }
 
-/* Integers stand for numbers and for dimensions. */
+/* Integers are accepted for numbers and for dimensions. */
 static bool kind_fits(berth_attr_kind given, berth_attr_kind wanted) {
   if (given == wanted) return true;
   if (given == BERTH_ATTR_INT) return wanted == BERTH_ATTR_FLOAT;
@@ -168,7 +168,7 @@ bool berth__same_text(const char *a, const char *b) {
   return strcmp(a, b) == 0;
 }
 
-/* Zeros of different sign are different; one NaN is as good as another. */
+/* Zeros of different sign differ; all NaNs are equal. */
 static bool same_number(double a, double b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
 
 bool berth__attr_equal(const berth_attr *a, const berth_attr *b) {

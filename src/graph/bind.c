@@ -1,12 +1,12 @@
-/* Binding: named dimensions get their extents, and every shape is inferred again and checked in full. Results that
- * follow from constants alone (shape arithmetic, mostly) are computed on the way, because later shapes may depend on
- * them. The new graph has the same value numbers. Cloning is the same with the names left as they are.
+/* Binding: named dimensions get their extents, and every shape is inferred again and checked fully. Results that depend
+ * on constants only (mostly shape arithmetic) are computed on the way, because later shapes may depend on them. The new
+ * graph has the same value numbers. Cloning is the same with names left unchanged.
  *
- * A choose whose condition has become known is replaced by the operand that it chooses, and what only the other one
- * needed goes away. That other branch may make no sense with these dims (a squeeze of an axis that is not 1, say), and
- * its nodes come before the choose. So a node that fails is no failure yet: its results are dropped, as are those of
- * whatever reads them, and binding fails with the node's own error when an output turns out to need one of them. A
- * choose whose condition only a run knows goes on without such an operand, and the run that would take it fails. */
+ * A choose whose condition has become known is replaced by the operand that it chooses, and nodes needed only by the
+ * other one are removed. That other branch may be invalid with these dimensions (for example a squeeze of an axis that
+ * is not 1), and its nodes come before the choose. So a node that fails is not an error yet: its results are dropped,
+ * as are those of its readers, and binding fails with the node's own error if an output turns out to need one of them.
+ * A choose whose condition only a run knows continues without such an operand, and a run that would choose it fails. */
 #include <stdio.h>
 
 #include "graph/graph.h"
@@ -79,7 +79,7 @@ static berth_status bind_source(const binding *b, const berth__value *value, ber
   return berth__graph_copy_source(b->to, &copy, &id, err);
 }
 
-/* Attributes with the names in DIMS lists replaced; *dims is what they point into, to be freed. */
+/* Attributes with the names in DIMS lists replaced; *dims is what they point to, to be freed. */
 static berth_status bind_attrs(const binding *b, const berth__node *node, berth_attr **attrs, berth_dim **dims,
                                berth_error *err) {
   uint32_t n = node->op->family->n_attrs, total = 0, used = 0;
@@ -116,8 +116,8 @@ static berth_status add_bound(const binding *b, const berth__node *node, berth_e
   if (names == NULL) return berth__fail_nomem(err, "names");
   for (uint32_t i = 0; i < node->n_out; i++) names[i] = b->from->values[node->out[i]].name;
   status = bind_attrs(b, node, &attrs, &dims, err);
-  /* An attribute at its default may be one that berth__attrs_resolve would not take as given: a string that is not
-   * there. Those are left out and come back as defaults. */
+  /* berth__attrs_resolve may not accept an attribute's default as given: an unset string. Those are omitted, and get
+   * their default again. */
   uint32_t n_attrs = 0;
   for (uint32_t i = 0; status == BERTH_OK && i < node->op->family->n_attrs; i++)
     if (attrs[i].kind != BERTH_ATTR_STRING || attrs[i].s != NULL) attrs[n_attrs++] = attrs[i];
@@ -133,7 +133,7 @@ static bool is_dropped(const berth_graph *graph, berth_value value) {
   return value != BERTH_VALUE_NONE && graph->values[value].kind == BERTH_VALUE_DROPPED;
 }
 
-/* The operand that a choose takes, where that is known; otherwise BERTH_VALUE_NONE. */
+/* The operand that a choose takes, if known; otherwise BERTH_VALUE_NONE. */
 static berth_value chosen_operand(const binding *b, const berth__node *node) {
   if (b->keeps_names || node->op->code != BERTH__OP_choose) return BERTH_VALUE_NONE;
   const berth__value *condition = &b->to->values[node->in[0]];
@@ -142,7 +142,7 @@ static berth_value chosen_operand(const binding *b, const berth__node *node) {
   return one < node->n_in ? node->in[one] : BERTH_VALUE_NONE;
 }
 
-/* Whether a choose that only a run can decide has lost one operand. It goes on with the other. */
+/* Whether a choose that only a run can decide has lost one operand. It continues with the other. */
 static bool is_half(const binding *b, const berth__node *node) {
   uint32_t there = 0, dropped = 0;
   if (node->op->code != BERTH__OP_choose || is_dropped(b->to, node->in[0])) return false;
@@ -153,7 +153,7 @@ static bool is_half(const binding *b, const berth__node *node) {
   return there == 1 && dropped == 1;
 }
 
-/* A dropped value that the node cannot do without, or BERTH_VALUE_NONE. */
+/* A dropped value that the node requires, or BERTH_VALUE_NONE. */
 static berth_value dropped_operand(const binding *b, const berth__node *node) {
   berth_value chosen = chosen_operand(b, node);
   if (chosen != BERTH_VALUE_NONE) return is_dropped(b->to, chosen) ? chosen : BERTH_VALUE_NONE;
@@ -171,7 +171,7 @@ static berth_status add_chosen(const binding *b, const berth__node *node, berth_
 
 static berth_status explain_dropped(const binding *b, berth_value value, berth_error *err);
 
-/* Without the operand that cannot be made, and with the reason, which a run tells when it would need it. */
+/* Adds it without the operand that cannot be made, and with the reason, which a run reports if it needs the operand. */
 static berth_status add_half(const binding *b, const berth__node *node, berth_error *err) {
   char text[400] = "";
   berth_value in[] = {node->in[BERTH__CHOOSE_CONDITION], node->in[BERTH__CHOOSE_THEN], node->in[BERTH__CHOOSE_ELSE]};
@@ -216,7 +216,7 @@ static berth_status bind_node(const binding *b, const berth__node *node, berth_e
   return BERTH_OK;
 }
 
-/* Fails with what went wrong where the value, or what it was to be made from, was dropped. */
+/* Fails with the original error if the value, or one that it depends on, was dropped. */
 static berth_status explain_dropped(const binding *b, berth_value value, berth_error *err) {
   for (;;) {
     const berth__node *node = &b->from->nodes[b->from->values[value].node];
@@ -238,7 +238,7 @@ static berth_status bind_update(const binding *b, const berth__update *update, b
   return berth_graph_update(b->to, update->state, update->next, err);
 }
 
-/* Nodes that no output needs, when a choice has left some: their shapes may still be open. */
+/* Removes nodes that no output needs after a choice: their shapes may still be open. */
 static berth_status remove_unneeded(berth_graph *graph, berth_error *err) {
   bool *remove = berth__alloc_array_zero(graph->ctx, graph->n_nodes, sizeof *remove);
   bool *needed = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *needed);
@@ -255,7 +255,7 @@ static berth_status remove_unneeded(berth_graph *graph, berth_error *err) {
   return status;
 }
 
-/* What would help: knowing the elements, or saying how many there are at most. */
+/* Says what would help: knowing the elements, or an upper bound of their number. */
 static berth_status fail_open(const berth_graph *graph, const berth__value *value, berth_error *err) {
   const bool is_range = value->kind == BERTH_VALUE_NODE && graph->nodes[value->node].op->code == BERTH__OP_range;
   for (size_t i = 0; i < graph->n_inputs; i++)
@@ -280,7 +280,7 @@ static berth_status check_all_fixed(const berth_graph *graph, berth_error *err) 
   return BERTH_OK;
 }
 
-/* The clone numbers its dimensions as the original does, so that shapes can be taken over. */
+/* The clone numbers its dimensions like the original, so that shapes can be copied. */
 static berth_status copy_dim_names(const binding *b, berth_error *err) {
   uint32_t index;
   for (size_t i = 0; i < b->from->n_dims; i++) BERTH__TRY(berth__graph_dim(b->to, b->from->dims[i], &index, err));

@@ -1,10 +1,10 @@
-/* Reference-counted bytes. Graphs that share a blob may live on different threads, so the count is atomic. */
+/* Reference-counted bytes. Graphs that share a blob may be used on different threads, so the count is atomic. */
 #include <stdatomic.h>
 
 #include "base/math.h"
 #include "graph/graph.h"
 
-#define BLOB_HEADER 64 /* keeps the data aligned for every element type and for vector loads */
+#define BLOB_HEADER 64 /* keeps the data aligned for all element types and for vector loads */
 
 struct berth__blob {
   berth_context *ctx;

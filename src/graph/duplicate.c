@@ -1,4 +1,4 @@
-/* A copy of a graph as it is, rewritten or not: the same values and nodes in the same places. */
+/* A copy of a graph, rewritten or not, with identical numbers of values and nodes. */
 #include "graph/graph.h"
 
 static berth_status copy_value(berth_graph *to, const berth__value *from, berth_error *err) {

@@ -1,9 +1,9 @@
-/* What elements lie between that only a run computes.
+/* Bounds of elements that only a run computes.
  *
  * The shape of a value with a bounded extent is such a tensor: from 0 to the bound. Models compute with it (a count
- * becomes the end of a range, or an extent of a reshape), and what follows from it must have an upper bound again. Ops
- * whose results rise with their operands give one when their kernel runs on the lower ends and on the upper ends. An
- * element whose ends meet is known, so that the fixed extents of a partly bounded shape still fold away. */
+ * becomes the end of a range, or an extent of a reshape), and the results need upper bounds, too. Monotonic ops get
+ * them by running their kernel on the lower bounds and on the upper bounds of the operands. An element whose bounds are
+ * equal is known, so the fixed extents of a partly bounded shape are still folded. */
 #include <float.h>
 
 #include "graph/graph.h"
@@ -13,12 +13,12 @@
 typedef enum trend {
   NONE,
   SHAPE,        /* the extents of operand 0 */
-  RISES,        /* with every operand */
-  RISES_FROM_0, /* with every operand, where none is negative */
-  FIRST_RISES,  /* with operand 0; the others must be known */
+  RISES,        /* increasing in every operand */
+  RISES_FROM_0, /* increasing in every operand, if none is negative */
+  FIRST_RISES,  /* increasing in operand 0; the others must be known */
   DIVIDES,      /* the same, and operand 1 must be positive */
-  SUBTRACTS,    /* rises with operand 0, falls with operand 1 */
-  FALLS,        /* falls with operand 0, rises with operand 1 */
+  SUBTRACTS,    /* increasing in operand 0, decreasing in operand 1 */
+  FALLS,        /* decreasing in operand 0, increasing in operand 1 */
   EQUALS,       /* eq and ne */
   CHOOSES,      /* where */
 } trend;
@@ -81,7 +81,7 @@ static bool is_at_least(const berth_tensor *tensor, double least) {
   return true;
 }
 
-/* Whether the operands are known well enough for the trend to hold. */
+/* Whether enough is known about the operands for the trend to hold. */
 static bool holds(const berth_graph *graph, const berth__node *node, trend t) {
   for (uint32_t i = 0; i < node->n_in; i++) {
     if (node->in[i] == BERTH_VALUE_NONE) continue;
@@ -124,7 +124,7 @@ static void set_operands(const berth_graph *graph, const berth__node *node, tren
   }
 }
 
-/* Two numbers are surely equal where both are certain and the same, and may be where their ranges meet. */
+/* Two numbers are certainly equal if both are known and the same, and possibly equal if their ranges overlap. */
 static void compare_ranges(const berth_graph *graph, const berth__node *node, bool *least, bool *most) {
   const berth__value *a = &graph->values[node->in[0]], *b = &graph->values[node->in[1]];
   const berth__shape *shape = &graph->values[node->out[0]].shape;
@@ -158,7 +158,7 @@ static berth_status enclose_equal(const berth_graph *graph, const berth__node *n
   return BERTH_OK;
 }
 
-/* Puts the smaller (or larger) of two ends into the first. */
+/* Stores the minimum (or maximum) of two bounds in the first. */
 static void merge_end(const berth__value *value, berth__blob *into, const berth__blob *other, bool upper) {
   const berth_tensor a = berth__value_tensor(value, berth__blob_data(into));
   const berth_tensor b = berth__value_tensor(value, berth__blob_data(other));
@@ -169,7 +169,7 @@ static void merge_end(const berth__value *value, berth__blob *into, const berth_
       memcpy((char *)a.data + (size_t)i * size, (const char *)b.data + (size_t)i * size, size);
 }
 
-/* A condition that may go either way leaves both. */
+/* A condition that may go either way combines both. */
 static berth_status enclose_where(const berth_graph *graph, const berth__node *node, bool upper, berth_tensor *in,
                                   berth__blob **end) {
   berth__blob *other = NULL;
@@ -182,7 +182,7 @@ static berth_status enclose_where(const berth_graph *graph, const berth__node *n
   return status;
 }
 
-/* A kernel that refuses its operands leaves the results open, as an op without a trend does. */
+/* A kernel that refuses its operands leaves the results open, like an op without a trend. */
 static berth_status compute_ends(const berth_graph *graph, const berth__node *node, trend t, berth_tensor *in,
                                  berth__blob **ends, bool *done, berth_error *err) {
   berth_status status = t == EQUALS ? enclose_equal(graph, node, ends) : BERTH_OK;
@@ -207,7 +207,7 @@ static bool ends_meet(const berth_graph *graph, const berth__node *node, berth__
   return true;
 }
 
-/* Takes the ends over; the array keeps none. */
+/* Takes ownership of the bounds; the array keeps none. */
 static void keep_ends(berth_graph *graph, const berth__node *node, berth__blob **ends) {
   const bool is_known = ends_meet(graph, node, ends);
   for (uint32_t i = 0; i < node->n_out; i++) {

@@ -30,7 +30,7 @@ static bool same_node(const berth__node *x, const berth__node *y) {
   if (strcmp(x->op->name, y->op->name) != 0 || x->n_in != y->n_in || x->n_out != y->n_out) return false;
   if (x->n_in != 0 && memcmp(x->in, y->in, x->n_in * sizeof *x->in) != 0) return false;
   if (memcmp(x->out, y->out, x->n_out * sizeof *x->out) != 0) return false;
-  if (x->op->family->n_attrs != y->op->family->n_attrs) return false; /* ops of two contexts that share a name */
+  if (x->op->family->n_attrs != y->op->family->n_attrs) return false; /* ops of two contexts with the same name */
   for (uint32_t i = 0; i < x->op->family->n_attrs; i++)
     if (!berth__attr_equal(&x->attrs[i], &y->attrs[i])) return false;
   return true;

@@ -1,11 +1,11 @@
-/* Computing a node at compile time: its operands are constants, so its results are too. */
+/* Computing a node at compile time: if its operands are constants, so are its results. */
 #include "base/math.h"
 #include "base/memory.h"
 #include "graph/graph.h"
 
-#define MAX_FOLDED ((uint64_t)1 << 30)  /* of all nodes together: more is better made at run time than kept */
-#define MIN_COUNTED ((uint64_t)1 << 20) /* smaller results are not worth counting */
-#define MAX_SPREAD 65536 /* a constant that is spread over more than this is better shown through strides */
+#define MAX_FOLDED ((uint64_t)1 << 30)  /* of all nodes: larger results are better computed at run time than stored */
+#define MIN_COUNTED ((uint64_t)1 << 20) /* smaller results are not counted */
+#define MAX_SPREAD 65536                /* a constant broadcast to more than this is better expressed by strides */
 
 berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
   berth_tensor tensor = {.data = (void *)(uintptr_t)data, .type = value->type, .rank = value->shape.rank};
@@ -14,7 +14,7 @@ berth_tensor berth__value_tensor(const berth__value *value, const void *data) {
   return tensor;
 }
 
-/* Whether there is room for one more result. A few bytes of a file can ask for any number of elements. */
+/* Whether one more result may be stored. A few bytes of a file can ask for any number of elements. */
 static bool graph_evaluate_has_room(const berth_graph *graph, uint64_t size) {
   if (size < MIN_COUNTED) return true;
   if (size > MAX_FOLDED || graph->folded > MAX_FOLDED - size) return false;
@@ -105,10 +105,10 @@ berth_status berth__graph_evaluate(berth_graph *graph, uint32_t index, berth_err
   berth__free(graph->ctx, blobs);
   berth__free(graph->ctx, in);
   if (status == BERTH_NOMEM) return berth__fail_nomem(err, "folding a constant");
-  return BERTH_OK; /* a kernel that refuses its operands says so when it runs */
+  return BERTH_OK; /* a kernel that refuses its operands reports it when it runs */
 }
 
-#define MAX_SMALL 65536 /* bytes: what shapes, conditions and trip counts are made from is small */
+#define MAX_SMALL 65536 /* bytes: shapes, conditions and trip counts depend on small values */
 
 static bool graph_evaluate_is_small(const berth_graph *graph, const berth__node *node) {
   for (uint32_t i = 0; i < node->n_out; i++) {
@@ -124,7 +124,7 @@ berth_status berth__graph_evaluate_small(berth_graph *graph, uint32_t node, bert
 
 #define MAX_NODES_ON_DEMAND 512
 
-/* Depth first, and never more than `budget` nodes: a file may ask for this at every round of a loop that it unrolls. */
+/* Depth first, and at most `budget` nodes: a file may cause this in every round of a loop that is unrolled. */
 static berth_status graph_evaluate_compute(berth_graph *graph, berth_value value, unsigned *budget, berth_error *err) {
   if (graph->values[value].kind != BERTH_VALUE_NODE || graph->values[value].blob != NULL || *budget == 0)
     return BERTH_OK;

@@ -1,7 +1,7 @@
-/* Inputs that say what shapes are. */
+/* Inputs that determine shapes. */
 #include "graph/graph.h"
 
-/* Operands whose elements decide shapes; bounds_too: also those without which extents still have an upper bound. */
+/* Operands whose elements determine shapes; bounds_too: also those without which extents still have an upper bound. */
 static uint32_t valued_operands(const berth__node *node, bool bounds_too) {
   const berth__family *family = node->op->family;
   const bool has_bound = family->bound_attr == 0 || node->attrs[family->bound_attr - 1].count != 0;
@@ -14,7 +14,7 @@ static bool graph_fix_is_open(const berth__shape *shape) {
   return false;
 }
 
-/* A loop's trips decide shapes only where something is stacked or grows, a condition only where the sides differ. */
+/* A loop's trips determine shapes only if something is stacked or grows, a condition only if the sides differ. */
 static bool is_valued(const berth_graph *graph, const berth__node *node, uint32_t operand, bool bounds_too) {
   if (operand >= 32 || !(valued_operands(node, bounds_too) >> operand & 1u)) return false;
   if (node->op->code == BERTH__OP_choose) return graph_fix_is_open(&graph->values[node->out[0]].shape);
@@ -23,7 +23,7 @@ static bool is_valued(const berth_graph *graph, const berth__node *node, uint32_
          node->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(node->n_in, node->n_out);
 }
 
-/* An op that reads shapes alone passes no demand on: its result is known whatever the elements are. */
+/* An op that reads only shapes does not propagate demand: its result does not depend on elements. */
 static void mark_demanded(const berth_graph *graph, bool bounds_too, bool *demanded) {
   for (size_t n = graph->n_nodes; n-- > 0;) {
     const berth__node *node = &graph->nodes[n];
@@ -62,7 +62,7 @@ static berth_status check_fix(const berth_graph *graph, berth_value value, berth
                      berth__shape_text(shape, given));
 }
 
-/* Infers a node again, now that more is known. */
+/* Infers a node again when more is known. */
 static berth_status infer_again(berth_graph *graph, uint32_t index, berth_error *err) {
   const berth__node *node = &graph->nodes[index];
   berth_context *ctx = graph->ctx;
@@ -95,7 +95,7 @@ static void remove_input(berth_graph *graph, berth_value value) {
   graph->n_inputs = kept;
 }
 
-/* Takes the blob over when all goes well. */
+/* Takes ownership of the blob on success. */
 static berth_status make_constant(berth_graph *graph, berth_value value, const berth__shape *shape, berth__blob *blob,
                                   berth_error *err) {
   berth__value *before = berth__alloc_array(graph->ctx, graph->n_values, sizeof *before);

@@ -1,4 +1,4 @@
-/* Graphs: making and freeing one, and the values that no node makes. */
+/* Graphs: creation, destruction, and values that no node makes. */
 #include "graph/graph.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ berth_status berth__graph_new_value(berth_graph *graph, const char *name, const 
   return BERTH_OK;
 }
 
-/* A name with a number after it may be given again, so that names are looked for from the first number on. */
+/* A numbered name may be used again, so names are searched from the first number on. */
 static void graph_free_name(berth_graph *graph, const char *name) {
   const char *dot = strrchr(name, '.');
   berth__map_remove(graph->ctx, &graph->value_names, name);
@@ -110,7 +110,7 @@ static berth_status graph_check_size(const berth__value *value, berth_error *err
   return BERTH_OK;
 }
 
-/* Blocks lie along the last axis, whole. */
+/* Checks that the last axis consists of whole blocks. */
 static berth_status graph_check_blocks(const berth__value *value, berth_error *err) {
   const berth_storage storage = berth_type_storage(value->type);
   const uint32_t rank = value->shape.rank;
@@ -150,7 +150,7 @@ berth_status berth__graph_add_source(berth_graph *graph, const char *name, berth
   return status;
 }
 
-/* The public functions take the place for the result as optional. */
+/* Checks a public call, whose result pointer is optional. */
 static berth_status graph_check_call(berth_graph *graph, berth_value **out, berth_value *ignored, berth_error *err) {
   if (*out == NULL) *out = ignored;
   **out = BERTH_VALUE_NONE;
@@ -192,7 +192,7 @@ static berth_status check_constant(const char *label, berth_type type, const ber
       return berth__fail(err, BERTH_INVALID, "constant '%s': dimension %u is %lld, which is negative or too large",
                          label, i, (long long)shape->dim[i].extent);
   }
-  const bool is_whole = berth__storage_bytes(berth_type_storage(type), count, &bytes); /* else the shape is refused */
+  const bool is_whole = berth__storage_bytes(berth_type_storage(type), count, &bytes); /* otherwise it is refused */
   if (is_whole && bytes != size)
     return berth__fail(err, BERTH_INVALID, "constant '%s' needs %llu bytes by its shape but %zu were given", label,
                        (unsigned long long)bytes, size);

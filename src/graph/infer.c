@@ -1,13 +1,13 @@
 /* The inference of one node.
  *
- * In a bound graph what is still open depends on elements: how many are not zero, say. Such an extent gets an upper
- * bound and a mark (berth__value.bounded). The mark spreads without any op knowing of it: the first inference sees the
- * marked extents of its operands as unknown, so that every extent which may turn out smaller comes out unknown too; the
- * second one sees the bounds and gives those their own. */
+ * In a bound graph, extents that are still open depend on elements, such as the number of those that are not zero. Such
+ * an extent gets an upper bound and a mark (berth__value.bounded). The mark propagates without support by the ops: a
+ * first inference sees the marked extents of its operands as unknown, so every extent that may turn out smaller becomes
+ * unknown, too; a second one sees the bounds and computes the bounds of those. */
 #include "base/blocks.h"
 #include "graph/graph.h"
 
-/* Names in DIMS attributes stand for dimensions that the graph has: add_dims saw to that. */
+/* Names in DIMS attributes are dimensions of the graph: add_dims has ensured that. */
 static int64_t resolve_dim(const berth__infer *infer, const berth_dim *dim) {
   const berth_graph *graph = infer->graph;
   uint32_t index;
@@ -84,7 +84,7 @@ static berth_status check_inferred(const workspace *w, size_t n_out, berth_error
   return BERTH_OK;
 }
 
-/* The bounds of the extents that came out open. */
+/* The bounds of the open extents. */
 static berth_status bound_results(berth__infer *infer, workspace *w, const berth_value *in, berth__value *results,
                                   berth_error *err) {
   graph_infer_read_operands(infer->graph, in, infer->n_in, true, w);
@@ -105,7 +105,7 @@ static berth_status bound_results(berth__infer *infer, workspace *w, const berth
   return BERTH_OK;
 }
 
-/* Elements in blocks are for the ops that say so. */
+/* Only ops that declare it accept operands in blocks. */
 static berth_status check_block_operands(const berth_graph *graph, const berth__op *op, const berth_value *in,
                                          size_t n_in, berth_error *err) {
   for (size_t i = 0; i < n_in; i++) {
@@ -118,7 +118,7 @@ static berth_status check_block_operands(const berth_graph *graph, const berth__
   return BERTH_OK;
 }
 
-/* A registered op's inference allocates, and a run must not. */
+/* A registered op's inference allocates, which a run must not do. */
 static berth_status graph_infer_check_operands(const berth_graph *graph, const berth__op *op, const berth_value *in,
                                                size_t n_in, berth_error *err) {
   if (op->code != BERTH__OP_CUSTOM) return BERTH_OK;

@@ -80,7 +80,7 @@ static berth_status graph_lex_read_escape(berth__lexer *lexer, char *out, berth_
   return berth__lexer_fail(lexer, err, "a string has an escape that is not one of \\n \\t \\r \\\" \\\\ \\xHH");
 }
 
-/* lexer->at stands after the opening quote. */
+/* lexer->at is after the opening quote. */
 static berth_status graph_lex_read_string(berth__lexer *lexer, berth_error *err) {
   for (;;) {
     if (lexer->at == lexer->end || *lexer->at == '\n') return berth__lexer_fail(lexer, err, "a string is not closed");

@@ -11,7 +11,7 @@ enum {
   BERTH__TOKEN_END = 256,
   BERTH__TOKEN_WORD,   /* matmul f32 axis inf */
   BERTH__TOKEN_VALUE,  /* %name or %"name": text is the name */
-  BERTH__TOKEN_STRING, /* "text", escapes undone */
+  BERTH__TOKEN_STRING, /* "text", with escapes resolved */
   BERTH__TOKEN_NUMBER
 };
 
@@ -35,11 +35,11 @@ berth_status berth__lexer_start(berth__lexer *lexer, berth_context *ctx, const c
 void berth__lexer_finish(berth__lexer *lexer);
 berth_status berth__lexer_next(berth__lexer *lexer, berth_error *err);
 bool berth__lexer_is_word(const berth__lexer *lexer, const char *word);
-/* Takes one punctuation token. */
+/* Consumes one punctuation token. */
 berth_status berth__lexer_take(berth__lexer *lexer, int kind, berth_error *err);
 berth_status berth__lexer_int(berth__lexer *lexer, int64_t *out, berth_error *err);
 berth_status berth__lexer_double(berth__lexer *lexer, double *out, berth_error *err); /* also inf, -inf, nan */
-int berth__hex_digit(char c);                                                         /* -1: not one */
+int berth__hex_digit(char c);                                                         /* -1: not a digit */
 /* MALFORMED errors that begin with the line. */
 berth_status berth__lexer_fail(const berth__lexer *lexer, berth_error *err, const char *fmt, ...) BERTH__PRINTF(3, 4);
 berth_status berth__lexer_expected(const berth__lexer *lexer, const char *what, berth_error *err);

@@ -23,7 +23,7 @@ static berth_tensor as_line(berth_type type, const void *data, uint64_t count) {
   return line;
 }
 
-/* NaNs have bits that digits do not show, and so has a bool that a caller made of another byte than 0 and 1. Integers
+/* NaNs have bits that digits do not show, and so has a bool that a caller made from a byte other than 0 and 1. Integers
  * of the text form have 63 bits. */
 static bool loses_bits(const berth_tensor *line) {
   const unsigned char *bytes = line->data;

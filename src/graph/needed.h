@@ -4,9 +4,9 @@
 
 #include "graph/graph.h"
 
-/* Sets needed[value] for every value that an output, or the next value of a state, is made from. */
+/* Sets needed[value] for every value that an output, or the next value of a state, depends on. */
 void berth__mark_needed(const berth_graph *graph, bool *needed);
-/* Sets remove[node] for every node whose results nobody needs. */
+/* Sets remove[node] for every node whose results are not needed. */
 void berth__mark_removable(const berth_graph *graph, const bool *needed, bool *remove);
 
 #endif

@@ -1,5 +1,5 @@
-/* From the statements of the text form to a graph: names are resolved, statements are put in order, and each goes
- * through the same door as a caller's (inference, checks). */
+/* From the statements of the text form to a graph: resolves names, orders statements, and adds each through the same
+ * functions as a caller (inference, checks). */
 #include <stdio.h>
 
 #include "graph/graph.h"

@@ -1,5 +1,4 @@
-/* The text form of a graph. Values are printed in the order of their numbers, so that parsing gives the same
- * numbers. */
+/* The text form of a graph. Values are printed in the order of their numbers, so that parsing restores the numbers. */
 #include "base/storage.h"
 #include "base/text.h"
 #include "graph/graph.h"
@@ -10,7 +9,7 @@ static bool is_plain_name(const char *name) {
   return name[0] != '\0' && name[strspn(name, plain)] == '\0';
 }
 
-/* A dimension's name stands alone only where it cannot be taken for something else. */
+/* A dimension's name is unquoted only if it cannot be confused with something else. */
 static bool is_plain_dim(const char *name) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   if (strcmp(name, "inf") == 0 || strcmp(name, "nan") == 0) return false;
@@ -80,7 +79,7 @@ static void print_attr(berth__text *text, const berth_attr *attr) {
   berth__text_printf(text, "]");
 }
 
-/* Attributes at their default are left out, unless the text would not be taken without them. */
+/* Attributes with their default are omitted, unless the text would be refused without them. */
 static void print_attrs(berth__text *text, const berth__node *node) {
   bool any = false;
   for (uint32_t i = 0; i < node->op->family->n_attrs; i++) {
@@ -142,7 +141,7 @@ static void print_source_once(berth__text *text, const berth_graph *graph, berth
   if (kind != BERTH_VALUE_NODE && kind != BERTH_VALUE_DROPPED) print_source(text, graph, &graph->values[value]);
 }
 
-/* Nodes in their order, which in a plan's graph is not that of their results; what they read stands before them. */
+/* In the order of nodes, which in a plan's graph is not that of their results; operands come first. */
 static void print_values(berth__text *text, const berth_graph *graph, bool *printed) {
   size_t next = 0;
   for (size_t v = 0; v < graph->n_values; v++) {

@@ -1,4 +1,4 @@
-/* Looking at a graph. */
+/* Queries on a graph. */
 #include "graph/graph.h"
 
 #include "base/desc.h"

@@ -5,7 +5,7 @@ static berth_status graph_region_fail_at(const berth_graph *graph, uint32_t node
                      graph->nodes[node].op->name, what);
 }
 
-/* The loop_begin of a loop_end, by the operands that must be its results. */
+/* The loop_begin of a loop_end, found by the operands that must be its results. */
 static berth_status find_begin(const berth_graph *graph, uint32_t end, uint32_t *out, berth_error *err) {
   const berth__node *node = &graph->nodes[end];
   uint32_t n_carried = berth__loop_end_carried(node->n_in, node->n_out);
@@ -24,7 +24,7 @@ static berth_status find_begin(const berth_graph *graph, uint32_t end, uint32_t 
   return BERTH_OK;
 }
 
-/* end_of[begin]: the node that closes it; 0 where nothing does. */
+/* end_of[begin]: the node that closes it; 0 if there is none. */
 static berth_status match_ends(const berth_graph *graph, uint32_t *end_of, berth_error *err) {
   for (uint32_t n = 0; n < graph->n_nodes; n++) {
     uint32_t begin = 0;
@@ -61,7 +61,7 @@ uint32_t berth__region_of_value(const berth__regions *regions, const berth_graph
   uint32_t region = regions->of_node[v->node];
   if (regions->items[region].end == v->node && region != 0) return regions->items[region].parent;
   if (graph->nodes[v->node].op->code != BERTH__OP_loop_begin) return region;
-  return v->node + 1 < graph->n_nodes ? regions->of_node[v->node + 1] : region; /* what it opens begins there */
+  return v->node + 1 < graph->n_nodes ? regions->of_node[v->node + 1] : region; /* its region begins there */
 }
 
 static berth_status check_uses(const berth_graph *graph, const berth__regions *regions, berth_error *err) {

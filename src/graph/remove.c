@@ -1,4 +1,4 @@
-/* Taking nodes out of a graph. */
+/* Removing nodes from a graph. */
 #include "graph/graph.h"
 
 static void drop_results(berth_graph *graph, const berth__node *node) {

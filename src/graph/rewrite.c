@@ -19,7 +19,7 @@ berth_status berth__rewrite_start(berth__rewrite *r, berth_graph *graph, berth_e
   return BERTH_OK;
 }
 
-/* A value whose node was left out and that nothing else makes. */
+/* Drops a value whose node was left out and that nothing else makes. */
 static void drop_unmade(const berth__rewrite *r) {
   berth_graph *graph = r->graph;
   for (size_t v = 0; v < graph->n_values; v++) {
@@ -59,7 +59,7 @@ berth_status berth__rewrite_keep(berth__rewrite *r, size_t old, berth_error *err
   return BERTH_OK;
 }
 
-/* Many nodes may ask for the same name, each for a number higher: the last one is remembered, where there is memory. */
+/* Many nodes may ask for the same name, each with the next number: the last one is cached, if memory permits. */
 void berth__rewrite_name(berth_graph *graph, berth_value base, const char *suffix, char *name, size_t size) {
   char stem[256];
   uint32_t other, number = 1;
@@ -72,7 +72,7 @@ void berth__rewrite_name(berth_graph *graph, berth_value base, const char *suffi
   (void)berth__map_put(graph->ctx, &graph->last_numbers, stem, number, NULL);
 }
 
-/* Rewriting names extents, never "as before", which a 0 in the shape of a reshape stands for otherwise. */
+/* Rewriting uses explicit extents, never the 0 in the shape of a reshape, which means "as before". */
 static bool rewrite_has_zero(berth__op_code op, const berth_attr *attrs, size_t n_attrs) {
   if (op != BERTH__OP_reshape || n_attrs != 1 || attrs->kind != BERTH_ATTR_DIMS) return false;
   for (uint32_t i = 0; i < attrs->count; i++)

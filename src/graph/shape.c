@@ -1,4 +1,5 @@
-/* Shapes between the public form, where a dimension has a name, and the graph's, where it has a number. */
+/* Converts shapes between the public form, in which a dimension has a name, and the graph's, in which it has a
+ * number. */
 #include "base/storage.h"
 #include "graph/graph.h"
 

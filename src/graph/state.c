@@ -1,4 +1,4 @@
-/* States: values that outlive a run, and what they are updated from. */
+/* States, which outlive a run, and their updates. */
 #include "base/math.h"
 #include "base/storage.h"
 #include "graph/graph.h"
@@ -53,7 +53,7 @@ berth_status berth_graph_state(berth_graph *graph, const char *name, berth_type 
   return add_state(graph, name, type, &shape, data, size, out, err);
 }
 
-/* Extents that are not known before binding are checked then. */
+/* Extents that are unknown before binding are checked then. */
 static bool may_be_equal(int64_t a, int64_t b) { return a == b || a == BERTH__DIM_UNKNOWN || b == BERTH__DIM_UNKNOWN; }
 
 berth_status berth__graph_check_update(const berth_graph *graph, berth__update update, berth_error *err) {

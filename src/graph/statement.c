@@ -1,19 +1,18 @@
 /* Reading the text form into statements.
  *
  *   graph "name" {
- *     weights "file.safetensors"              optional: where the params' data is, beside this file
+ * weights "file.safetensors"              optional: the file with the params' data, in the same folder
  *     input %x : f32[batch, 64]               a name or a number per dimension
  *     param %fc.weight : f32[64, 10]
- *     const %c : f32[2] = [1, 2.5]            or: = hex "..." (bytes as they lie in memory)
- *     state %s : f32[2] = zeros               outlives a run; or what a const has: = [1, 2.5]
+ * const %c : f32[2] = [1, 2.5]            or: = hex "..." (bytes in memory order)
+ * state %s : f32[2] = zeros               outlives a run; or data as for a const: = [1, 2.5]
  *     %y, %z = op(%x, _, %c) {axis = 1, parts = [1, 2], mode = "same"} : f32[batch, 10], f32[2]
- *     update %s = %z                          what the state holds when a run has ended
+ * update %s = %z                          the state's value at the end of a run
  *     output "y" = %y
  *   }
  *
- * Names with other characters than letters, digits and _.:/- are written %"like this"; those of dimensions, ops and
- * attributes are put in quotes as well where they are no words. Statements may stand in any
- * order. A # begins a comment. */
+ * Names with characters other than letters, digits and _.:/- are written %"like this"; those of dimensions, ops and
+ * attributes are quoted, too, if they are not words. Statements may be in any order. A # begins a comment. */
 #include "graph/statement.h"
 
 #include <stdlib.h>
@@ -35,7 +34,7 @@ static berth_status graph_statement_keep(berth__document *d, size_t size, void *
   return BERTH_OK;
 }
 
-/* A copy of the current token's text; takes the token when it has the kind. */
+/* A copy of the current token's text; consumes the token if it has the kind. */
 static berth_status take_text(reader *r, int kind, const char *what, const char **out, berth_error *err) {
   void *copy;
   if (r->lexer.token.kind != kind) return berth__lexer_expected(&r->lexer, what, err);
@@ -45,7 +44,7 @@ static berth_status take_text(reader *r, int kind, const char *what, const char 
   return berth__lexer_next(&r->lexer, err);
 }
 
-/* A word, or a string where it holds other characters. */
+/* A word, or a string if it has other characters. */
 static berth_status graph_statement_take_word(reader *r, const char *what, const char **out, berth_error *err) {
   int kind = r->lexer.token.kind == BERTH__TOKEN_STRING ? BERTH__TOKEN_STRING : BERTH__TOKEN_WORD;
   return take_text(r, kind, what, out, err);
@@ -80,7 +79,8 @@ static berth_status graph_statement_read_type(reader *r, berth__statement *s, be
   return BERTH_OK;
 }
 
-/* A list is of numbers or of dimensions; one fraction makes all of it fractions, one name makes all dimensions. */
+/* A list consists of numbers or of dimensions; one fraction makes all of them fractions, one name makes all of them
+ * dimensions. */
 typedef struct list {
   double *floats;
   int64_t *ints;
@@ -202,7 +202,7 @@ static berth_status read_constant_data(reader *r, berth__statement *s, berth_err
     if (dim->name != NULL || dim->extent < 0 || !berth__mul_u64(count, (uint64_t)dim->extent, &count))
       return berth__lexer_fail(&r->lexer, err, "%s '%s' needs fixed extents of a sensible size", what, s->names[0]);
   }
-  /* Each element takes at least one character, so a count past the end of the text is wrong whatever follows. */
+  /* Each element takes at least one character, so a count beyond the end of the text is wrong in any case. */
   const uint64_t left = (uint64_t)(r->lexer.end - r->lexer.at);
   const berth_storage storage = berth_type_storage(s->types[0]);
   if (storage.elements > 1 && count % storage.elements != 0)

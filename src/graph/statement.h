@@ -15,17 +15,17 @@ typedef enum berth__statement_kind {
 typedef struct berth__statement {
   berth__statement_kind kind;
   uint32_t line;
-  const char **names; /* what it defines */
+  const char **names; /* what the statement defines */
   size_t n_names, names_capacity;
   const char *op;
-  const char **operands; /* NULL entries are left out */
+  const char **operands; /* omitted operands are NULL */
   size_t n_operands, operands_capacity;
   berth_attr *attrs;
   size_t n_attrs, attrs_capacity;
-  berth_type *types; /* annotations: none, or one a name */
+  berth_type *types; /* annotations: none, or one per name */
   berth_shape *shapes;
   size_t n_types, types_capacity, shapes_capacity;
-  void *data; /* constants, and states that do not begin as zeros */
+  void *data; /* constants, and states that are not initialised to zero */
   size_t data_size;
 } berth__statement;
 
@@ -39,7 +39,7 @@ typedef struct berth__text_update {
   uint32_t line;
 } berth__text_update;
 
-/* Everything that was read; all strings and lists are in `blocks` or in the statements' own arrays. */
+/* Everything read; strings and lists are in `blocks` or in the statements' own arrays. */
 typedef struct berth__document {
   berth_context *ctx;
   const char *name, *weights;

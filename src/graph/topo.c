@@ -2,9 +2,9 @@
 #include "graph/topo.h"
 
 typedef struct sorter {
-  uint32_t *first; /* where the successors of an item begin in `next` */
+  uint32_t *first; /* index of an item's first successor in `next` */
   uint32_t *next;
-  uint32_t *waiting; /* predecessors that are not placed yet */
+  uint32_t *waiting; /* predecessors not placed yet */
   uint32_t *heap;
   uint32_t heap_size;
 } sorter;
@@ -43,8 +43,8 @@ static void link_edges(sorter *s, uint32_t n, const berth__edge *edges, size_t n
   s->first[0] = 0;
 }
 
-/* Every item that still waits has a predecessor that waits; following those backwards must come round. Writes one such
- * predecessor for each item into `before`. */
+/* Every waiting item has a waiting predecessor; following those backwards must reach a cycle. Writes one such
+ * predecessor per item to `before`. */
 static uint32_t find_on_cycle(const sorter *s, uint32_t n, const berth__edge *edges, size_t n_edges, uint32_t *before) {
   uint32_t at = 0;
   for (size_t e = 0; e < n_edges; e++)

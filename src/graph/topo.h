@@ -1,4 +1,4 @@
-/* A stable topological order: of all orders, the one in which every item stands as early as its number allows. */
+/* A stable topological order: the one in which every item is as early as its number allows. */
 #ifndef BERTH_GRAPH_TOPO_H
 #define BERTH_GRAPH_TOPO_H
 
@@ -9,7 +9,7 @@ typedef struct berth__edge {
   uint32_t from, to;
 } berth__edge;
 
-/* Writes n numbers to order. When there is a cycle, INVALID comes back and *on_cycle is an item on it. */
+/* Writes n numbers to order. If there is a cycle, returns INVALID, and *on_cycle is an item on it. */
 berth_status berth__topo_order(berth_context *ctx, uint32_t n, const berth__edge *edges, size_t n_edges,
                                uint32_t *order, uint32_t *on_cycle, berth_error *err);
 

@@ -1,4 +1,4 @@
-/* The verifier: whatever made a graph, this says whether it is sound, and names the node that is not. */
+/* The verifier: checks any graph, whatever made it, and names the invalid node. */
 #include "graph/graph.h"
 #include "graph/region.h"
 
@@ -64,7 +64,7 @@ static berth_status verify_node(const berth_graph *graph, uint32_t index, berth_
   return status;
 }
 
-/* Every value that says so is the result of a node, and of one alone. */
+/* Checks that every value of kind NODE is the result of exactly one node. */
 static berth_status verify_makers(const berth_graph *graph, berth_error *err) {
   for (size_t v = 0; v < graph->n_values; v++) {
     const berth__value *value = &graph->values[v];

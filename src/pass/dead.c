@@ -1,5 +1,5 @@
-/* Dead code: nodes and constants that no output and no update of a state needs. Inputs, params and states stay: they
- * are what the caller knows. */
+/* Dead code elimination: removes nodes and constants that no output and no update of a state needs. Inputs, params and
+ * states stay, because the caller knows them. */
 #include "graph/needed.h"
 #include "pass/pass.h"
 

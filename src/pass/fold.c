@@ -1,8 +1,7 @@
-/* Constant folding. Binding has already computed everything that follows from constants alone, because shapes may
- * depend on it; this pass removes the nodes whose results are known.
+/* Constant folding. Binding has already computed everything that depends on constants only, because shapes may depend
+ * on it; this pass removes the nodes whose results are known.
  *
- * A node that only shows a part of a constant that stays anyway is left as a view of it, since a view has no bytes
- * of its own. */
+ * A node that is a view of a constant that stays anyway is kept, since a view has no bytes of its own. */
 #include "pass/pass.h"
 
 static bool pass_fold_is_computed(const berth_graph *graph, const berth__node *node) {
@@ -11,8 +10,8 @@ static bool pass_fold_is_computed(const berth_graph *graph, const berth__node *n
   return true;
 }
 
-/* Values that are needed whatever is folded: outputs, the next values of states, and what the
- * nodes read that only a run computes. */
+/* Values that are needed whatever is folded: outputs, the next values of states, and operands of nodes that only a run
+ * can compute. */
 static void mark_staying(const berth_graph *graph, bool *stays) {
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) stays[berth__graph_kept(graph, i)] = true;
   for (size_t n = 0; n < graph->n_nodes; n++) {
@@ -22,7 +21,7 @@ static void mark_staying(const berth_graph *graph, bool *stays) {
   }
 }
 
-/* Strided views are left out: a reader that takes no strides would copy them at every run. */
+/* Strided views are excluded: a reader that does not support strides would copy them in every run. */
 static bool is_plain_view(const berth_graph *graph, const berth__node *node) {
   const berth__family *family = node->op->family;
   if (family->view == NULL || node->n_in != 1) return false;
@@ -37,7 +36,7 @@ static bool is_plain_view(const berth_graph *graph, const berth__node *node) {
   return true;
 }
 
-/* Weights and biases that were dequantised: where they meet quantised numbers, what they were is what counts. */
+/* Dequantised weights and biases: next to quantised numbers, their quantised form is what counts. */
 static bool pass_fold_is_quantised(const berth_graph *graph, const berth__node *node) {
   return node->op->code == BERTH__OP_dequantize && graph->values[node->out[0]].shape.rank > 0;
 }

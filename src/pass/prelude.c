@@ -1,16 +1,16 @@
 /* Finds the nodes that run once (the prelude).
  *
  * A node that reads only params, constants and results of such nodes gives the same result in every run: a packed
- * weight, a normalisation folded into a convolution, a slice of a weight. It runs in the prelude, when the weights
- * are put in place. Results that a run reads stay in the arena beside the weights; params that only the prelude
- * reads need no bytes there. */
+ * weight, a normalisation folded into a convolution, a slice of a weight. It runs in the prelude, when the weights are
+ * loaded. Results that runs read stay in the arena next to the weights; params that only the prelude reads need no
+ * bytes there. */
 #include "pass/prelude.h"
 
 #include <stdlib.h>
 
 #include "graph/rewrite.h"
 
-/* A result that is much larger than what it is made from (a constant spread over a shape) is cheaper to make again. */
+/* A result that is much larger than its operands (a constant broadcast to a shape) is cheaper to recompute. */
 #define MAX_GROWTH 4
 
 static bool reads_weights_alone(const berth_graph *graph, const berth__node *node, const bool *in_prelude) {
@@ -35,13 +35,13 @@ static bool is_worth_keeping(const berth_graph *graph, const berth__node *node) 
     berth__value_size(&graph->values[node->out[i]], &size);
     made += size;
   }
-  if (node->op->family->view != NULL) return true; /* mostly there is nothing to keep */
+  if (node->op->family->view != NULL) return true; /* usually a view, with nothing to store */
   if (node->op->family->packs) return true;
   return made / MAX_GROWTH <= read + 1024;
 }
 
 void berth__prelude_mark(const berth_graph *graph, bool *in_prelude) {
-  /* At first: nodes that make outputs, or next values of states, which every run must make. */
+  /* Initially: excludes nodes that make outputs, or next values of states, which every run must make. */
   for (size_t n = 0; n < graph->n_nodes; n++) in_prelude[n] = false;
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) {
     const berth__value *kept = &graph->values[berth__graph_kept(graph, i)];
@@ -96,18 +96,18 @@ berth_status berth__prelude_hoist(berth_graph *graph, bool *in_prelude, berth_er
 
 /* ---- The order ---- */
 
-/* A node of the prelude that a run reads, or nobody. */
+/* A node of the prelude that runs read, or nobody. */
 typedef struct made {
   uint32_t node;
-  uint64_t needs; /* bytes of what it is made from on the way */
+  uint64_t needs; /* bytes of temporaries needed to make it */
 } made;
 
 typedef struct arranger {
   const berth_graph *graph;
   const bool *in_prelude;
-  bool *is_temporary; /* one per node: of the prelude, and only that reads it */
+  bool *is_temporary; /* one per node: a node of the prelude that only the prelude reads */
   uint64_t *needs;    /* one per node */
-  uint32_t *rank;     /* one per node: of the first result that needs it */
+  uint32_t *rank;     /* one per node: rank of the first result that needs it */
   uint32_t *stack, *room;
   made *results;
   uint32_t n_results;
@@ -150,7 +150,7 @@ static int prelude_by_needs(const void *a, const void *b) {
   return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* Sums may saturate: they only say which is larger. */
+/* Sums may saturate: they are only compared. */
 static void find_results(arranger *a, const uint32_t *order) {
   const berth_graph *graph = a->graph;
   for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -168,7 +168,7 @@ static void find_results(arranger *a, const uint32_t *order) {
   qsort(a->results, a->n_results, sizeof *a->results, prelude_by_needs);
 }
 
-/* A node has the rank of the first result that needs it, so that its operands have no higher one. */
+/* A node has the rank of the first result that needs it, so its operands have no higher one. */
 static void rank_nodes(arranger *a) {
   const berth_graph *graph = a->graph;
   for (uint32_t r = 0; r < a->n_results; r++) {
@@ -189,9 +189,9 @@ static void rank_nodes(arranger *a) {
   }
 }
 
-/* The first n nodes of the order by their ranks, those of one rank as they are. */
+/* Sorts the first n nodes of the order by rank, stably. */
 static void sort_by_rank(arranger *a, uint32_t *order, uint32_t n) {
-  uint32_t *first = a->stack, at = 0; /* where each rank begins */
+  uint32_t *first = a->stack, at = 0; /* beginning of each rank */
   for (uint32_t r = 0; r < a->n_results; r++) first[r] = 0;
   for (uint32_t i = 0; i < n; i++) first[a->rank[order[i]]]++;
   for (uint32_t r = 0; r < a->n_results; r++) {

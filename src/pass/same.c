@@ -1,8 +1,8 @@
-/* Common subexpressions: of two nodes with the same op, operands and attributes, the first serves the readers of both,
- * unless it is inside a loop that the other one is not in.
- * A node whose result is an output stays: callers know it by its number. So does one that a state is updated from: each
- * state is best made where it lies, and a second one would be a copy. All readers of a state see what it held before
- * the run, so that equal nodes which read it are the same wherever they stand. */
+/* Common subexpression elimination: of two nodes with the same op, operands and attributes, the first serves the
+ * readers of both, unless it is inside a loop that does not contain the other. A node whose result is an output is
+ * kept, because callers know it by its number. So is one that updates a state: each state is best made in its own
+ * place, and sharing would require a copy. All readers of a state see its value before the run, so equal nodes that
+ * read it are the same wherever they are. */
 #include "graph/region.h"
 #include "pass/pass.h"
 
@@ -11,7 +11,7 @@ typedef struct table {
   size_t size;     /* a power of two, at least twice the number of nodes */
 } table;
 
-/* Enough to tell most nodes apart; attributes are compared, not hashed. */
+/* Tells most nodes apart; attributes are compared, not hashed. */
 static size_t hash_node(const berth__node *node) {
   uint64_t hash = (uint64_t)node->op->code * 0x9e3779b97f4a7c15u + node->n_out;
   for (uint32_t i = 0; i < node->n_in; i++) hash = (hash ^ node->in[i]) * 0x9e3779b97f4a7c15u;
@@ -26,7 +26,7 @@ static bool is_same(const berth__node *a, const berth__node *b) {
   return true;
 }
 
-/* A custom op may do more than compute its results, and a random one gives others each time. */
+/* A custom op may have side effects, and a random one gives different results each time. */
 static bool is_pure(const berth__node *node) {
   return node->op->code != BERTH__OP_CUSTOM && !node->op->family->is_random && !node->op->family->is_loop;
 }
@@ -37,7 +37,7 @@ static bool makes_output(const berth__node *node, const bool *is_output) {
   return false;
 }
 
-/* The first node like this one, which may be itself. */
+/* The first node equal to this one, possibly itself. */
 static uint32_t pass_same_find_first(const table *t, const berth_graph *graph, uint32_t index) {
   size_t at = hash_node(&graph->nodes[index]) & (t->size - 1);
   while (t->nodes[at] != 0) {

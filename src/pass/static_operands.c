@@ -1,5 +1,5 @@
-/* Turns constant operands into the attributes that stand for them: the shape of a reshape, the bounds of a slice.
- * Views are made from attributes, and the constant then needs no bytes in the arena. */
+/* Turns constant operands into the attributes that can replace them: the shape of a reshape, the bounds of a slice.
+ * Views are derived from attributes, and the constant then needs no bytes in the arena. */
 #include "pass/pass.h"
 
 #define MAX_ENTRIES 4096
@@ -15,7 +15,7 @@ static berth_status set_list(berth_graph *graph, const berth_tensor *from, int64
   return status;
 }
 
-/* An integer that a double does not hold stays an operand. */
+/* An integer that a double cannot represent stays an operand. */
 static bool pass_static_operands_number_of(const berth_tensor *from, double *out) {
   if (berth__type_is_float(from->type)) return *out = berth__load_f64(from, 0), true;
   const int64_t i = berth__load_i64(from, 0);
@@ -23,7 +23,7 @@ static bool pass_static_operands_number_of(const berth_tensor *from, double *out
   return i >= -((int64_t)1 << 53) && i <= (int64_t)1 << 53;
 }
 
-/* *done: the attribute now says what the operand says. */
+/* *done: the attribute has replaced the operand. */
 static berth_status move_operand(berth_graph *graph, const berth__value *value, berth_attr *attr, bool *done,
                                  berth_error *err) {
   const berth_tensor from = {.data = (void *)(uintptr_t)value->data, .type = value->type};

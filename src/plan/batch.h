@@ -40,8 +40,7 @@ typedef struct berth__batch_range {
   int64_t extent;    /* of the batch */
   uint32_t n_slices; /* for the whole graph, a divisor of the extent; for a range of steps, a divisor of its rows */
   uint32_t from, to; /* steps of the plan */
-  bool sums; /* sums over the batch may become sums over slices, which round differently; else results are the same bits
-              */
+  bool sums;  /* sums over the batch may become sums over slices, which round differently; else results are unchanged */
   bool fuses; /* the device has the op product, which can add to a sum itself */
 } berth__batch_range;
 

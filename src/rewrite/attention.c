@@ -1,11 +1,11 @@
 /* Recognises attention as exporters write it, softmax(q k' * scale + bias) v as separate products, and makes it one
- * node (flash attention): the matrix of scores is then never in memory. Heads that were split off by transposes stay
+ * node (flash attention): the matrix of scores is then never in memory. Heads that were split by transposes stay
  * views. */
 #include "pass/pass.h"
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
 
-/* An attention that was found; node `sink` makes its result. */
+/* A match; node `sink` makes its result. */
 typedef struct match {
   berth_value q, k, v, bias, out;
   bool is_k_turned; /* k is [B, H, D, T] */
@@ -17,7 +17,7 @@ typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
   match *matches;
-  uint32_t *match_of; /* one per node: the match that it is the sink of; BERTH__NO_NODE: none */
+  uint32_t *match_of; /* one per node: the match whose sink it is; BERTH__NO_NODE: none */
   uint32_t n_matches;
 } pass;
 
@@ -25,7 +25,7 @@ static const berth__shape *rewrite_attention_shape_of(const berth_graph *graph, 
   return &graph->values[value].shape;
 }
 
-/* Looks through products with numbers and divisions by them. */
+/* Skips multiplications and divisions by constants. */
 static berth_value unscaled(const berth_graph *graph, berth_value value, double *scale) {
   for (;;) {
     const berth__node *mul = berth__maker(graph, value, BERTH__OP_mul),
@@ -43,8 +43,8 @@ static berth_value unscaled(const berth_graph *graph, berth_value value, double 
   }
 }
 
-/* k and v that are repeated for the heads of a group: [B, KH, T, D] -> [B, KH, 1, T, D] -> [B, KH, G, T, D] ->
- * [B, KH G, T, D]. Gives what is repeated, or the value itself. */
+/* k and v repeated for the heads of a group: [B, KH, T, D] -> [B, KH, 1, T, D] -> [B, KH, G, T, D] -> [B, KH G, T, D].
+ * Returns what is repeated, or the value itself. */
 static berth_value unrepeated(const berth_graph *graph, berth_value value) {
   const berth__node *merge = berth__maker(graph, value, BERTH__OP_reshape);
   const berth__node *expand = merge != NULL ? berth__maker(graph, merge->in[0], BERTH__OP_expand) : NULL;
@@ -63,7 +63,7 @@ static berth_value unrepeated(const berth_graph *graph, berth_value value) {
   return is_opened && is_wide && is_merged ? open->in[0] : value;
 }
 
-/* The product under the scores: sets q, k and the factor of the scores. */
+/* The product that makes the scores: sets q, k and the factor of the scores. */
 static bool match_scores(const pass *p, const berth_graph *graph, berth_value scores, match *m) {
   static const int64_t swap[4] = {0, 1, 3, 2};
   m->scale = 1;
@@ -78,7 +78,7 @@ static bool match_scores(const pass *p, const berth_graph *graph, berth_value sc
   return rewrite_attention_shape_of(graph, m->q)->rank == 4 && rewrite_attention_shape_of(graph, m->k)->rank == 4;
 }
 
-/* A bias must broadcast to the scores and not beyond them. */
+/* A bias must broadcast to the scores, without enlarging them. */
 static bool rewrite_attention_is_bias(const berth_graph *graph, berth_value value, const berth__shape *scores) {
   const berth__shape *shape = rewrite_attention_shape_of(graph, value);
   if (shape->rank > 4 || !berth__is_float(graph->values[value].type)) return false;
@@ -103,7 +103,7 @@ static bool match_weights(const pass *p, const berth_graph *graph, const berth__
   return false;
 }
 
-/* Heads of q are whole multiples of those of k and v, and all other extents are what attention wants. */
+/* The number of q's heads must be a multiple of that of k and v, and all other extents must match. */
 static bool rewrite_attention_fits(const berth_graph *graph, const match *m) {
   const berth__shape *q = rewrite_attention_shape_of(graph, m->q), *k = rewrite_attention_shape_of(graph, m->k),
                      *v = rewrite_attention_shape_of(graph, m->v);
@@ -115,7 +115,7 @@ static bool rewrite_attention_fits(const berth_graph *graph, const match *m) {
          k->dim[1] > 0 && q->dim[1] % k->dim[1] == 0 && keys == v->dim[2] && size == q->dim[3];
 }
 
-/* The heads of the result beside each other again: a transpose and a reshape after it. */
+/* The merge of the result's heads: a transpose and a reshape after it. */
 static void match_merge(const pass *p, const berth_graph *graph, match *m, uint32_t *sink) {
   static const int64_t perm[4] = {0, 2, 1, 3};
   const berth__shape *out = rewrite_attention_shape_of(graph, m->out);
@@ -168,7 +168,7 @@ static berth_status rewrite_attention_emit(pass *p, const match *m, berth_error 
 }
 
 static berth_status rewrite_attention_allocate(pass *p, const berth_graph *graph, berth_error *err) {
-  uint32_t n_softmax = 1; /* one more, where a match is tried */
+  uint32_t n_softmax = 1; /* one more, for the match being tried */
   for (size_t n = 0; n < graph->n_nodes; n++) n_softmax += graph->nodes[n].op->code == BERTH__OP_softmax;
   BERTH__TRY(berth__uses_create(&p->uses, graph, err));
   p->matches = berth__alloc_array(graph->ctx, n_softmax, sizeof *p->matches);
@@ -199,5 +199,5 @@ berth_status berth__rewrite_attention(berth_graph *graph, berth_error *err) {
   berth__free(graph->ctx, p.matches);
   berth__free(graph->ctx, p.match_of);
   if (status != BERTH_OK || p.n_matches == 0) return status;
-  return berth__pass_dead(graph, err); /* what led to the scores */
+  return berth__pass_dead(graph, err); /* the nodes that made the scores */
 }

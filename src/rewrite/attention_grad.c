@@ -1,6 +1,6 @@
 /* The gradients of attention as products, for devices whose products are far faster than a kernel that goes through
- * queries and keys one by one. The scores are in memory then, for a few sequences at a time: a batch is done in slices
- * of at most MOST_SCORES bytes. With p the weights and dp = dy v':
+ * queries and keys one by one. The scores are in memory then, for a few sequences at a time: a batch is split into
+ * slices of at most MOST_SCORES bytes. With p the weights and dp = dy v':
  *
  *   ds = p (dp - sum of p dp),  dq = scale ds k,  dk = ds' (scale q),  dv = p' dy */
 #include <math.h>
@@ -9,25 +9,25 @@
 #include "rewrite/rewrite.h"
 
 #define MOST_SCORES ((int64_t)1 << 26)
-#define LEAST_SCORES 4096 /* queries times keys: below it, one kernel is less to start */
+#define LEAST_SCORES 4096 /* queries times keys: below it, a single kernel is faster to start */
 
 typedef struct apart {
   int64_t batch, heads, queries, keys, size;
   double scale;
   bool is_causal;
-  int64_t step; /* sequences at a time */
+  int64_t step; /* sequences per slice */
 } apart;
 
 typedef struct writer {
   berth__rewrite *r;
   const berth__node *node;
   apart a;
-  berth_value scale, seen, lowest; /* seen: [S, T], NONE where all are */
+  berth_value scale, seen, lowest; /* seen: [S, T], NONE if all are visible */
   berth_status status;
   berth_error *err;
 } writer;
 
-/* ---- Which ones ---- */
+/* ---- Matching ---- */
 
 static bool attention_grad_is_plain(const berth_graph *graph, const berth__node *node) {
   const char *mode = node->attrs[BERTH__ATTENTION_MODE].s;
@@ -50,7 +50,7 @@ static bool attention_grad_read(const berth_graph *graph, const berth__node *nod
   const int64_t kv_heads = is_apart ? k->dim[1] : of_keys != 0 ? of_keys : heads;
   const double scale = node->attrs[BERTH__ATTENTION_SCALE].f;
   if (q->rank < 3 || heads < 1 || heads != kv_heads || k->rank != q->rank || v->rank != q->rank) return false;
-  if (is_apart && node->attrs[BERTH__ATTENTION_MERGED].i != 0) return false; /* dy lies in another way */
+  if (is_apart && node->attrs[BERTH__ATTENTION_MERGED].i != 0) return false; /* dy has another layout */
   if (k->dim[q->rank - 1] != q->dim[q->rank - 1] || v->dim[q->rank - 1] != q->dim[q->rank - 1]) return false;
   *out = (apart){.batch = q->dim[0],
                  .heads = heads,
@@ -118,14 +118,14 @@ static berth_value attention_grad_heads(writer *w, uint32_t operand, int64_t fro
   return attention_grad_turn(w, a, (const int64_t[]){0, 2, 1, 3});
 }
 
-/* As the operands lie. */
+/* Back to the operands' layout. */
 static berth_value attention_grad_back(writer *w, berth_value a, int64_t batch, int64_t rows) {
   if (w->r->graph->values[w->node->in[BERTH__ATTENTION_Q]].shape.rank == 4) return a;
   a = attention_grad_turn(w, a, (const int64_t[]){0, 2, 1, 3});
   return attention_grad_shape(w, a, (const int64_t[]){batch, rows, w->a.heads * w->a.size}, 3);
 }
 
-/* Query i stands at position T - S + i. */
+/* Query i has position T - S + i. */
 static void attention_grad_positions(writer *w) {
   const float scale = (float)w->a.scale, lowest = -1e30f;
   berth_context *ctx = w->r->graph->ctx;
@@ -147,7 +147,7 @@ static void attention_grad_positions(writer *w) {
   berth__free(ctx, at);
 }
 
-/* The gradients of some sequences. */
+/* The gradients of one slice of sequences. */
 static void attention_grad_slice(writer *w, int64_t from, int64_t to, berth_value out[3]) {
   const int64_t last = -1, n = to - from;
   const berth_attr along = berth_attr_int("axis", -1);

@@ -1,19 +1,18 @@
-/* Keeps quantised weights (block types) quantised. Graphs are written with an `unpack` in front of whatever reads
- * such a weight; as a node of its own, it would put the whole weight into memory as f32. Here a product reads the
- * blocks themselves, and an embedding table decodes only the rows that are looked up. Other readers keep their
- * unpack. */
+/* Keeps quantised weights (block types) quantised. Graphs have an `unpack` in front of each reader of such a weight; as
+ * a separate node, it would put the whole weight into memory as f32. Here a product reads the blocks themselves, and an
+ * embedding table decodes only the rows that are looked up. Other readers keep their unpack. */
 #include "base/blocks.h"
 #include "pass/pass.h"
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
 
-/* What a node becomes: it reads these blocks. */
+/* The replacement of a node, which reads these blocks. */
 typedef struct blocks_match {
   berth__op_code op;
   berth_value blocks;
 } blocks_match;
 
-/* The matrix in blocks that a value is, unpacked; BERTH_VALUE_NONE: it is none. */
+/* The matrix in blocks that a value was unpacked from; BERTH_VALUE_NONE: none. */
 static berth_value blocks_source(const berth_graph *graph, berth_value value) {
   const berth__node *unpack = berth__maker(graph, value, BERTH__OP_unpack);
   if (unpack == NULL || berth__node_is_bounded(graph, unpack)) return BERTH_VALUE_NONE;
@@ -83,7 +82,7 @@ berth_status berth__rewrite_blocks(berth_graph *graph, berth_error *err) {
   if (has_any) {
     status = blocks_rewrite(&r, graph, matches, err);
     berth__rewrite_finish(&r);
-    if (status == BERTH_OK) status = berth__pass_dead(graph, err); /* the unpacks */
+    if (status == BERTH_OK) status = berth__pass_dead(graph, err); /* removes the unpacks */
   }
   berth__free(graph->ctx, matches);
   return status;

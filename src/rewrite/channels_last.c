@@ -1,8 +1,8 @@
 /* Channels last (NHWC).
  *
- * Walking the nodes in order, every value of three or more axes may have a twin (twins.h). Convolutions and poolings
- * make twins; nodes that treat all axes alike follow the twins of their operands, so that a whole region stays
- * channels last. */
+ * Going through the nodes in order, every value of three or more axes may get a twin (twins.h). Convolutions and
+ * poolings make twins; nodes that treat all axes alike follow the twins of their operands, so that a whole region
+ * becomes channels last. */
 #include "ops/chain.h"
 #include "ops/conv.h"
 #include "pass/prelude.h"
@@ -10,15 +10,15 @@
 #include "rewrite/pattern.h"
 #include "rewrite/twins.h"
 
-#define MAX_ATTRS 16 /* of the ops that are rewritten here */
+#define MAX_ATTRS 16 /* most attributes of the ops rewritten here */
 
 typedef struct pass {
   const berth__rewrite_target *target;
   berth__rewrite r;
   berth__uses uses;
   berth__twins twins;
-  bool *is_static; /* one per value that was there before */
-  uint32_t *maker; /* one per value that was there before: the old node that makes it; UINT32_MAX: none */
+  bool *is_static; /* one per value that existed before */
+  uint32_t *maker; /* one per value that existed before: the old node that makes it; UINT32_MAX: none */
 } pass;
 
 static const berth__shape *rewrite_channels_last_shape_of(const pass *p, berth_value value) {
@@ -50,14 +50,14 @@ static bool can_convolve(const pass *p, const berth__node *node) {
   const bool is_plain = node->op->code == BERTH__OP_conv && node->attrs[BERTH__CONV_GROUP].i == 1;
   if (!berth__is_float(p->r.graph->values[node->in[0]].type) || rank < 3 || rank > (is_plain ? 5u : 4u)) return false;
   if (node->op->code == BERTH__OP_conv && berth__conv_has_epilogue(node->attrs)) return false;
-  for (uint32_t i = 0; i < 2; i++) { /* what is empty is nobody's hurry */
+  for (uint32_t i = 0; i < 2; i++) { /* empty values are not worth it */
     int64_t count = 0;
     if (!berth__shape_count(rewrite_channels_last_shape_of(p, node->in[i]), &count) || count == 0) return false;
   }
   return true;
 }
 
-/* A weight that a run computes is packed in every run, and as it is: nothing that pays in the prelude alone. */
+/* A weight that a run computes is packed in every run, without changes that pay off only in the prelude. */
 static bool has_static_weight(const pass *p, const berth__node *node) {
   return p->is_static[node->in[BERTH__CONV_WEIGHT]];
 }
@@ -68,7 +68,7 @@ static berth_status weights_to_plain(pass *p, const berth__node *node, berth_err
   return BERTH_OK;
 }
 
-/* The batch_norm that alone reads this value; NULL: there is none. */
+/* The batch_norm that is the only reader of this value; NULL: none. */
 static const berth__node *norm_behind(const pass *p, berth_value value) {
   if (p->uses.count[value] != 1 || p->uses.is_output[value]) return NULL;
   const berth__node *node = &p->r.old[p->uses.reader[value]];
@@ -79,9 +79,9 @@ static const berth__node *norm_behind(const pass *p, berth_value value) {
 }
 
 #define MAX_PARTS 8
-#define MIN_CHANNELS 16 /* of a part: a smaller one is not worth going over the result again */
+#define MIN_CHANNELS 16 /* per part: smaller ones are not worth another pass over the result */
 
-/* Whether a concat of channels is read by one convolution alone, which can take its parts one after the other. */
+/* Whether a concat of channels is read only by one convolution, which can process its parts one after the other. */
 static bool is_split(const pass *p, const berth__node *concat) {
   if (concat->op == NULL || concat->op->code != BERTH__OP_concat || concat->n_in > MAX_PARTS) return false;
   const berth_value whole = concat->out[0];
@@ -147,7 +147,7 @@ static bool is_elementwise(const berth__node *node) {
          node->op->code == BERTH__OP_cast;
 }
 
-/* An operand of fewer axes, or of axes of extent 1, seen from the twin of a result of `rank` axes. */
+/* An operand with fewer axes, or with axes of extent 1, for the twin of a result of `rank` axes. */
 static berth_status operand_last(pass *p, berth_value value, uint32_t rank, berth_value *out, berth_error *err) {
   berth_dim dims[BERTH_MAX_RANK];
   const berth__shape *shape = rewrite_channels_last_shape_of(p, value);
@@ -155,14 +155,14 @@ static berth_status operand_last(pass *p, berth_value value, uint32_t rank, bert
   if (has_twin(p, value)) return to_last(p, value, out, err);
   BERTH__TRY(rewrite_channels_last_to_plain(p, value, err));
   *out = value;
-  if (berth__shape_count(shape, &count) && count == 1) return BERTH_OK; /* broadcasts in every layout */
+  if (berth__shape_count(shape, &count) && count == 1) return BERTH_OK; /* broadcasts in any layout */
   if (shape->rank == rank) return to_last(p, value, out, err);
   for (uint32_t axis = 0; axis < rank; axis++) {
     const uint32_t missing = rank - shape->rank;
     dims[rewrite_channels_last_axis(axis, rank)] =
         (berth_dim){.extent = axis < missing ? 1 : shape->dim[axis - missing]};
   }
-  /* moving one axis over axes of extent 1 is a reshape */
+  /* moving one axis across axes of extent 1 is a reshape */
   uint32_t wide = 0;
   for (uint32_t axis = 0; axis < rank; axis++) wide += dims[axis].extent != 1;
   if (wide <= 1) {
@@ -182,7 +182,7 @@ static berth_status operand_last(pass *p, berth_value value, uint32_t rank, bert
   return berth__rewrite_add(&p->r, BERTH__OP_transpose, &full, 1, &turn, 1, value, "#last", out, err);
 }
 
-/* The same node on twins, with these attributes. All operands become channels last. */
+/* Adds the same node on twins, with these attributes. All operands become channels last. */
 static berth_status rewrite_channels_last_follow(pass *p, const berth__node *node, const berth_attr *attrs,
                                                  uint32_t n_moved, berth_error *err) {
   berth_context *ctx = p->r.graph->ctx;
@@ -200,7 +200,7 @@ static berth_status rewrite_channels_last_follow(pass *p, const berth__node *nod
   }
   berth_attr given[MAX_ATTRS];
   uint32_t n_given = 0;
-  for (uint32_t i = 0; i < node->op->family->n_attrs; i++) /* a string that is not there is not given */
+  for (uint32_t i = 0; i < node->op->family->n_attrs; i++) /* unset strings are omitted */
     if (attrs[i].kind != BERTH_ATTR_STRING || attrs[i].s != NULL) given[n_given++] = attrs[i];
   if (status == BERTH_OK)
     status =
@@ -216,8 +216,8 @@ static berth_attr *attr_named(berth_attr *attrs, uint32_t n, const char *name) {
   return NULL;
 }
 
-/* Follows with the axis, or the list of axes, moved to where they stand in the twin. `all`: what an empty list of axes
- * means: that many of the first ones; 0: it may stay empty. */
+/* Follows with the axis, or the list of axes, mapped to the twin. `all`: an empty list stands for this many first axes;
+ * 0: it may stay empty. */
 static berth_status follow_axes(pass *p, const berth__node *node, uint32_t all, uint32_t n_moved, berth_error *err) {
   berth_attr attrs[MAX_ATTRS];
   int64_t axes[BERTH_MAX_RANK];
@@ -240,7 +240,7 @@ static bool all_have_twins(const pass *p, const berth__node *node) {
   return true;
 }
 
-/* A wide operand without a twin would have to be turned: only worth it where most of what is read has twins. */
+/* A wide operand without a twin would have to be transposed: only worth it if most operands have twins. */
 static bool is_worth_following(const pass *p, const berth__node *node) {
   const uint32_t rank = rewrite_channels_last_shape_of(p, node->out[0])->rank;
   uint32_t with = 0, without = 0;
@@ -256,7 +256,7 @@ static bool is_worth_following(const pass *p, const berth__node *node) {
   return with > 0 && with >= without;
 }
 
-/* What only axes of spatial extent 1 lie between has the same elements in the same order in both layouts. */
+/* Whether only axes of spatial extent 1 are moved: then both layouts have the same elements in the same order. */
 static bool is_flat(const berth__shape *shape) {
   for (uint32_t axis = 2; axis < shape->rank; axis++)
     if (shape->dim[axis] != 1) return false;
@@ -272,7 +272,7 @@ static berth_status rewrite_channels_last_reshape_to(pass *p, berth_value from, 
   return berth__rewrite_make(&p->r, BERTH__OP_reshape, &from, 1, attrs, 2, out, err);
 }
 
-/* A transpose of what has a twin: made from the twin, where it may be nothing at all. */
+/* A transpose of a value with a twin: made from the twin, possibly without moving anything. */
 static berth_status rewrite_transpose(pass *p, const berth__node *node, berth_error *err) {
   int64_t perm[BERTH_MAX_RANK];
   const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
@@ -284,7 +284,7 @@ static berth_status rewrite_transpose(pass *p, const berth__node *node, berth_er
   return berth__rewrite_make(&p->r, BERTH__OP_transpose, &p->twins.twin[node->in[0]], 1, &attr, 1, node->out[0], err);
 }
 
-/* What quantized.c left channels last, and turned for those after it: they get a twin again. */
+/* A transpose of a result that quantized.c left channels last: it gets a twin again. */
 static bool is_of_bytes_last(const berth_graph *graph, const berth__node *maker) {
   switch (maker->op != NULL ? maker->op->code : BERTH__OP_CUSTOM) {
     case BERTH__OP_qconv_last:
@@ -303,7 +303,7 @@ static bool turns_back(const pass *p, const berth__node *node) {
   return is_of_bytes_last(p->r.graph, &p->r.graph->nodes[x->node]);
 }
 
-/* A reduction that takes all spatial axes away: what is left stands in the same order in both layouts. */
+/* A reduction over all spatial axes: the result has the same order in both layouts. */
 static bool leaves_order(const pass *p, const berth__node *node) {
   const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
   uint32_t gone = 0;
@@ -359,7 +359,7 @@ static berth_status rewrite_weight_grad(pass *p, size_t n, berth_error *err) {
   return berth__rewrite_make(&p->r, node->op->code, in, 2, attrs, n_attrs, node->out[0], err);
 }
 
-/* A batch_norm that no convolution took: a scale and a shift. */
+/* A batch_norm that was not folded into a convolution: a scale and a shift. */
 static berth_status rewrite_norm(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   berth_value scale, shift, x, product;
@@ -377,7 +377,7 @@ static berth_status rewrite_norm(pass *p, size_t n, berth_error *err) {
 
 /* Splits have several results, which all become twins. */
 static berth_status rewrite_split(pass *p, size_t n, berth_error *err) {
-  /* as narrows, one a part, which are views all the same */
+  /* as narrows, one per part, which are views as well */
   const berth__node *node = &p->r.old[n];
   const uint32_t rank = rewrite_channels_last_shape_of(p, node->in[0])->rank;
   int64_t axis = node->attrs[BERTH__SPLIT_AXIS].i, at = 0;
@@ -401,7 +401,7 @@ static uint32_t channels_last_bounds_of(const pass *p, berth_value value) {
   return value != BERTH_VALUE_NONE ? p->r.graph->values[value].bounded : 0;
 }
 
-/* Operands of fewer axes would be given their bounds as extents. */
+/* Operands with fewer axes would get their bounds as extents. */
 static bool has_full_ranks(const pass *p, const berth__node *node) {
   const uint32_t rank = rewrite_channels_last_shape_of(p, node->out[0])->rank;
   for (uint32_t i = 0; i < node->n_in; i++)
@@ -410,7 +410,7 @@ static bool has_full_ranks(const pass *p, const berth__node *node) {
   return true;
 }
 
-/* Whether a node with such extents may be rewritten: nothing of what is made may have a bound where the extent goes. */
+/* Whether a node with such extents may be rewritten: nothing that is made may use a bound as an extent. */
 static bool may_be_bounded(const pass *p, const berth__node *node) {
   const uint32_t x = node->n_in != 0 ? channels_last_bounds_of(p, node->in[0]) : 0;
   switch (node->op->code) {
@@ -448,8 +448,8 @@ static bool is_convolution(const pass *p, const berth__node *node) {
   return node->op->code == BERTH__OP_conv && can_convolve(p, node);
 }
 
-/* The convolution that takes a norm; NULL: there is none. It stands where the norm stood, since what the norm reads may
- * be computed between the two. */
+/* The convolution that a norm is folded into; NULL: none. It is placed at the norm, since the norm's operands may be
+ * computed between the two. */
 static const berth__node *convolution_before(const pass *p, const berth__node *norm) {
   const uint32_t maker = p->maker[norm->in[0]];
   if (maker == UINT32_MAX || norm_behind(p, norm->in[0]) != norm) return NULL;

@@ -1,4 +1,4 @@
-/* Convolutions over channels-last values, their weights packed in the prelude. */
+/* Convolutions on channels-last values, with weights packed in the prelude. */
 #include "rewrite/convolution.h"
 
 #include "ops/chain.h"
@@ -21,7 +21,7 @@ berth_status berth__rewrite_norm(berth__rewrite *r, const berth__node *norm, ber
                             err);
 }
 
-/* [O, C / group, kernel...] seen as [kernel..., C / group, O]. */
+/* [O, C / group, kernel...] viewed as [kernel..., C / group, O]. */
 static berth_status turn_weight(berth__rewrite *r, berth_value weight, berth_value *out, berth_error *err) {
   int64_t perm[BERTH_MAX_RANK];
   const uint32_t rank = r->graph->values[weight].shape.rank;
@@ -63,16 +63,16 @@ uint32_t berth__windows_attrs(const berth__windows *w, berth_attr *attrs) {
   return n;
 }
 
-/* A convolution on its way to channels last. */
+/* A convolution being converted to channels last. */
 typedef struct form {
   const berth__rewrite_target *target;
   berth_value x, weight, bias, scale, sum; /* the last three may be BERTH_VALUE_NONE */
-  berth_value base;                        /* what new values are named after */
+  berth_value base;                        /* base of new names */
   berth__windows w;
-  int64_t group, tile; /* tile: of Winograd's; 0: it is none */
+  int64_t group, tile; /* tile: for Winograd; 0: not used */
 } form;
 
-/* Small operands of f16 and bf16 convolutions are f32 from the prelude on. */
+/* Small operands of f16 and bf16 convolutions become f32 in the prelude. */
 static berth_status rewrite_convolution_widen(berth__rewrite *r, berth_value *value, berth_error *err) {
   const berth_attr to = berth_attr_string("to", "f32");
   if (*value == BERTH_VALUE_NONE || r->graph->values[*value].type == BERTH_F32) return BERTH_OK;
@@ -108,7 +108,7 @@ static int64_t panel_of(const berth__rewrite *r, const form *f) {
 static berth_status rewrite_convolution_pack(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
   const bool has_scale = f->scale != BERTH_VALUE_NONE;
   berth_value in[2] = {BERTH_VALUE_NONE, f->scale};
-  /* f16 stays f16, but not what is multiplied or transformed first, which would be rounded once more */
+  /* f16 stays f16, unless it is multiplied or transformed first, which would round it again */
   const bool keeps_f16 = r->graph->values[f->weight].type == BERTH_F16 && !has_scale && f->tile == 0;
   const berth_attr attrs[] = {berth_attr_int("panel", panel_of(r, f)),
                               f->tile != 0 ? berth_attr_int("tile", f->tile) : berth_attr_int("groups", f->group),
@@ -138,7 +138,7 @@ static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *o
                             f->base, "#last", out, err);
 }
 
-/* The tile of a convolution that is faster as conv_winograd; 0: it is not. */
+/* The tile for which conv_winograd is faster; 0: it is not. */
 static int64_t winograd_tile(const berth__rewrite *r, const form *f, const berth__shape *out) {
   const berth__shape *weight = &r->graph->values[f->weight].shape;
   if (f->target->winograd_tile == NULL || f->w.spatial != 2 || f->group != 1) return 0;
@@ -149,9 +149,9 @@ static int64_t winograd_tile(const berth__rewrite *r, const form *f, const berth
 
 /* ---- Few outputs ----
  *
- * Vectors run over output channels, so a convolution with one or two of them would use a fraction of each. Taking
- * `beside` neighbours of a line as channels of one wider window fills the vectors: the weights of each neighbour are
- * the same, moved by one stride. The result has the same elements in the same order. */
+ * Vectors run over output channels, so a convolution with one or two of them would use only a part of each vector.
+ * Taking `beside` neighbours of a line as channels of one wider window fills the vectors: the neighbours have the same
+ * weights, shifted by the stride. The result has the same elements in the same order. */
 
 #define FEW_OUTPUTS 8
 
@@ -160,7 +160,7 @@ static int64_t count_beside(const berth__rewrite *r, const form *f, const berth_
                 lanes = f->target->lanes;
   const uint32_t last = f->w.spatial - 1;
   if (f->group != 1 || outputs > FEW_OUTPUTS || f->w.dilations[last] != 1 || f->w.kernel[last] < 3) return 1;
-  if (r->graph->values[f->base].bounded != 0) return 1; /* whether the line divides, only a run knows */
+  if (r->graph->values[f->base].bounded != 0) return 1; /* only a run knows whether it divides the line */
   for (int64_t beside = lanes / outputs; beside > 1; beside /= 2)
     if (line % beside == 0 && line / beside >= 2) return beside;
   return 1;
@@ -197,7 +197,7 @@ static berth_status emit_beside(berth__rewrite *r, form *f, int64_t beside, cons
                                 berth_error *err) {
   berth_dim dims[BERTH_MAX_RANK];
   berth_value wide;
-  const berth__shape shape = *plain; /* [N, O, ...]: new values move what it points into */
+  const berth__shape shape = *plain; /* [N, O, ...]; a copy, because new values move the array */
   BERTH__TRY(spread_weight(r, f, beside, err));
   BERTH__TRY(emit_packed(r, f, &wide, err));
   dims[0] = (berth_dim){.extent = shape.dim[0]};
@@ -219,7 +219,7 @@ static form form_of(const berth__rewrite *r, const berth__rewrite_target *target
   return f;
 }
 
-/* Channels [first, end) of the input: their share of the weights. */
+/* Channels [first, end) of the input: their part of the weights. */
 static berth_status take_channels(berth__rewrite *r, const berth__node *conv, int64_t first, int64_t end, form *f,
                                   berth_error *err) {
   const int64_t axis = 1;
@@ -251,7 +251,7 @@ berth_status berth__rewrite_conv_parts(berth__rewrite *r, const berth__rewrite_t
   return BERTH_OK;
 }
 
-/* [C, O, kernel...] seen as [kernel..., C, O]. */
+/* [C, O, kernel...] viewed as [kernel..., C, O]. */
 static berth_status turn_transposed(berth__rewrite *r, berth_value weight, berth_value *out, berth_error *err) {
   int64_t perm[BERTH_MAX_RANK];
   const uint32_t rank = r->graph->values[weight].shape.rank;
@@ -294,8 +294,8 @@ berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewri
 
 /* ---- conv_transpose, channel by channel ---- */
 
-/* Pads of the convolution over x with zeros between its elements, of which stride - 1 stand after the last one too.
- * Negative: so many of its elements fall away. */
+/* Pads of the convolution over x with zeros between its elements, including stride - 1 after the last one. Negative
+ * pads crop. */
 static void spread_pads(const form *f, const berth_attr *extra, uint32_t axis, int64_t *begin, int64_t *end) {
   const int64_t reach = (f->w.kernel[axis] - 1) * f->w.dilations[axis];
   *begin = reach - f->w.pads[axis];
@@ -344,7 +344,7 @@ static berth_status spread_elements(berth__rewrite *r, form *f, berth_error *err
   return berth__rewrite_add(r, BERTH__OP_reshape, &f->x, 1, &of_shape, 1, f->base, "#spread", &f->x, err);
 }
 
-/* Pads that are there, and what falls away. */
+/* Applies positive pads, and crops for negative ones. */
 static berth_status spread_cut(berth__rewrite *r, form *f, const berth_attr *extra, berth_error *err) {
   const berth__shape shape = r->graph->values[f->x].shape;
   int64_t axes[BERTH__WINDOW_AXES], starts[BERTH__WINDOW_AXES], ends[BERTH__WINDOW_AXES], pads[2 * BERTH__WINDOW_AXES];
@@ -367,7 +367,7 @@ static berth_status spread_cut(berth__rewrite *r, form *f, const berth_attr *ext
   return is_cut ? berth__rewrite_add(r, BERTH__OP_narrow, &f->x, 1, attrs, 3, f->base, "#seen", &f->x, err) : BERTH_OK;
 }
 
-/* Every kernel from its last tap to its first. */
+/* Reverses every kernel. */
 static berth_status turn_taps(berth__rewrite *r, form *f, berth_error *err) {
   int64_t axes[BERTH__WINDOW_AXES], starts[BERTH__WINDOW_AXES], ends[BERTH__WINDOW_AXES], steps[BERTH__WINDOW_AXES];
   for (uint32_t k = 0; k < f->w.spatial; k++) {
@@ -394,7 +394,7 @@ berth_status berth__rewrite_conv_spread(berth__rewrite *r, const berth__rewrite_
   return emit_depthwise(r, &f, out_last, err);
 }
 
-/* Several outputs of a channel are for kernels whose vectors run over channels. */
+/* Several outputs per channel are for kernels whose vectors run over channels. */
 static bool is_depthwise(const form *f, const berth__shape *weight) {
   return weight->dim[1] == 1 && f->group > 1 &&
          (weight->dim[0] == f->group || (f->target->lanes > 1 && f->w.spatial <= 2));

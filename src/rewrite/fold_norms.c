@@ -1,6 +1,5 @@
-/* Folds batch norms (channels first). If a batch norm is the only reader of a convolution, it is folded into the
- * weight and bias, which the prelude computes. Any other becomes a product and a sum, which fusion then takes into
- * the nodes around it. */
+/* Folds batch norms (channels first). If a batch norm is the only reader of a convolution, it is folded into the weight
+ * and bias, which the prelude computes. Any other becomes a product and a sum, which fusion then absorbs. */
 #include "ops/conv.h"
 #include "pass/prelude.h"
 #include "rewrite/convolution.h"
@@ -11,12 +10,12 @@ typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
   bool *is_static;
-  uint32_t *norm_of; /* one per node: of a convolution, the norm that it takes; BERTH__NO_NODE: none */
-  bool *is_folded;   /* one per node: a norm that a convolution takes */
+  uint32_t *norm_of; /* one per node: of a convolution, the norm folded into it; BERTH__NO_NODE: none */
+  bool *is_folded;   /* one per node: a norm that is folded into a convolution */
   bool changes;
 } pass;
 
-/* A norm of f32 whose scale, bias, mean and variance are known before a run. */
+/* An f32 norm whose scale, bias, mean and variance are known before a run. */
 static bool fold_is_static(const pass *p, const berth_graph *graph, const berth__node *node) {
   if (node->op->code != BERTH__OP_batch_norm || berth__node_is_bounded(graph, node)) return false;
   for (uint32_t i = 0; i < node->n_in; i++)
@@ -25,7 +24,7 @@ static bool fold_is_static(const pass *p, const berth_graph *graph, const berth_
   return !p->is_static[node->in[BERTH__NORM_X]];
 }
 
-/* Whether a convolution may get another weight and another bias. A weight that others read too would be there twice. */
+/* Whether a convolution may get another weight and bias. A weight with other readers would be in memory twice. */
 static bool fold_takes(const pass *p, const berth_graph *graph, const berth__node *conv) {
   const bool is_plain = conv->op->code == BERTH__OP_conv && !berth__conv_has_epilogue(conv->attrs);
   const bool is_transposed =
@@ -51,7 +50,7 @@ static void fold_find(pass *p, const berth_graph *graph) {
   }
 }
 
-/* [C] seen as [C, 1, ...], to broadcast against something with `after` axes after the channels. */
+/* [C] viewed as [C, 1, ...], to broadcast with `after` axes after the channels. */
 static berth_status fold_spread(pass *p, berth_value *value, uint32_t after, berth_error *err) {
   berth_dim dims[BERTH_MAX_RANK] = {{.extent = p->r.graph->values[*value].shape.dim[0]}};
   for (uint32_t k = 1; k <= after; k++) dims[k] = (berth_dim){.extent = 1};
@@ -87,7 +86,7 @@ static berth_status fold_alone(pass *p, const berth__node *norm, berth_error *er
   return berth__rewrite_make(&p->r, BERTH__OP_add, sum, 2, NULL, 0, norm->out[0], err);
 }
 
-/* The convolution stands where its norm stood: what the norm reads is there by then. */
+/* The convolution is placed at its norm, when all operands of the norm are available. */
 static berth_status fold_all(pass *p, berth_error *err) {
   for (uint32_t n = 0; n < p->r.n_old; n++) {
     const berth__node *node = &p->r.old[n];

@@ -1,10 +1,10 @@
 /* Fusion of element-wise nodes.
  *
- * A group is a set of element-wise nodes of one shape with a single result, its sink: every other node of it is read
- * inside the group alone. Groups are grown from their sinks, the last sink first. Where a product or a convolution is
- * read by the group alone, the group becomes its epilogue; otherwise a group of two or more becomes one `chain`. What
- * lies between the nodes of a group has no bytes, and where the group is of f16 or bf16, it is f32: a group is rounded
- * once, at its end. */
+ * A group is a set of element-wise nodes of one shape with a single result, its sink: all its other nodes are read only
+ * inside the group. Groups are grown from their sinks, the last sink first. If a product or a convolution is read only
+ * by the group, the group becomes its epilogue; otherwise a group of two or more becomes one `chain`. Values between
+ * the nodes of a group have no bytes, and they are f32 even in a group of f16 or bf16, which is rounded once, at its
+ * end. */
 #include "ops/bytes.h"
 #include "ops/chain.h"
 #include "ops/conv_last.h"
@@ -13,7 +13,7 @@
 #include "rewrite/rewrite.h"
 
 typedef struct group {
-  uint32_t node[BERTH__CHAIN_STEPS]; /* ascending; the last is the sink */
+  uint32_t node[BERTH__CHAIN_STEPS]; /* ascending; the last one is the sink */
   uint32_t n;
   uint32_t anchor; /* the product or convolution before it; BERTH__NO_NODE: none */
 } group;
@@ -21,12 +21,12 @@ typedef struct group {
 typedef struct pass {
   berth__rewrite r;
   berth__uses uses;
-  uint32_t *group_of; /* one per node: the sink of its group; BERTH__NO_NODE: it is in none */
-  uint32_t *before;   /* one per node: another node of its group, from the sink to the anchor; BERTH__NO_NODE: none */
+  uint32_t *group_of; /* one per node: the sink of its group; BERTH__NO_NODE: it is not in a group */
+  uint32_t *before;   /* one per node: the next node of its group, from the sink to the anchor; BERTH__NO_NODE: none */
   bool *is_static;
 } pass;
 
-/* The program of a group, while it is written. */
+/* The program of a group under construction. */
 typedef struct program {
   berth_value operand[BERTH__CHAIN_OPERANDS];
   uint32_t n_operands;
@@ -34,7 +34,7 @@ typedef struct program {
   uint32_t n_numbers;
   int64_t code[4 * BERTH__CHAIN_STEPS];
   uint32_t n_steps;
-  berth_value skipped[2], stands_for; /* sums that the anchor takes as its own; what they stand for */
+  berth_value skipped[2], stands_for; /* sums that become operands of the anchor; the value they stand for */
 } program;
 
 static const berth__value *rewrite_fuse_value_of(const pass *p, berth_value value) {
@@ -81,7 +81,7 @@ static bool is_anchor(const pass *p, const berth__node *node) {
   return false;
 }
 
-/* The operand of an anchor that is its bias; those of the epilogue come after it. */
+/* The index of an anchor's bias operand; those of the epilogue follow it. */
 static uint32_t bias_operand(const berth__node *anchor) {
   const berth__op_code code = anchor->op->code;
   const bool is_of_bytes = code == BERTH__OP_qproduct || code == BERTH__OP_qconv_last || code == BERTH__OP_qdepthwise;
@@ -96,7 +96,7 @@ static bool rewrite_fuse_has_node(const group *g, uint32_t node) {
   return false;
 }
 
-/* Whether every reader of the value is in the group. */
+/* Whether all readers of the value are in the group. */
 static bool rewrite_fuse_is_inside(const pass *p, const group *g, berth_value value) {
   uint32_t reads = 0;
   if (p->uses.is_output[value]) return false;
@@ -118,7 +118,7 @@ static bool is_made_by(const pass *p, const group *g, berth_value value) {
   return false;
 }
 
-/* Whether something that the group reads, other than numbers, has as many axes as its result. */
+/* Whether an operand of the group, other than numbers, has as many axes as its result. */
 static bool has_full_rank(const pass *p, const group *g) {
   const uint32_t rank = rewrite_fuse_value_of(p, nodes_of(p)[g->node[0]].out[0])->shape.rank;
   for (uint32_t i = 0; i < g->n; i++) {
@@ -131,15 +131,15 @@ static bool has_full_rank(const pass *p, const group *g) {
   return false;
 }
 
-/* Whether a value becomes a number of the program, which has no axes. A constant of one element that alone gives the
- * result its rank stays an operand. */
+/* Whether a value becomes a number of the program, which has no axes. A constant of one element that alone determines
+ * the rank of the result stays an operand. */
 static bool is_number_of(const pass *p, const group *g, berth_value value) {
   const berth__shape *whole = &rewrite_fuse_value_of(p, nodes_of(p)[g->node[0]].out[0])->shape;
   return rewrite_fuse_is_number(rewrite_fuse_value_of(p, value)) &&
          (rewrite_fuse_value_of(p, value)->shape.rank < whole->rank || whole->rank == 0 || has_full_rank(p, g));
 }
 
-/* What the group reads and does not make, each once; numbers are part of the program. */
+/* Whether the operands of the group, without duplicates, fit; numbers are part of the program. */
 static bool rewrite_fuse_has_room(const pass *p, const group *g) {
   berth_value operand[BERTH__CHAIN_OPERANDS];
   uint32_t n = 0, numbers = 0;
@@ -158,8 +158,8 @@ static bool rewrite_fuse_has_room(const pass *p, const group *g) {
   return numbers <= BERTH__CHAIN_NUMBERS;
 }
 
-/* A node that makes an operand of the group and may join it; BERTH__NO_NODE: there is none. While growing, node[0] is
- * the sink. */
+/* A node that makes an operand of the group and may join it; BERTH__NO_NODE: none. While growing, node[0] is the
+ * sink. */
 static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
   uint32_t best = BERTH__NO_NODE;
   for (uint32_t i = 0; i < g->n; i++) {
@@ -178,8 +178,8 @@ static uint32_t find_joining(const pass *p, const group *g, bool anchor) {
   return best;
 }
 
-/* Extents that only a run knows: equal bounds are no equal extents, and an anchor's result does not grow by
- * broadcasting as that of a chain does. So what joins it must be 1 wide where its extents are open. */
+/* For extents that only a run knows: equal bounds do not imply equal extents, and an anchor's result does not grow by
+ * broadcasting like a chain's. So what joins it must have extent 1 where its extents are open. */
 static bool keeps_extents(const pass *p, const group *g) {
   const berth__value *out = rewrite_fuse_value_of(p, nodes_of(p)[g->anchor].out[0]);
   for (uint32_t i = 0; i < g->n && out->bounded != 0; i++) {
@@ -265,7 +265,7 @@ static double rewrite_fuse_number_of(const berth__value *value) {
 
 static bool is_skipped(const program *w, berth_value value) { return value == w->skipped[0] || value == w->skipped[1]; }
 
-/* Operands and numbers first: steps count their registers from there. */
+/* Operands and numbers first: registers of steps are numbered after them. */
 static bool rewrite_fuse_collect(const pass *p, const group *g, program *w) {
   bool ok = true;
   for (uint32_t i = 0; i < g->n; i++) {
@@ -317,14 +317,14 @@ static void write_steps(const pass *p, const group *g, program *w) {
   }
 }
 
-/* ---- A bias that the anchor takes ---- */
+/* ---- A bias that becomes the anchor's ---- */
 
-/* The axis of the result that a bias of the anchor runs along: the channels of a conv, otherwise the last. */
+/* The axis of the result along which a bias of the anchor runs: the channels of a conv, otherwise the last. */
 static uint32_t bias_axis(const pass *p, const berth__node *anchor) {
   return anchor->op->code == BERTH__OP_conv ? 1 : rewrite_fuse_value_of(p, anchor->out[0])->shape.rank - 1;
 }
 
-/* N elements along the axis of a bias, where the result has N too, and axes of extent 1 beside it. */
+/* N elements along the axis of a bias, where the result has N, too, and extents of 1 on the other axes. */
 static bool rewrite_fuse_is_bias(const pass *p, const berth__node *anchor, berth_value value) {
   const berth__shape *shape = &rewrite_fuse_value_of(p, value)->shape,
                      *out = &rewrite_fuse_value_of(p, anchor->out[0])->shape;
@@ -336,7 +336,7 @@ static bool rewrite_fuse_is_bias(const pass *p, const berth__node *anchor, berth
          shape->dim[axis - missing] == count;
 }
 
-/* Finds the sum of the anchor's result with a bias; the operand that is the bias, or BERTH_VALUE_NONE. */
+/* Finds the sum of the anchor's result and a bias; returns the operand that is the bias, or BERTH_VALUE_NONE. */
 static berth_value find_bias(const pass *p, const group *g, program *w) {
   const berth__node *anchor = &nodes_of(p)[g->anchor];
   const berth_value result = anchor->out[0];
@@ -354,14 +354,14 @@ static berth_value find_bias(const pass *p, const group *g, program *w) {
   return BERTH_VALUE_NONE;
 }
 
-/* Whether it takes another sum, and has none yet. */
+/* Whether it accepts a summand, and has none yet. */
 static bool can_add(const berth__node *anchor) {
   for (uint32_t i = 0; i < anchor->op->family->n_attrs; i++)
     if (strcmp(anchor->attrs[i].name, "adds") == 0) return anchor->attrs[i].i == 0;
   return false;
 }
 
-/* Likewise a sum with something of the result's own shape, which the result may then be written over. */
+/* The same for a sum with a value of the result's shape, which the result may then overwrite. */
 static berth_value find_sum(const pass *p, const group *g, program *w) {
   const berth_value result = w->skipped[0] != BERTH_VALUE_NONE ? w->skipped[0] : w->stands_for;
   if (!can_add(&nodes_of(p)[g->anchor]) || p->uses.count[result] != 1) return BERTH_VALUE_NONE;
@@ -380,7 +380,7 @@ static berth_value find_sum(const pass *p, const group *g, program *w) {
   return BERTH_VALUE_NONE;
 }
 
-/* As one axis, and for convolutions with packed weights as f32. */
+/* As one axis, and as f32 for convolutions with packed weights. */
 static berth_status flatten_bias(pass *p, const berth__node *anchor, berth_value *bias, berth_error *err) {
   const berth_attr to = berth_attr_string("to", "f32");
   const bool takes_own = anchor->op->code == BERTH__OP_product || anchor->op->code == BERTH__OP_conv;
@@ -441,7 +441,7 @@ static berth_status emit_epilogue(pass *p, const group *g, berth_value out, bert
     BERTH__TRY(flatten_bias(p, anchor, &in[n_in - 1], err));
   }
   berth_value sum = find_sum(p, g, &w);
-  if (anchor->n_in > n_in) sum = anchor->in[n_in]; /* it had one before it had an epilogue */
+  if (anchor->n_in > n_in) sum = anchor->in[n_in]; /* it already had one before */
   if (!rewrite_fuse_collect(p, g, &w))
     return berth__fail(err, BERTH_INTERNAL, "a fused epilogue has too many operands");
   write_steps(p, g, &w);
@@ -473,7 +473,7 @@ static berth_status fuse_rewrite(pass *p, berth_graph *graph, berth_error *err) 
   if (p->group_of == NULL || p->before == NULL) return berth__fail_nomem(err, "rewriting a graph");
   for (size_t n = 0; n < graph->n_nodes; n++) p->group_of[n] = p->before[n] = BERTH__NO_NODE;
   find_groups(p);
-  p->r.graph = NULL; /* until there is something to finish */
+  p->r.graph = NULL; /* nothing to finish yet */
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   for (uint32_t n = 0; n < p->r.n_old; n++) {
     if (p->group_of[n] == BERTH__NO_NODE)

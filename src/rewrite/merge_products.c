@@ -1,6 +1,6 @@
-/* Merges products of the same x, most often queries, keys and values, into one product. The prelude puts their
- * weights next to each other (packed ones panel after panel, plain ones column after column), and their results are
- * strided views of its result. Done only if all readers of these accept strides. */
+/* Merges products of the same x, most often queries, keys and values, into one product. The prelude puts their weights
+ * next to each other (packed ones panel after panel, plain ones column after column), and their results are strided
+ * views of its result. Done only if all readers of these accept strides. */
 #include "base/blocks.h"
 #include "graph/region.h"
 #include "ops/operand.h"
@@ -10,7 +10,7 @@
 #include "rewrite/rewrite.h"
 
 #define MAX_PARTS 4
-#define MAX_VIEWS 8 /* after each other */
+#define MAX_VIEWS 8 /* consecutive views */
 
 typedef struct pass {
   const berth__rewrite_target *target;
@@ -19,7 +19,7 @@ typedef struct pass {
   berth__regions regions;
   bool *is_static;
   uint32_t
-      *first_of; /* one per node: the first part of the product that it becomes part of; BERTH__NO_NODE: it stays */
+      *first_of; /* one per node: the first part of the product it is merged into; BERTH__NO_NODE: it is not merged */
   bool changes;
 } pass;
 
@@ -27,7 +27,7 @@ static const berth__value *rewrite_merge_products_value_of(const pass *p, berth_
   return &p->r.graph->values[value];
 }
 
-/* ---- Who can be a part ---- */
+/* ---- Which products can be merged ---- */
 
 static berth_value bias_of(const berth__node *product) {
   return product->n_in > BERTH__PRODUCT_BIAS ? product->in[BERTH__PRODUCT_BIAS] : BERTH_VALUE_NONE;
@@ -36,7 +36,7 @@ static berth_value bias_of(const berth__node *product) {
 static bool takes_strided(const pass *p, const berth_graph *graph, berth_value value, const berth_tensor *lies,
                           uint32_t depth);
 
-/* Whether all results of a node that shows operand 0 in another way can be read where they lie. */
+/* Whether all results of a node that makes views of operand 0 can be read in place. */
 static bool shows_strided(const pass *p, const berth_graph *graph, const berth__node *node, const berth_tensor *lies,
                           uint32_t depth) {
   if (node->n_in != 1 || depth == MAX_VIEWS) return false;
@@ -50,8 +50,8 @@ static bool shows_strided(const pass *p, const berth_graph *graph, const berth__
   return true;
 }
 
-/* Attention reads every element often enough that it puts them in order itself; for others, what lies apart is slower
- * to read and cannot be written over. */
+/* Attention reads every element so often that it reorders them itself; for others, strided operands are slower to read
+ * and cannot be overwritten. */
 static bool takes_strided(const pass *p, const berth_graph *graph, berth_value value, const berth_tensor *lies,
                           uint32_t depth) {
   if (p->uses.is_output[value]) return false;
@@ -71,13 +71,14 @@ static bool has_own_weight(const pass *p, const berth_graph *graph, const berth_
   const berth_value weight = node->in[BERTH__PRODUCT_WEIGHT];
   const int64_t panel = node->attrs[BERTH__PRODUCT_PANEL].i;
   if (p->uses.count[weight] != 1 || !p->is_static[weight]) return false;
-  if (berth__type_is_block(rewrite_merge_products_value_of(p, weight)->type)) return false; /* it stays as it lies */
+  if (berth__type_is_block(rewrite_merge_products_value_of(p, weight)->type))
+    return false; /* blocks keep their layout */
   if (panel == 0) return !p->target->keeps_params && rewrite_merge_products_value_of(p, weight)->shape.rank == 2;
   return berth__maker(graph, weight, BERTH__OP_pack_weights) != NULL &&
          node->attrs[BERTH__PRODUCT_COLUMNS].i % panel == 0;
 }
 
-/* A product without an epilogue, of a weight of its own. */
+/* A product without an epilogue, with its own weight. */
 static bool can_be_part(const pass *p, const berth_graph *graph, const berth__node *node) {
   if (node->op->code != BERTH__OP_product || berth__node_is_bounded(graph, node)) return false;
   if (node->attrs[BERTH__PRODUCT_CODE].count != 0 || node->attrs[BERTH__PRODUCT_ADDS].i != 0) return false;
@@ -86,7 +87,7 @@ static bool can_be_part(const pass *p, const berth_graph *graph, const berth__no
   berth_tensor lies = berth__value_tensor(rewrite_merge_products_value_of(p, node->out[0]), NULL);
   const int64_t columns = node->attrs[BERTH__PRODUCT_COLUMNS].i;
   if (columns == 0 || berth__count(&lies) / columns > p->target->most_merged_rows) return false;
-  for (uint32_t axis = 0; axis + 1 < lies.rank; axis++) lies.stride[axis] *= 2; /* as for a part */
+  for (uint32_t axis = 0; axis + 1 < lies.rank; axis++) lies.stride[axis] *= 2; /* strides like those of a part */
   return takes_strided(p, graph, node->out[0], &lies, 0);
 }
 
@@ -190,7 +191,7 @@ static berth_status rewrite_merge_products_allocate(pass *p, const berth_graph *
   return BERTH_OK;
 }
 
-/* The prelude first: the first part needs the weights of all of them. */
+/* The prelude first, because the first part needs the weights of all. */
 static berth_status emit_all(pass *p, berth_error *err) {
   for (uint32_t n = 0; n < p->r.n_old; n++)
     if (p->is_static[p->r.old[n].out[0]]) BERTH__TRY(berth__rewrite_keep(&p->r, n, err));
@@ -208,7 +209,7 @@ static berth_status merge_products_rewrite(pass *p, berth_graph *graph, berth_er
   p->r.graph = graph;
   BERTH__TRY(rewrite_merge_products_allocate(p, graph, err));
   rewrite_merge_products_find(p, graph);
-  p->r.graph = NULL; /* until there is something to finish */
+  p->r.graph = NULL; /* nothing to finish yet */
   if (!p->changes) return BERTH_OK;
   BERTH__TRY(berth__rewrite_start(&p->r, graph, err));
   return emit_all(p, err);

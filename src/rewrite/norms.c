@@ -1,9 +1,9 @@
-/* Norms of lines as exporters wrote them before ONNX had an op for that, a mean at a time: they become one node.
+/* Norms over the last axes that exporters expanded before ONNX had an op for them: each becomes one node.
  *
  *   layer_norm  d / sqrt(mean(d^2) + epsilon) * scale + bias, where d = x - mean(x)
- *   rms_norm    the same of x itself, without a bias
+ * rms_norm    the same with x instead of d, without a bias
  *
- * The quotient may be a product with 1 / sqrt; scale and bias may be missing. */
+ * The quotient may be a product with 1 / sqrt; scale and bias are optional. */
 #include "pass/pass.h"
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
@@ -19,7 +19,7 @@ typedef struct pass {
   const berth_graph *graph;
   berth__rewrite r;
   berth__uses uses;
-  match *matches; /* one per node, where sink is the node itself; elsewhere sink is BERTH__NO_NODE */
+  match *matches; /* one per node; sink is the node itself, or BERTH__NO_NODE */
   uint32_t n_matches;
 } pass;
 
@@ -27,7 +27,7 @@ static bool is_read_by(const pass *p, berth_value value, uint32_t times) {
   return p->uses.count[value] == times && !p->uses.is_output[value];
 }
 
-/* What a value is the mean of, along its last axis, which stays with an extent of 1. */
+/* The value of which this is the mean along the last axis, kept with extent 1. */
 static berth_value meant(const pass *p, berth_value value) {
   const berth__node *mean = berth__maker(p->graph, value, BERTH__OP_reduce_mean);
   if (mean == NULL || mean->n_in != 1 || !is_read_by(p, value, 1)) return BERTH_VALUE_NONE;
@@ -37,7 +37,7 @@ static berth_value meant(const pass *p, berth_value value) {
   return is_last && mean->attrs[BERTH__REDUCE_KEEPDIMS].i != 0 ? mean->in[0] : BERTH_VALUE_NONE;
 }
 
-/* The value whose square's mean is below a root, and the number that is added to it. */
+/* The value whose mean square is under a root, and the number added to it. */
 static berth_value under_root(const pass *p, berth_value root, double *epsilon) {
   const berth__node *add = berth__maker(p->graph, root, BERTH__OP_add), *square = NULL;
   if (add == NULL || !is_read_by(p, root, 1)) return BERTH_VALUE_NONE;
@@ -50,7 +50,7 @@ static berth_value under_root(const pass *p, berth_value root, double *epsilon) 
   return square != NULL && square->in[0] == square->in[1] && *epsilon >= 0 ? square->in[0] : BERTH_VALUE_NONE;
 }
 
-/* What a node divides by the root of the mean of its own squares. */
+/* The value that a node divides by its own root mean square. */
 static berth_value normalised(const pass *p, const berth__node *node, double *epsilon) {
   const berth_graph *graph = p->graph;
   for (uint32_t i = 0; i < 2; i++) {
@@ -69,7 +69,7 @@ static berth_value normalised(const pass *p, const berth__node *node, double *ep
   return BERTH_VALUE_NONE;
 }
 
-/* The node that alone reads the result so far and joins it by `op` with a number for each element of a line. */
+/* The node that is the only reader of the result so far and joins it by `op` with one number per element of a line. */
 static bool norms_take(const pass *p, match *m, berth__op_code op, uint32_t operand) {
   const berth_graph *graph = p->graph;
   const berth_value before = graph->nodes[m->sink].out[0];
@@ -93,7 +93,7 @@ static bool norms_match(const pass *p, uint32_t n, match *m) {
     return false;
   const berth_value x = normalised(p, node, &m->epsilon);
   if (x == BERTH_VALUE_NONE || !berth__is_float(graph->values[x].type)) return false;
-  if (!berth__shape_equal(&graph->values[x].shape, &graph->values[node->out[0]].shape)) /* an epsilon of more axes */
+  if (!berth__shape_equal(&graph->values[x].shape, &graph->values[node->out[0]].shape)) /* an epsilon with more axes */
     return false;
   m->in[BERTH__NORM_X] = x;
   /* read by the square, twice, and here */

@@ -4,7 +4,7 @@
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
 
-/* A weight that a run also reads as it is would lie in memory twice: not worth it for large ones. */
+/* A weight that a run also reads unpacked would be in memory twice: not worth it for large ones. */
 #define MAX_TWICE ((uint64_t)4 << 20)
 
 #define MIN_NARROW_DEPTH 32
@@ -14,9 +14,9 @@ typedef struct pass {
   const berth__rewrite_target *target;
   berth__rewrite r;
   bool *is_static;
-  bool *is_read_plain; /* one per value: by another node than a product that packs it */
-  berth_type *was;     /* one per node: what the weight of a product was made f32 from: bf16, f16; otherwise f32 */
-  berth_value *table;  /* one per node: the weight of a product that is a table too; BERTH_VALUE_NONE: it is none */
+  bool *is_read_plain; /* one per value: read by a node other than a product that packs it */
+  berth_type *was;     /* one per node: type of a product's weight before conversion to f32: bf16, f16; otherwise f32 */
+  berth_value *table;  /* one per node: the weight of a product that is a table too; BERTH_VALUE_NONE: none */
 } pass;
 
 static bool is_packable(const pass *p, const berth_graph *graph, const berth__node *node) {
@@ -39,7 +39,7 @@ static void note_plain_reads(pass *p, const berth_graph *graph) {
   }
 }
 
-/* A weight that is bf16 or f16, or was and has been made f32, is packed as what it was, which loses nothing. */
+/* A weight that is bf16 or f16, or was before conversion to f32, is packed in that type, which loses nothing. */
 static berth_type type_before(const berth_graph *graph, berth_value weight) {
   const berth__value *value = &graph->values[weight];
   if (value->type != BERTH_F32) return value->type;
@@ -53,8 +53,8 @@ static berth_type type_before(const berth_graph *graph, berth_value weight) {
   return BERTH_F32;
 }
 
-/* Whether the columns are so few that they are summed one by one: a panel would mostly hold zeros, and be many times as
- * large as the weight. Panels are faster where many rows share them and where sums are short. */
+/* Whether there are so few columns that they are summed one by one: a panel would be mostly zeros, and many times as
+ * large as the weight. Panels are faster if many rows share them and if sums are short. */
 static bool is_narrow(const pass *p, const berth_graph *graph, const berth__node *node) {
   const berth__value *x = &graph->values[node->in[0]], *w = &graph->values[node->in[1]];
   const int64_t depth = w->shape.dim[0], columns = w->shape.dim[1], count = berth__value_count(x);
@@ -77,7 +77,7 @@ static berth_status rewrite_products_pack(pass *p, const berth__node *node, bert
 
 /* ---- Tables ---- */
 
-/* Whether a run reads the value itself, and not only what the prelude makes of it. */
+/* Whether runs read the value itself, and not only what the prelude makes from it. */
 static bool pack_is_read_by_runs(const pass *p, const berth_graph *graph, berth_value value) {
   for (size_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
@@ -87,9 +87,9 @@ static bool pack_is_read_by_runs(const pass *p, const berth_graph *graph, berth_
   return false;
 }
 
-/* The weight of a product that is a table of embeddings too, whose rows are the product's columns: as panels of 1 it
+/* The weight of a product that is also an embedding table, whose rows are the product's columns: as panels of 1 it
  * needs no packing and is in memory once, for any number of rows (bindings with few and with many share it).
- * BERTH_VALUE_NONE: it is none, or so small that it may be there twice. */
+ * BERTH_VALUE_NONE: it is not, or is small enough to be there twice. */
 static berth_value pack_table_of(const pass *p, const berth_graph *graph, const berth__node *node) {
   static const int64_t turned[2] = {1, 0};
   const berth__node *transpose = berth__maker(graph, node->in[1], BERTH__OP_transpose);
@@ -111,7 +111,7 @@ static berth_value pack_table_of(const pass *p, const berth_graph *graph, const 
 static berth_status pack_keep_table(pass *p, const berth__node *node, berth_value table, berth_error *err) {
   const berth__value *v = &p->r.graph->values[table];
   const int64_t columns = v->shape.dim[0], depth = v->shape.dim[1];
-  const bool is_bf16 = v->type == BERTH_BF16; /* whose rows lie in pairs */
+  const bool is_bf16 = v->type == BERTH_BF16; /* whose rows are paired */
   const berth_dim dims[4] = {
       {.extent = columns}, {.extent = is_bf16 ? depth / 2 : depth}, {.extent = 1}, {.extent = 2}};
   const berth_attr shape = berth_attr_dims("shape", dims, is_bf16 ? 4 : 3);
@@ -123,7 +123,7 @@ static berth_status pack_keep_table(pass *p, const berth__node *node, berth_valu
 
 /* ---- Convolutions ---- */
 
-/* A convolution of 1 x 1 over every pixel, channels last, is a product too; the others stay f32. */
+/* A 1 x 1 convolution over every pixel, channels last, is a product, too; the others stay f32. */
 static bool is_pointwise(const berth_graph *graph, const berth__node *node) {
   const berth_attr *attr = node->attrs;
   if (node->op->code != BERTH__OP_conv_last || attr[BERTH__LAST_GROUP].i != 1 || attr[BERTH__LAST_ADDS].i != 0 ||
@@ -139,7 +139,7 @@ static bool is_pointwise(const berth_graph *graph, const berth__node *node) {
   return w->kind == BERTH_VALUE_NODE && graph->nodes[w->node].op->code == BERTH__OP_pack_weights;
 }
 
-/* Of f16 and bf16: a product takes rows of any number of lines, and its weight is packed alike. */
+/* For f16 and bf16: a product takes any number of rows, and its weight is packed alike. */
 static bool is_narrow_pointwise(const berth_graph *graph, const berth__node *node) {
   return node->op->code == BERTH__OP_conv_last && graph->values[node->in[0]].type != BERTH_F32 &&
          is_pointwise(graph, node);
@@ -154,7 +154,7 @@ static berth_status rewrite_narrow_pointwise(pass *p, const berth__node *node, b
                              err);
 }
 
-/* Its weight is packed anew, from what it was packed from. */
+/* Its weight is packed again, from the original. */
 static berth_status rewrite_pointwise(pass *p, const berth__node *node, berth_error *err) {
   const berth_graph *graph = p->r.graph;
   const berth__node *pack = &graph->nodes[graph->values[node->in[1]].node];

@@ -1,14 +1,15 @@
-/* Packs weights directly from bytes or f16 if the model stores them so: pack_weights takes the operand of a
- * dequantize or a cast, and the weight is never in memory as f32 beside its packed form. */
+/* Packs weights directly from int8 or f16 if the model stores them so: pack_weights takes the operand of a dequantize
+ * or a cast, and the weight is never in memory as f32 in addition to its packed form. */
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
 
-#define MOST_TURNS 4 /* transposes after each other */
+#define MOST_TURNS 4 /* consecutive transposes */
 
-/* What a pack_weights has before its weight was made f32. */
+/* The operands of a pack_weights before its weight was converted to f32. */
 typedef struct raw {
   berth_value weight, scale, zero; /* the last two may be BERTH_VALUE_NONE */
-  berth__node turn[MOST_TURNS]; /* transposes that come after, the last one first; nodes move while others are added */
+  berth__node
+      turn[MOST_TURNS]; /* later transposes, last one first; copies, because nodes move while others are added */
   uint32_t n_turns;
 } raw;
 
@@ -16,7 +17,7 @@ static bool is_raw_type(berth_type type) {
   return type == BERTH_I8 || type == BERTH_U8 || type == BERTH_F16 || type == BERTH_BF16;
 }
 
-/* The axis of what is turned that comes out as the last one. */
+/* The axis that becomes the last one after the transposes. */
 static int64_t column_axis(const berth_graph *graph, const berth__node *pack, const raw *found) {
   int64_t axis = graph->values[pack->in[BERTH__PACK_WEIGHT]].shape.rank - 1;
   for (uint32_t i = 0; i < found->n_turns; i++) {
@@ -28,7 +29,7 @@ static int64_t column_axis(const berth_graph *graph, const berth__node *pack, co
   return axis;
 }
 
-/* Whether an operand that broadcasts to the weight has one element for all of it, or one for every column. */
+/* Whether an operand that broadcasts to the weight has a single element, or one per column. */
 static bool is_per_column(const berth_graph *graph, berth_value value, uint32_t rank, int64_t axis) {
   if (value == BERTH_VALUE_NONE) return true;
   const berth__shape *shape = &graph->values[value].shape;
@@ -61,7 +62,7 @@ static bool find_raw(const berth_graph *graph, const berth__node *pack, raw *fou
          is_per_column(graph, found->zero, weight->shape.rank, axis);
 }
 
-/* As one axis. */
+/* Reshapes it to one axis. */
 static berth_status pack_raw_flatten(berth__rewrite *r, berth_value *value, berth_error *err) {
   if (*value == BERTH_VALUE_NONE || r->graph->values[*value].shape.rank == 1) return BERTH_OK;
   const berth_dim count = {.extent = berth__value_count(&r->graph->values[*value])};

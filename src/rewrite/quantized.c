@@ -1,6 +1,6 @@
-/* Quantised models: convolutions and int8 products stay int8 products, with weights that are packed once.
+/* Quantised models: int8 convolutions and products stay int8, with weights packed once.
  *
- * Convolutions have their channels last: as in channels_last.c a value of bytes may have a twin. */
+ * Convolutions have their channels last: as in channels_last.c an int8 value may have a twin. */
 #include "rewrite/quantized.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 typedef enum action {
   KEEP,
-  LEAVE_OUT, /* part of what something else makes */
+  LEAVE_OUT, /* absorbed by another node */
   PRODUCT,   /* the sink of a product */
   SUM,
   MEAN,
@@ -63,7 +63,7 @@ static berth_status flat(pass *p, berth_value *value, berth_error *err) {
   return berth__rewrite_add(&p->r, BERTH__OP_reshape, value, 1, &attr, 1, *value, "#flat", value, err);
 }
 
-/* Zero points that were widened to i32 as bytes again. */
+/* Converts zero points that were widened to i32 back to bytes. */
 static berth_status as_byte(pass *p, berth_value *zero, berth_type type, berth_error *err) {
   BERTH__TRY(flat(p, zero, err));
   if (*zero == BERTH_VALUE_NONE || rewrite_quantized_value_of(p, *zero)->type == type) return BERTH_OK;
@@ -81,7 +81,7 @@ static berth_status rewrite_quantized_scale_of(pass *p, const berth__quant_produ
   return berth__rewrite_add(&p->r, BERTH__OP_mul, both, 2, NULL, 0, q->out, "#scale", out, err);
 }
 
-/* Operands of the new node but x and the weight. */
+/* Operands of the new node other than x and the weight. */
 enum {
   X,
   WEIGHT,
@@ -92,9 +92,8 @@ enum {
   N_OPERANDS
 };
 
-/* Numbers that were dequantised, multiplied and quantised again are counted in steps of the result from the start, so
- * that no element is divided. Sums of integers are scaled and divided as their graph says: its own nodes would give the
- * same bytes. */
+/* Numbers that are dequantised, multiplied and quantised again are computed in units of the result, so that no element
+ * is divided. Sums of integers are scaled and divided as in the graph, which gives the same bytes as its nodes. */
 static bool counts_in_steps(const pass *p, const berth__quant_product *q) {
   return q->scale == BERTH_VALUE_NONE && rewrite_quantized_value_of(p, q->out)->type != BERTH_F32;
 }
@@ -126,7 +125,7 @@ static uint32_t rewrite_quantized_count_operands(const berth_value *in) {
   return n;
 }
 
-/* numbers: those of the epilogue, which the attributes refer to. */
+/* numbers: those of the epilogue, which the attributes point to. */
 static uint32_t result_attrs(const pass *p, const berth__quant_product *q, berth_attr *attrs, double *numbers) {
   const berth_type to = rewrite_quantized_value_of(p, q->out)->type;
   uint32_t n = 0;
@@ -163,8 +162,8 @@ static berth_status rewrite_matmul(pass *p, const berth__quant_product *q, berth
                              q->out, err);
 }
 
-/* [O, C / group, kernel...] as [kernel..., C / group, O], packed; or as [kernel..., O] where every channel has a kernel
- * of its own. */
+/* [O, C / group, kernel...] as [kernel..., C / group, O], packed; or as [kernel..., O] if every channel has its own
+ * kernel. */
 static berth_status weight_of(pass *p, const berth__quant_product *q, const berth__windows *w, int64_t group,
                               bool is_depthwise, berth_value *out, berth_error *err) {
   int64_t perm[BERTH_MAX_RANK];
@@ -213,7 +212,7 @@ static berth_status quantized_rewrite_conv(pass *p, const berth__quant_product *
 
 /* ---- Sums and ranges ---- */
 
-/* a fa + b fb + c, rounded, plus the zero point; storing it as a byte holds it in range. */
+/* a fa + b fb + c, rounded, plus the zero point; storing it as a byte clamps it. */
 static berth_status rewrite_sum(pass *p, const berth__quant_sum *s, berth_error *err) {
   enum {
     A,
@@ -264,7 +263,7 @@ static berth_status rewrite_sum(pass *p, const berth__quant_sum *s, berth_error 
   return berth__rewrite_make(&p->r, BERTH__OP_chain, in, 2, attrs, 3, s->out, err);
 }
 
-/* The sum of bytes, which is exact, less as many zero points, times the scale over their number. */
+/* The exact sum of bytes, minus as many zero points, times the scale over their number. */
 static berth_status rewrite_mean(pass *p, const berth__quant_mean *m, berth_error *err) {
   enum {
     SUM_OF_BYTES,
@@ -281,7 +280,7 @@ static berth_status rewrite_mean(pass *p, const berth__quant_mean *m, berth_erro
   int64_t axes[BERTH_MAX_RANK];
   berth_dim dims[BERTH_MAX_RANK];
   berth_value x = m->x;
-  bool is_of_places = m->axes->count + 2 == rank && m->axes->count > 0; /* all axes but batch and channels go */
+  bool is_of_places = m->axes->count + 2 == rank && m->axes->count > 0; /* reduces all axes but batch and channels */
   for (uint32_t i = 0; i < m->axes->count; i++) {
     axes[i] = m->axes->ints[i] < 0 ? m->axes->ints[i] + rank : m->axes->ints[i];
     is_of_places = is_of_places && axes[i] > 1;
@@ -301,7 +300,7 @@ static berth_status rewrite_mean(pass *p, const berth__quant_mean *m, berth_erro
   return berth__rewrite_make(&p->r, BERTH__OP_chain, &x, 1, attrs, 2, m->out, err);
 }
 
-/* Both results are values that there are. */
+/* Both results are existing values. */
 static berth_status rewrite_range(pass *p, const berth__quant_range *range, berth_error *err) {
   berth_graph *graph = graph_of(p);
   berth_value made[2];
@@ -324,7 +323,7 @@ static berth_status rewrite_range(pass *p, const berth__quant_range *range, bert
 
 /* ---- The pass ---- */
 
-/* The nodes of a product, up to its sink, are in it. */
+/* Marks the nodes of a product, except its sink, as absorbed. */
 static void leave_out_inside(pass *p, const berth_graph *graph, const berth__quant_product *product) {
   berth_value value = graph->nodes[product->anchor].out[0];
   p->found[product->anchor].what = LEAVE_OUT;
@@ -357,7 +356,8 @@ static void rewrite_quantized_find(pass *p, const berth_graph *graph) {
   }
 }
 
-/* What other nodes read of a twin: numbers in the twin's layout, turned as a view where they take one. */
+/* For other readers of a twin: dequantises in the twin's layout, and transposes by a view for readers that accept
+ * one. */
 static berth_status follow_dequantize(pass *p, const berth__node *node, berth_error *err) {
   berth_value in[3] = {p->twins.twin[node->in[0]], node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT)},
               last;

@@ -30,7 +30,7 @@ static bool rewrite_quantized_match_number_of(const berth__quant_view *view, ber
   return berth__is_number(rewrite_quantized_match_value_of(view, value), out);
 }
 
-/* A zero point that is known to be 0 is none. */
+/* A zero point known to be 0 counts as none. */
 static berth_value zero_or_none(const berth__quant_view *view, berth_value zero) {
   if (zero == BERTH_VALUE_NONE || rewrite_quantized_match_value_of(view, zero)->data == NULL) return zero;
   const berth_tensor tensor = berth__value_tensor(rewrite_quantized_match_value_of(view, zero),
@@ -48,7 +48,7 @@ static bool is_dequantized(const berth__quant_view *view, berth_value value, ber
   return rewrite_quantized_match_value_of(view, out->scale)->type == BERTH_F32;
 }
 
-/* Bytes as i32, less a zero point or not. */
+/* Bytes widened to i32, possibly minus a zero point. */
 static bool is_widened(const berth__quant_view *view, berth_value value, berth__quantized *out) {
   const berth__node *sub = maker(view, value, BERTH__OP_sub);
   const berth__node *cast = maker(view, sub != NULL ? sub->in[0] : value, BERTH__OP_cast);
@@ -62,7 +62,7 @@ static bool is_widened(const berth__quant_view *view, berth_value value, berth__
   return true;
 }
 
-/* One entry for all, or one for each of `columns` along an axis of something of `rank` axes. */
+/* One entry for all, or one per column along an axis of a value with `rank` axes. */
 static bool are_entries(const berth__quant_view *view, berth_value value, int64_t columns, uint32_t axis,
                         uint32_t rank) {
   if (value == BERTH_VALUE_NONE || rewrite_quantized_match_count_of(view, value) == 1) return true;
@@ -76,7 +76,7 @@ static bool rewrite_quantized_match_is_one(const berth__quant_view *view, berth_
   return value == BERTH_VALUE_NONE || rewrite_quantized_match_count_of(view, value) == 1;
 }
 
-/* A weight of bytes [columns of `axis`] that is known before a run. */
+/* An int8 weight [columns of `axis`] that is known before a run. */
 static bool fits_weight(const berth__quant_view *view, const berth__quantized *w, int64_t columns, uint32_t axis) {
   const uint32_t rank = rewrite_quantized_match_value_of(view, w->bytes)->shape.rank;
   return view->is_static[w->bytes] && are_entries(view, w->scale, columns, axis, rank) &&
@@ -85,10 +85,10 @@ static bool fits_weight(const berth__quant_view *view, const berth__quantized *w
 
 /* ---- The result ---- */
 
-/* A sum with a bias for every column. */
+/* A sum with one bias per column. */
 static void take_bias(const berth__quant_view *view, berth__quant_product *p, uint32_t *sink) {
   const berth__node *add = only_reader(view, p->out, BERTH__OP_add);
-  if (add == NULL || p->is_conv || p->bias != BERTH_VALUE_NONE) return; /* of a conv, columns are no last axis */
+  if (add == NULL || p->is_conv || p->bias != BERTH_VALUE_NONE) return; /* a conv's columns are not the last axis */
   const berth_value bias = add->in[add->in[0] == p->out ? 1 : 0];
   const berth__shape *shape = &rewrite_quantized_match_value_of(view, bias)->shape;
   if (!view->is_static[bias] || rewrite_quantized_match_value_of(view, bias)->type != BERTH_F32 || shape->rank == 0 ||
@@ -137,14 +137,14 @@ static void take_quantize(const berth__quant_view *view, berth__quant_product *p
 
 /* ---- Products ---- */
 
-/* Element i of a scale, or its one element. */
+/* Element i of a scale, or its single element. */
 static double scale_at(const berth__quant_view *view, berth_value scale, int64_t i) {
   const berth__value *value = rewrite_quantized_match_value_of(view, scale);
   const berth_tensor tensor = berth__value_tensor(value, value->data);
   return berth__load_f64(&tensor, berth__value_count(value) == 1 ? 0 : i);
 }
 
-/* Whether a bias's scale is known to be that of the sums, up to how whoever wrote the file rounded the product. */
+/* Whether a bias's scale equals that of the sums, allowing for different rounding of the product by the exporter. */
 static bool has_scale_of_sums(const berth__quant_view *view, const berth__quant_product *p, berth_value scale) {
   const berth_value all[] = {scale, p->x.scale, p->weight.scale};
   for (size_t k = 0; k < 3; k++) {
@@ -159,8 +159,8 @@ static bool has_scale_of_sums(const berth__quant_view *view, const berth__quant_
   return true;
 }
 
-/* A bias of i32 that was dequantised with the scale of the sums, as ONNX's QLinearConv has it, is taken as the integers
- * that it was. One with a scale of its own is no whole number of them. */
+/* An i32 bias that was dequantised with the scale of the sums, as in ONNX's QLinearConv, is used as integers. With
+ * another scale it is not a multiple of theirs. */
 static void count_bias(const berth__quant_view *view, berth__quant_product *p) {
   const berth__node *node = p->bias != BERTH_VALUE_NONE ? maker(view, p->bias, BERTH__OP_dequantize) : NULL;
   if (node == NULL || rewrite_quantized_match_value_of(view, node->in[0])->type != BERTH_I32) return;
@@ -173,7 +173,7 @@ static void count_bias(const berth__quant_view *view, berth__quant_product *p) {
 
 typedef bool (*find_bytes)(const berth__quant_view *view, berth_value value, berth__quantized *out);
 
-/* Sums of integers have integers before them. */
+/* Integer sums have integer operands. */
 static find_bytes finder_of(const berth__quant_view *view, const berth__node *node) {
   return rewrite_quantized_match_value_of(view, node->out[0])->type == BERTH_I32 ? is_widened : is_dequantized;
 }
@@ -204,7 +204,7 @@ static bool match_matmul(const berth__quant_view *view, const berth__node *node,
          fits_weight(view, &p->weight, p->columns, turn != NULL ? 0 : 1);
 }
 
-/* Sums of integers become numbers: cast, then times a scale. */
+/* Integer sums become numbers: cast, then times a scale. */
 static bool take_scale(const berth__quant_view *view, berth__quant_product *p, uint32_t *sink) {
   const berth__node *cast = only_reader(view, p->out, BERTH__OP_cast);
   if (cast == NULL || rewrite_quantized_match_value_of(view, cast->out[0])->type != BERTH_F32) return false;
@@ -279,7 +279,7 @@ bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__qu
 
 /* ---- Means ---- */
 
-#define MOST_COUNTED 65536 /* bytes whose sum an f32 holds */
+#define MOST_COUNTED 65536 /* bytes whose sum is exact in f32 */
 
 bool berth__quant_match_mean(const berth__quant_view *view, uint32_t n, berth__quant_mean *out) {
   const berth__node *node = &view->graph->nodes[n];

@@ -1,6 +1,6 @@
-/* Moves a node that only reshapes a dequantised value in front of the dequantize. A Flatten between the last
- * convolution of a quantised model and its first product would otherwise hide the bytes from it, and the product
- * would get an f32 weight. */
+/* Moves a node that only reshapes a dequantised value before the dequantize. A Flatten between the last convolution of
+ * a quantised model and its first product would otherwise hide the bytes from it, and the product would get an f32
+ * weight. */
 #include "rewrite/pattern.h"
 #include "rewrite/rewrite.h"
 
@@ -14,13 +14,13 @@ static bool is_shape_change(const berth__node *node) {
   }
 }
 
-/* One number for all elements, which broadcasts to any shape of so many axes. */
+/* A scalar, which broadcasts to any shape with so many axes. */
 static bool is_for_all(const berth_graph *graph, berth_value value, uint32_t rank) {
   if (value == BERTH_VALUE_NONE) return true;
   return berth__value_count(&graph->values[value]) == 1 && graph->values[value].shape.rank <= rank;
 }
 
-/* The dequantize of bytes that a node shows in another shape; NULL: there is none. */
+/* The dequantize whose result a node reshapes; NULL: none. */
 static const berth__node *find_shown(const berth_graph *graph, const berth__node *node) {
   if (!is_shape_change(node) || berth__node_is_bounded(graph, node)) return NULL;
   const berth__node *made = berth__maker(graph, node->in[0], BERTH__OP_dequantize);
@@ -40,7 +40,7 @@ static bool shows_any(const berth_graph *graph) {
 }
 
 static berth_status raise_view(berth__rewrite *r, const berth__node *view, const berth__node *made, berth_error *err) {
-  const berth__node before = *made; /* nodes move while others are added */
+  const berth__node before = *made; /* a copy: nodes move while others are added */
   berth_value in[] = {[BERTH__QUANTIZE_X] = before.in[BERTH__QUANTIZE_X],
                       [BERTH__QUANTIZE_SCALE] = before.in[BERTH__QUANTIZE_SCALE],
                       [BERTH__QUANTIZE_ZERO_POINT] = berth__operand_of(&before, BERTH__QUANTIZE_ZERO_POINT)};

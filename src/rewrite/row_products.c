@@ -1,6 +1,6 @@
-/* Fuses products of few rows (GEMV, as in generating text token by token) with the nodes around them: the norm
- * before them, if nobody else reads its result, and a second product of the same x that theirs is combined with (a
- * gate). Such products wait for their weights, and the rest is computed meanwhile. Weights keep their layout. */
+/* Fuses products of few rows (GEMV, as in text generation) with the nodes around them: the norm before them, if it has
+ * no other readers, and a second product of the same x that their result is combined with (a gate). Such products wait
+ * for their weights, and the rest is computed meanwhile. Weights keep their layout. */
 #include "base/blocks.h"
 #include "ops/epilogue.h"
 #include "pass/pass.h"
@@ -8,21 +8,21 @@
 #include "rewrite/rewrite.h"
 
 #define MOST_ROWS 4
-#define LEAST_COLUMNS 8 /* fewer are turned around, with the norm on the other side */
+#define LEAST_COLUMNS 8 /* with fewer, sides are swapped, and the norm would be on the wrong one */
 
 typedef struct row_pass {
   berth__rewrite r;
   const berth__rewrite_target *target;
   berth__uses uses;
-  bool *goes;      /* one per node: it becomes part of another */
-  uint32_t *norm;  /* one per node: the norm that a product takes in; BERTH__NO_NODE: none */
-  uint32_t *other; /* one per node: the product that another becomes the second of; BERTH__NO_NODE: none */
+  bool *goes;      /* one per node: it is absorbed by another */
+  uint32_t *norm;  /* one per node: the norm that a product absorbs; BERTH__NO_NODE: none */
+  uint32_t *other; /* one per node: the product for which it becomes the second one; BERTH__NO_NODE: none */
   bool changes;
 } row_pass;
 
 static const berth__value *row_value(const berth_graph *graph, berth_value value) { return &graph->values[value]; }
 
-/* A product of few rows of f32 whose weight is a matrix for all of them. */
+/* A product of few f32 rows whose weight is one matrix for all of them. */
 static bool row_is_product(const berth_graph *graph, const berth__node *node) {
   if (node->op->code != BERTH__OP_product || berth__node_is_bounded(graph, node)) return false;
   const berth__value *w = row_value(graph, node->in[BERTH__PRODUCT_WEIGHT]), *out = row_value(graph, node->out[0]);
@@ -39,7 +39,7 @@ static bool row_has_extras(const berth__node *node) {
   return node->n_in > berth__epilogue_first(&node->attrs[BERTH__PRODUCT_ADDS]);
 }
 
-/* Whether two plain weights lie the same way: both as they are, or both seen through the same ops. */
+/* Whether two plain weights have the same layout: both direct, or both viewed through the same ops. */
 static bool row_lie_alike(const berth_graph *graph, berth_value a, berth_value b) {
   for (;;) {
     const berth__value *v = row_value(graph, a), *w = row_value(graph, b);
@@ -59,7 +59,7 @@ static bool row_can_pair(const row_pass *p, const berth_graph *graph, berth_valu
   return berth__type_is_block(type) || (p->target->pairs_plain_weights && row_lie_alike(graph, a, b));
 }
 
-/* The product that a product is combined with, and nobody else reads; BERTH__NO_NODE: none. */
+/* The product that a product is combined with and that has no other readers; BERTH__NO_NODE: none. */
 static uint32_t row_find_other(const row_pass *p, const berth_graph *graph, const berth__node *node) {
   const uint32_t extra = berth__epilogue_first(&node->attrs[BERTH__PRODUCT_ADDS]);
   if (node->n_in != extra + 1) return BERTH__NO_NODE;
@@ -86,20 +86,20 @@ static bool row_is_norm(const berth_graph *graph, const berth__node *node) {
   return s->type == BERTH_F32 && s->shape.rank == 1 && s->shape.dim[0] == x->shape.dim[last];
 }
 
-/* Whether a product can be a row product: what its epilogue reads beside it is at most its second product. */
+/* Whether a product can be a row product: its epilogue reads at most its second product in addition. */
 static bool row_can_be(const row_pass *p, const berth_graph *graph, uint32_t n) {
   const berth__node *node = &graph->nodes[n];
   return row_is_product(graph, node) && (!row_has_extras(node) || p->other[n] != BERTH__NO_NODE);
 }
 
-/* Whether a product, the second of a pair included, reads the value as its x and nothing else. */
+/* Whether a product, including the second of a pair, reads the value only as its x. */
 static bool row_reads_as_x(const berth__node *node, berth_value value) {
   for (uint32_t i = 0; i < node->n_in; i++)
     if ((node->in[i] == value) != (i == BERTH__PRODUCT_X)) return false;
   return true;
 }
 
-/* Every reader of a norm takes it in, or none does. */
+/* Either all readers of a norm absorb it, or none does. */
 static void row_find_norm(row_pass *p, const berth_graph *graph, uint32_t norm) {
   const berth_value value = graph->nodes[norm].out[0];
   uint32_t n_readers = 0;
@@ -128,7 +128,7 @@ static void row_find(row_pass *p, const berth_graph *graph) {
     if (row_is_norm(graph, &graph->nodes[n])) row_find_norm(p, graph, n);
 }
 
-/* What went away is still in the list of old nodes. */
+/* Removed nodes are still in the list of old nodes. */
 static berth_status row_emit(row_pass *p, uint32_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   const bool has_norm = p->norm[n] != BERTH__NO_NODE, has_second = p->other[n] != BERTH__NO_NODE;

@@ -45,14 +45,15 @@ berth_status berth__twins_plain(berth__twins *t, berth__rewrite *r, berth_value 
   return berth__rewrite_make(r, BERTH__OP_transpose, &t->twin[value], 1, &attr, 1, value, err);
 }
 
-/* Before a loop, so that a plain layout is not made inside and missing after it. What nobody reads is removed later. */
+/* Before a loop, makes all plain layouts, so that none is made inside and missing after it. Unused ones are removed
+ * later. */
 static berth_status all_plain(berth__twins *t, berth__rewrite *r, berth_error *err) {
   for (size_t v = 0; v < r->n_old_values; v++)
     if (t->twin[v] != BERTH_VALUE_NONE) BERTH__TRY(berth__twins_plain(t, r, (berth_value)v, err));
   return BERTH_OK;
 }
 
-/* Behind a loop, twins that were made inside are not there. */
+/* After a loop, forgets twins that were made inside. */
 static void forget_inside(berth__twins *t, const berth__rewrite *r, const berth__node *end) {
   const berth__value *values = r->graph->values;
   const uint32_t begin = values[end->in[BERTH__LOOP_ROUND]].node;
