@@ -92,7 +92,9 @@ bool berth__cuda_code_awaits(const berth__kernel_code *code) {
   if (code->size < sizeof magic) return false;
   memcpy(&magic, code->data, sizeof magic);
   if (magic != PTX_MAGIC) return true;
-  const char *found = strstr(code->data, target); /* PTX ends with a 0 */
+  const char *text = code->data;
+  if (text[code->size - 1] != '\0') return false; /* PTX ends with a 0, but a pack comes from anywhere */
+  const char *found = strstr(text, target);
   return found != NULL && strtol(found + sizeof target - 1, NULL, 10) >= FIRST;
 }
 
