@@ -23,6 +23,12 @@ const press = (own, times) => own.page.evaluate(async (n) => {
   }
 }, times);
 
+/** The graph is asked for when somebody comes near it: it is there before anything is measured, whatever scrolls later. */
+async function seeGraph(own) {
+  await own.page.locator('#graph').scrollIntoViewIfNeeded();
+  await own.page.waitForSelector('#graph[data-nodes]');
+}
+
 async function measure(own) {
   const { total, used } = await own.test('memory').evaluate((element) => ({ ...element.dataset }));
   const gpuObjects = await own.test('gpu-objects').count() ? Number(await own.test('gpu-objects').textContent()) : 0;
@@ -35,6 +41,7 @@ async function checkRuns(own, device) {
   await check(`${RUNS} runs on ${device} end`, async () => {
     await own.sample('digits');
     await own.device(device);
+    await seeGraph(own);
     await press(own, BEFORE);
     after = await measure(own);
     diagnostic(`${device} after ${BEFORE} runs: ${JSON.stringify(after)}`);
