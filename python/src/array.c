@@ -1,5 +1,5 @@
-/* Arrays that are given: whatever has elements in C order, by the buffer protocol or DLPack, and what numpy makes an
- * array of. */
+/* Input arrays: anything with elements in C order, through the buffer protocol or DLPack, and whatever numpy can
+ * convert to an array. */
 #include "py.h"
 
 PyObject *py_numpy(py_numpy_function function) {
@@ -14,7 +14,7 @@ PyObject *py_numpy(py_numpy_function function) {
     is_missing = 1;
     return NULL;
   }
-  functions[function] = PyObject_GetAttrString(numpy, names[function]); /* for good */
+  functions[function] = PyObject_GetAttrString(numpy, names[function]); /* never released */
   Py_DECREF(numpy);
   return functions[function];
 }
@@ -25,7 +25,7 @@ void py_array_release(py_array *array) {
   Py_CLEAR(array->holder);
 }
 
-/* One encoding serves two types: bits of bf16 come as u16, blocks as bytes. */
+/* Some encodings serve two types: bf16 is given as u16, blocks as bytes. */
 static berth_type array_type(berth_type given, berth_type wanted) {
   return (given == BERTH_U16 && wanted == BERTH_BF16) ? BERTH_BF16 : given;
 }
@@ -51,7 +51,7 @@ static int array_from_buffer(PyObject *object, berth_type wanted, py_array *out)
   return array_open(object, wanted, 0, out);
 }
 
-/* What numpy makes of it, in C order; a new reference. */
+/* Converted by numpy, in C order; a new reference. */
 static PyObject *array_from_numpy(PyObject *object, berth_type wanted, int is_buffer) {
   PyObject *make = py_numpy(is_buffer ? PY_NUMPY_ASCONTIGUOUSARRAY : PY_NUMPY_ASARRAY);
   if (make == NULL) {
@@ -67,7 +67,7 @@ static int array_is_number(PyObject *object) {
   return PyList_Check(object) || PyTuple_Check(object) || PyFloat_Check(object) || PyLong_Check(object);
 }
 
-/* Its bytes are there but not in C order, or of a type that the protocol has no name for. */
+/* For bytes that are not in C order, or whose type the protocol cannot name. */
 static int array_copy(PyObject *object, berth_type wanted, py_array *out) {
   PyObject *type, *value, *trace, *copy = NULL;
   PyErr_Fetch(&type, &value, &trace);
@@ -83,7 +83,7 @@ static int array_copy(PyObject *object, berth_type wanted, py_array *out) {
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(trace);
-  if (array_from_buffer(copy, wanted, out) < 0) { /* not for its order */
+  if (array_from_buffer(copy, wanted, out) < 0) { /* the order was not the reason */
     Py_DECREF(copy);
     return -1;
   }

@@ -1,9 +1,9 @@
-/* DLPack, both ways: the structs are those of its specification, in the form before and since version 1. */
+/* DLPack, in both directions: the structs of its specification, in the form before and since version 1. */
 #include <stdlib.h>
 
 #include "py.h"
 
-enum { /* of memory that the host sees, beside PY_ON_HOST */
+enum { /* device types of host-accessible memory, in addition to PY_ON_HOST */
   DL_CUDA_HOST = 3,
   DL_CUDA_MANAGED = 13
 };
@@ -40,9 +40,9 @@ typedef struct dl_versioned {
   dl_tensor tensor;
 } dl_versioned;
 
-/* ---- Out ---- */
+/* ---- Export ---- */
 
-typedef struct dl_export { /* one block: what is handed out, and its shape */
+typedef struct dl_export { /* one block: the exported tensor, and its shape */
   union {
     dl_managed managed;
     dl_versioned versioned;
@@ -63,7 +63,7 @@ static void dlpack_free(dl_export *export) {
 static void dlpack_delete(dl_managed *self) { dlpack_free(self->user); }
 static void dlpack_delete_versioned(dl_versioned *self) { dlpack_free(self->user); }
 
-static void dlpack_drop(PyObject *capsule) { /* nobody took it */
+static void dlpack_drop(PyObject *capsule) { /* it was never consumed */
   if (PyCapsule_IsValid(capsule, "dltensor")) {
     dl_managed *managed = PyCapsule_GetPointer(capsule, "dltensor");
     managed->deleter(managed);
@@ -144,7 +144,7 @@ PyObject *py_tensor_dlpack_device(PyObject *object, PyObject *unused) {
   return Py_BuildValue("(ii)", (int)((py_tensor *)object)->device, (int)((py_tensor *)object)->device_id);
 }
 
-/* ---- In ---- */
+/* ---- Import ---- */
 
 static berth_type dlpack_type(dl_type type) {
   if (type.lanes != 1) return BERTH_TYPE_NONE;
@@ -155,7 +155,7 @@ static berth_type dlpack_type(dl_type type) {
   return BERTH_TYPE_NONE;
 }
 
-/* The tensor of a capsule that nobody has taken. */
+/* The tensor of a capsule that has not been consumed. */
 static dl_tensor *dlpack_look(PyObject *capsule, int *is_readonly) {
   *is_readonly = 0;
   if (PyCapsule_IsValid(capsule, "dltensor")) {
@@ -200,7 +200,7 @@ static int dlpack_is_contiguous(const dl_tensor *t) {
   return 1;
 }
 
-/* Without a stream: the default one of CUDA, which copies wait for (berth_session_write_memory). */
+/* Without a stream: CUDA's default one, which copies wait for (berth_session_write_memory). */
 static PyObject *dlpack_ask_plainly(PyObject *object) { return PyObject_CallMethod(object, "__dlpack__", NULL); }
 
 static int dlpack_is_readonly_array(PyObject *object) {
@@ -213,7 +213,7 @@ static int dlpack_is_readonly_array(PyObject *object) {
   return is_readonly;
 }
 
-/* numpy does not export an array that is read-only, and before 2.1 it cannot say that one is: a copy is given. */
+/* numpy does not export read-only arrays, and before 2.1 it cannot say that one is: exports a copy. */
 static PyObject *dlpack_ask(PyObject *object) {
   PyObject *type, *value, *trace;
   PyObject *capsule = dlpack_ask_plainly(object);
@@ -274,6 +274,6 @@ PyObject *py_from_dlpack(PyObject *module, PyObject *object) {
   }
   self->device = dlpack_is_host(t) ? PY_ON_HOST : t->device.type;
   self->device_id = t->device.id;
-  self->keep = capsule; /* it has the destructor of who made it */
+  self->keep = capsule; /* it has the producer's destructor */
   return (PyObject *)self;
 }

@@ -1,4 +1,4 @@
-/* Vectors of texts. */
+/* Embeddings of texts. */
 #include "py.h"
 
 typedef struct py_embedder {

@@ -1,5 +1,5 @@
-/* Errors of the library as exceptions: one class for each status, which is also the built-in exception that Python
- * programs expect there. The text is the library's sentence. */
+/* Library errors as exceptions: one class per status, derived also from the built-in exception that Python programs
+ * expect. The text is the library's message. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ enum {
   N_CLASSES = sizeof error_classes / sizeof error_classes[0]
 };
 static PyObject *errors_base, *errors_of[N_CLASSES];
-static PyObject *errors_cause; /* what a callback raised last; its text is in the error that follows */
+static PyObject *errors_cause; /* the last exception raised by a callback; the following error has its text */
 static char errors_cause_text[sizeof((berth_error *)0)->message];
 
 static PyObject *errors_make(const error_class *c) {
@@ -66,7 +66,7 @@ static PyObject *errors_class(berth_status status) {
 PyObject *py_fail(const berth_error *err) {
   PyObject *class = errors_class(err->status), *text = py_string(err->message), *cause = NULL;
   if (text == NULL) return NULL;
-  if (errors_cause != NULL) { /* it is told once */
+  if (errors_cause != NULL) { /* reported once */
     cause = errors_cause;
     errors_cause = NULL;
     if (strstr(err->message, errors_cause_text) == NULL) Py_CLEAR(cause);

@@ -1,16 +1,16 @@
-/* Generating text, and vectors of texts. */
+/* Generating text, and embeddings of texts. */
 #include "py.h"
 
 typedef struct py_generator {
   PyObject_HEAD py_guard guard;
   berth_generator *generator;
-  PyObject *token; /* a capsule of `cancel`: a fork has the token of the generator that it comes from */
+  PyObject *token; /* a capsule of `cancel`: a fork shares the token of its generator */
   berth_cancel *cancel;
 } py_generator;
 
 static PyTypeObject *generator_type;
 
-/* ---- What is asked for ---- */
+/* ---- Arguments ---- */
 
 static char *generator_names[] = {"path",        "ctx",   "chunk",       "kv",    "device", "threads",
                                   "slide",       "top_k", "temperature", "top_p", "min_p",  "repeat_penalty",
@@ -49,7 +49,7 @@ static PyObject *generator_token(void) {
   return token;
 }
 
-/* Takes the token. */
+/* Takes ownership of the token. */
 static py_generator *generator_alloc(PyTypeObject *type, int is_alone, PyObject *token) {
   allocfunc alloc = __extension__(allocfunc) PyType_GetSlot(type, Py_tp_alloc);
   py_generator *self = token != NULL ? (py_generator *)alloc(type, 0) : NULL;
@@ -116,7 +116,7 @@ static PyObject *generator_leave(py_generator *self, berth_status status, const 
   Py_RETURN_NONE;
 }
 
-/* ---- Text in ---- */
+/* ---- Input text ---- */
 
 static PyObject *generator_feed(PyObject *object, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"text", "special", NULL};
@@ -144,7 +144,7 @@ static PyObject *generator_feed_tokens(PyObject *object, PyObject *given) {
   for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
     PyObject *item = PySequence_GetItem(given, i);
     const long token = item != NULL ? PyLong_AsLong(item) : 0;
-    tokens[i] = token >= INT32_MIN && token <= INT32_MAX ? (int32_t)token : -1; /* which is refused */
+    tokens[i] = token >= INT32_MIN && token <= INT32_MAX ? (int32_t)token : -1; /* invalid, which the library refuses */
     Py_XDECREF(item);
   }
   if (PyErr_Occurred() || generator_enter(self) < 0) {
@@ -218,7 +218,7 @@ static PyObject *generator_encode(PyObject *object, PyObject *args, PyObject *kw
   berth_error err = {BERTH_OK, ""};
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s#|p", names, &text, &size, &is_special)) return NULL;
   PyObject *keep = PyList_New(0), *list = NULL;
-  const size_t room = (size_t)size + 16; /* a token has at least one byte, but for those that begin and end a text */
+  const size_t room = (size_t)size + 16; /* a token has at least one byte, except those that begin and end a text */
   int32_t *tokens = keep != NULL ? py_keep(keep, sizeof *tokens * room) : NULL;
   if (tokens != NULL && generator_enter(self) == 0) {
     const berth_status status = berth_generator_encode(self->generator, text, (size_t)size,
@@ -230,7 +230,7 @@ static PyObject *generator_encode(PyObject *object, PyObject *args, PyObject *kw
   return list;
 }
 
-/* ---- Text out ---- */
+/* ---- Output text ---- */
 
 static PyObject *generator_next(PyObject *object, PyObject *unused) {
   py_generator *self = (py_generator *)object;

@@ -1,4 +1,4 @@
-/* Graphs: making them, node by node, and reading files. graph_look.c is about looking at them. */
+/* Graphs: building them node by node, and reading files. graph_look.c has the queries. */
 #include "graph.h"
 
 PyTypeObject *py_graph_type;
@@ -89,7 +89,7 @@ static PyObject *graph_load(PyObject *class, PyObject *args, PyObject *kwargs) {
   return failed ? NULL : (PyObject *)py_graph_wrap(graph);
 }
 
-/* The bytes that a graph lies in are let go when the last thing made of it is gone, on whatever thread that is. */
+/* The bytes of a graph are released when the last object made from it is gone, on whatever thread. */
 static void graph_release_bytes(void *user, const void *data, size_t size) {
   Py_buffer *buffer = user;
   (void)data, (void)size;
@@ -160,7 +160,7 @@ static PyObject *graph_add_source(PyObject *object, PyObject *args, graph_source
   berth_value value = BERTH_VALUE_NONE;
   berth_error err = {BERTH_OK, ""};
   if (!PyArg_ParseTuple(args, "zOO", &name, &type_name, &dims)) return NULL;
-  PyObject *list = PySequence_Tuple(dims); /* which keeps the names */
+  PyObject *list = PySequence_Tuple(dims); /* which owns the names */
   PyObject *result = NULL;
   if (list != NULL && py_type_from(type_name, &type) == 0 && py_shape_from(list, &shape) == 0 &&
       py_graph_begin_change((py_graph *)object) == 0) {
@@ -179,7 +179,7 @@ static PyObject *graph_param(PyObject *object, PyObject *args) {
   return graph_add_source(object, args, berth_graph_param);
 }
 
-/* Constants, and states that begin with something. */
+/* Constants, and initialised states. */
 static PyObject *graph_add_data(PyObject *object, PyObject *args, int is_state) {
   const char *name;
   PyObject *type_name, *given;
@@ -247,7 +247,7 @@ static PyObject *graph_rename(PyObject *object, PyObject *args) {
 
 /* ---- Nodes ---- */
 
-/* Numbers of values; None: left out. */
+/* Numbers of values; None: omitted. */
 berth_value *py_graph_operands(PyObject *given, PyObject *keep, size_t *n) {
   const Py_ssize_t count = PySequence_Size(given);
   berth_value *list = count < 0 ? NULL : py_keep(keep, sizeof *list * (size_t)(count + 1));

@@ -1,4 +1,4 @@
-/* What the files about graphs share: graph.c makes them, graph_look.c looks at them, train.c trains. */
+/* Shared by the files about graphs: graph.c builds them, graph_look.c queries them, train.c trains. */
 #ifndef BERTH_PY_GRAPH_H
 #define BERTH_PY_GRAPH_H
 
@@ -11,13 +11,13 @@ PyObject *py_graph_verify(PyObject *self, PyObject *unused);
 PyObject *py_graph_text(PyObject *self, PyObject *unused);
 PyObject *py_graph_needs(PyObject *self, PyObject *unused);
 extern PyGetSetDef graph_getters[];
-PyObject *py_graph_numbers(const berth_value *values, uint32_t n);          /* a tuple; None where none is */
-berth_value *py_graph_operands(PyObject *given, PyObject *keep, size_t *n); /* graph.c; None: left out */
+PyObject *py_graph_numbers(const berth_value *values, uint32_t n);          /* a tuple; None for BERTH_VALUE_NONE */
+berth_value *py_graph_operands(PyObject *given, PyObject *keep, size_t *n); /* graph.c; None: omitted */
 PyObject *py_graph_grad(PyObject *self, PyObject *args);                    /* train.c */
 PyObject *py_graph_bind(PyObject *self, PyObject *dims);
 PyObject *py_graph_lora(PyObject *self, PyObject *args);
 PyObject *py_graph_thaw(PyObject *self, PyObject *ignored);
-py_graph *py_graph_wrap(berth_graph *graph); /* graph.c: takes it, also on failure */
+py_graph *py_graph_wrap(berth_graph *graph); /* graph.c: takes ownership, also on failure */
 PyObject *py_graph_train(PyObject *self, PyObject *args, PyObject *kwargs);
 
 #define GRAPH_LOOK_METHODS                                                                                          \

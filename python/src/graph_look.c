@@ -1,4 +1,4 @@
-/* Looking at graphs. */
+/* Queries on graphs. */
 #include "graph.h"
 
 static const berth_graph *graph_of(PyObject *object) { return ((py_graph *)object)->graph; }

@@ -1,5 +1,5 @@
-/* What belongs to one thread at a time: a lock that is waited for with the GIL given up, and what becomes of it in a
- * forked process, which has the memory of its parent and none of its threads. */
+/* Objects that one thread may use at a time: a lock, waited for with the GIL released; and their treatment in a forked
+ * process, which has its parent's memory but none of its threads. */
 #include <pthread.h>
 
 #include "py.h"

@@ -1,4 +1,4 @@
-/* The module: one context for all of it, its functions, and how its types are made. */
+/* The module: its single context, its functions, and the creation of its types. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -6,9 +6,9 @@
 
 berth_context *py_context;
 static int64_t module_interpreter;
-static _Atomic(uint64_t) module_bytes; /* what the library has from its allocator */
+static _Atomic(uint64_t) module_bytes; /* bytes allocated by the library */
 
-/* The C library's, and a count: tests and users see that what is closed is given back. */
+/* The C library's allocator with a counter: tests and users can check that closed objects are freed. */
 static void *module_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
   (void)user;
   if (new_size == 0) {
@@ -84,7 +84,7 @@ static PyObject *module_devices(PyObject *module, PyObject *unused) {
     berth_device_info info = BERTH_DEVICE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     berth_status status;
-    Py_BEGIN_ALLOW_THREADS; /* a driver may be asked */
+    Py_BEGIN_ALLOW_THREADS; /* may query drivers */
     status = berth_device_at(py_context, i, &info, &err);
     Py_END_ALLOW_THREADS;
     PyObject *item = status != BERTH_OK
@@ -121,7 +121,7 @@ static PyObject *module_type_size(PyObject *module, PyObject *name) {
   return py_type_from(name, &type) < 0 ? NULL : PyLong_FromSize_t(berth_type_size(type));
 }
 
-/* A module of the kind that this is would be handed to other interpreters as it is, with objects of the first. */
+/* Without this check other interpreters would get the same module, with objects of the first one. */
 static PyObject *module_check_interpreter(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   if (PyInterpreterState_GetID(PyInterpreterState_Get()) == module_interpreter) Py_RETURN_NONE;

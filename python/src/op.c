@@ -1,11 +1,11 @@
-/* Custom ops in Python: what infers their results and what computes them are functions, which the library calls on any
- * thread. Operands are shown where they lie in a session's arena, and the view keeps the session; memory that belongs
- * to nobody that Python knows of (constants that are folded, a GPU's staging memory) is copied. */
+/* Custom ops in Python: functions that infer and compute their results, called by the library on any thread. Operands
+ * are views of a session's arena, which keep the session; memory without a Python owner (constants being folded, a
+ * GPU's staging memory) is copied. */
 #include <stdlib.h>
 
 #include "py.h"
 
-typedef struct custom_op { /* lives as long as the context, which is for good */
+typedef struct custom_op { /* lives as long as the context: for ever */
   char *name;
   PyObject *infer, *kernel;
 } custom_op;
@@ -24,7 +24,7 @@ static PyObject *op_described(const berth_op_infer *call) {
   return list;
 }
 
-/* The text of a name must outlive the call: that of an operand does. */
+/* The text of a name must outlive the call, like that of an operand. */
 static int op_own_name(const berth_op_infer *call, berth_dim *dim) {
   if (dim->name == NULL) return 0;
   for (uint32_t i = 0; i < call->n_in; i++)
@@ -93,8 +93,8 @@ static size_t op_bytes(const berth_tensor *t) {
   return n;
 }
 
-/* Where nobody can be asked to keep the memory, a copy; results are copied back. Operands that come here have no
- * strides: the op asks for none. */
+/* A copy if there is no object to keep the memory alive; results are copied back. Operands are contiguous here: the op
+ * requests it. */
 static PyObject *op_tensor(const berth_tensor *t, int is_result) {
   if (t->data == NULL) return Py_NewRef(Py_None);
   py_session *session = py_session_at(t->data);

@@ -1,7 +1,7 @@
 /* The packer alone: buffers with a size and a lifetime in, offsets out. */
 #include "py.h"
 
-/* An int of an attribute-like entry of a tuple; `missing` where the tuple is shorter or the entry None. */
+/* An integer entry of a tuple; `missing` if the tuple is shorter or the entry None. */
 static int pack_entry(PyObject *tuple, Py_ssize_t at, unsigned long long missing, unsigned long long *out) {
   PyObject *item = at < PyTuple_Size(tuple) ? PyTuple_GetItem(tuple, at) : NULL;
   *out = missing;
@@ -10,7 +10,7 @@ static int pack_entry(PyObject *tuple, Py_ssize_t at, unsigned long long missing
   return PyErr_Occurred() ? -1 : 0;
 }
 
-/* (size, lower, upper, align, offset) of each. */
+/* (size, lower, upper, align, offset) for each. */
 static berth_pack_buffer *pack_buffers(PyObject *given, PyObject *keep, size_t *n) {
   const Py_ssize_t count = PySequence_Size(given);
   berth_pack_buffer *list = count < 0 ? NULL : py_keep(keep, sizeof *list * (size_t)(count + 1));

@@ -1,9 +1,9 @@
-/* Plans: what they say, and pictures of them. A plan of its own, or the one that a session has at the moment. */
+/* Plans: queries, and pictures of them. Either a separate plan, or a session's current one. */
 #include "py.h"
 
 PyTypeObject *py_plan_type;
 
-/* ---- What is asked for ---- */
+/* ---- Arguments ---- */
 
 static const struct {
   uint32_t plan, session;
@@ -50,7 +50,7 @@ int py_request_get(PyObject *args, PyObject *kwargs, int is_session, py_graph **
 
 void py_request_release(py_request *request) { Py_CLEAR(request->keep); }
 
-/* ---- Making and finding ---- */
+/* ---- Making and finding plans ---- */
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   py_graph *graph;
@@ -112,7 +112,7 @@ static void plan_dealloc(PyObject *object) {
   Py_DECREF(type);
 }
 
-/* The plan, to be left again; a session's only while it is the current one. */
+/* The plan, to be released with plan_leave; a session's only as long as it is the current one. */
 static const berth_plan *plan_enter(py_plan *self) {
   if (self->own != NULL) return self->own;
   if (self->session == NULL) return (const berth_plan *)py_invalid("there is no plan");
@@ -128,7 +128,7 @@ static void plan_leave(py_plan *self) {
   if (self->own == NULL) py_guard_leave(&self->session->guard);
 }
 
-/* ---- What it says ---- */
+/* ---- Queries ---- */
 
 static PyObject *plan_info(PyObject *object, PyObject *unused) {
   berth_plan_info i = BERTH_PLAN_INFO_INIT;

@@ -1,12 +1,12 @@
-/* Running a session: arrays in, a run with the GIL given up, arrays out. What can be prepared is prepared when a
- * binding becomes current, so that a call costs little more than the run. */
+/* Running a session: converts arrays, runs with the GIL released, returns arrays. Everything possible is prepared when
+ * a binding becomes current, so that a call costs little more than the run. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "py.h"
 
 enum {
-  RUN_FEW = 8 /* inputs or outputs that need no memory of their own for a call */
+  RUN_FEW = 8 /* numbers of inputs or outputs that need no allocation per call */
 };
 
 typedef struct run_result {
@@ -35,9 +35,9 @@ static void run_release(run_call *c) {
   if (c->results != c->few_results) PyMem_Free(c->results);
 }
 
-/* ---- What is given ---- */
+/* ---- Arguments ---- */
 
-/* The first name in the feed that no input has, as text; NULL, maybe with an error set: none. */
+/* The first name in the feed that is not an input, as text; NULL: none, or an error is set. */
 static PyObject *run_unknown_name(py_session *self, PyObject *feeds) {
   PyObject *key, *value, *text = NULL, *copy = PyDict_Copy(feeds); /* comparing keys may change the dict */
   Py_ssize_t at = 0;
@@ -83,7 +83,7 @@ static int run_feed(run_call *c, PyObject *feeds) {
   for (uint32_t i = 0; i < self->n_in; i++) {
     PyObject *given = PyDict_GetItemWithError(feeds, self->in[i].name);
     if (given == NULL) return PyErr_Occurred() ? -1 : run_complain_missing(self, feeds, i);
-    Py_INCREF(given); /* what it is asked for may change the dict */
+    Py_INCREF(given); /* converting it may change the dict */
     const int failed = py_array_get(given, self->in[i].type, &c->arrays[i]) < 0;
     Py_DECREF(given);
     if (failed) return -1;
@@ -122,7 +122,7 @@ static int run_is_bound_so(const run_call *c) {
   return 1;
 }
 
-/* The extents that the arrays imply, into `wanted`. */
+/* Infers extents from the arrays, into `wanted`. */
 static int run_find_extents(run_call *c) {
   py_session *self = c->self;
   memcpy(self->wanted, self->extents, sizeof *self->wanted * self->n_dims);
@@ -147,7 +147,7 @@ static int run_find_extents(run_call *c) {
   return 0;
 }
 
-/* The session is bound to the shapes of what is given. */
+/* Binds the session to the shapes of the arrays. */
 static int run_bind(run_call *c) {
   py_session *self = c->self;
   for (uint32_t i = 0; i < c->n_arrays; i++)
@@ -170,7 +170,7 @@ static int run_bind(run_call *c) {
   return py_session_adopt_extents(self, self->wanted);
 }
 
-/* ---- What is asked for ---- */
+/* ---- Requested outputs ---- */
 
 int py_session_find_output(py_session *self, PyObject *name, uint32_t *out) {
   for (*out = 0; *out < self->n_out; (*out)++) {
@@ -194,7 +194,7 @@ static int run_choose(run_call *c, PyObject *names) {
     PyErr_SetString(PyExc_TypeError, "the names of outputs are a list of str");
     return -1;
   }
-  const int is_all = n == 0; /* as in ONNX Runtime, no names are all names */
+  const int is_all = n == 0; /* as in ONNX Runtime, no names means all outputs */
   if (is_all) n = (Py_ssize_t)self->n_out;
   if (n > RUN_FEW) c->results = PyMem_Calloc((size_t)n, sizeof *c->results);
   if (c->results == NULL) {
@@ -244,7 +244,7 @@ static int run_make_room(run_call *c) {
   return 0;
 }
 
-/* Outputs that have no memory yet, since a run finds their extents. */
+/* Allocates outputs whose extents the run has determined. */
 static int run_read_bounded(run_call *c) {
   for (uint32_t i = 0; i < c->n_results; i++) {
     run_result *r = &c->results[i];
@@ -265,7 +265,7 @@ static int run_read_bounded(run_call *c) {
   return 0;
 }
 
-/* ---- The run; without the GIL ---- */
+/* ---- The run, without the GIL ---- */
 
 static berth_status run_write(py_session *self, uint32_t i, const py_array *a, berth_error *err) {
   const char *data = a->data;
@@ -274,13 +274,13 @@ static berth_status run_write(py_session *self, uint32_t i, const py_array *a, b
     py_array_memory(a, &from);
     if (berth_session_input_memory(self->session, i, &own, NULL) == BERTH_OK && own.kind == from.kind &&
         own.address == from.address)
-      return BERTH_OK; /* it is a view of the input itself */
+      return BERTH_OK; /* a view of the input itself */
     return berth_session_write_memory(self->session, i, &from, err);
   }
-  if (data == self->in[i].data && data != NULL) return BERTH_OK; /* it is a view of the input itself */
+  if (data == self->in[i].data && data != NULL) return BERTH_OK; /* a view of the input itself */
   if (self->block == NULL || data + a->size <= self->block || data >= self->block + self->block_size)
     return berth_session_write_at(self->session, i, data, (size_t)a->size, err);
-  void *copy = malloc(a->size != 0 ? a->size : 1); /* it lies in the arena, maybe under the input */
+  void *copy = malloc(a->size != 0 ? a->size : 1); /* it is in the arena, possibly overlapping the input */
   if (copy == NULL) {
     err->status = BERTH_NOMEM;
     strcpy(err->message, "out of host memory");
@@ -310,7 +310,7 @@ static berth_status run_all(run_call *c, berth_error *err) {
   return status;
 }
 
-/* One of the two above, without the GIL. */
+/* Calls one of the two above without the GIL. */
 static int run_unlocked(run_call *c, berth_status (*work)(run_call *c, berth_error *err)) {
   berth_error err;
   berth_status status;
@@ -329,7 +329,7 @@ static int run_unlocked(run_call *c, berth_status (*work)(run_call *c, berth_err
 static PyObject *run_list(run_call *c) {
   PyObject *list = PyList_New((Py_ssize_t)c->n_results);
   for (uint32_t i = 0; list != NULL && i < c->n_results; i++)
-    PyList_SetItem(list, (Py_ssize_t)i, Py_NewRef(c->results[i].array)); /* takes it; the place is there */
+    PyList_SetItem(list, (Py_ssize_t)i, Py_NewRef(c->results[i].array)); /* steals the reference; the index is valid */
   return list;
 }
 
@@ -373,7 +373,7 @@ static PyObject *run_dict(PyObject *given) {
   return PyObject_CallFunctionObjArgs((PyObject *)&PyDict_Type, given, NULL);
 }
 
-/* Options are a RunOptions, which calls run again without them. */
+/* Options are a RunOptions object, which calls run again without it. */
 static PyObject *run_with_options(PyObject *session, PyObject *const given[3]) {
   PyObject *result = PyObject_CallMethod(given[2], "_run", "OOO", session, given[0] != NULL ? given[0] : Py_None,
                                          given[1] != NULL ? given[1] : Py_None);

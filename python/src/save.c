@@ -1,8 +1,8 @@
-/* Weights to files: safetensors, and ONNX models with their weights replaced. */
+/* Saving weights: safetensors, and ONNX models with replaced weights. */
 #include "py.h"
 
 typedef struct py_saving {
-  PyObject *keep; /* holds what is below */
+  PyObject *keep; /* owner of the following */
   berth_weight_info *weights;
   py_array *arrays;
   uint32_t n;
@@ -13,7 +13,7 @@ static void save_release(py_saving *s) {
   Py_XDECREF(s->keep);
 }
 
-/* The type that `types` names for a tensor, for those that come as bits; BERTH_TYPE_NONE: as it comes. */
+/* The type that `types` gives for a tensor that comes as bits; BERTH_TYPE_NONE: as it comes. */
 static int save_type(PyObject *types, PyObject *name, berth_type *out) {
   *out = BERTH_TYPE_NONE;
   if (types == Py_None) return 0;

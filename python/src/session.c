@@ -1,4 +1,5 @@
-/* Sessions: making, binding, closing, and views of their memory. run.c runs them, state.c has states and params. */
+/* Sessions: creating, binding, closing, and views of their memory. run.c runs them, state.c handles states and
+ * params. */
 #include "py.h"
 
 PyTypeObject *py_session_type;
@@ -101,7 +102,7 @@ static int session_port_bound(py_session *self, py_port *port, uint32_t index, i
   return PyErr_Occurred() ? -1 : 0;
 }
 
-/* After a binding became current. */
+/* Called after a binding has become current. */
 static int session_refresh(py_session *self) {
   berth_arena *arena = berth_session_arena(self->session);
   int failed = 0;
@@ -112,7 +113,7 @@ static int session_refresh(py_session *self) {
   return failed ? -1 : 0;
 }
 
-/* ---- Making and binding ---- */
+/* ---- Creating and binding ---- */
 
 static int session_create(py_session *self, const berth_dim *dims) {
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
@@ -188,7 +189,7 @@ int py_session_adopt_extents(py_session *self, const int64_t *extents) {
   return session_refresh(self);
 }
 
-/* The extents that dims name, in the graph's order; the others stay as they are in `extents`. */
+/* The extents that dims name, in the graph's order; others in `extents` are unchanged. */
 static int session_extents(py_session *self, const berth_dim *dims, size_t n, int64_t *extents) {
   for (size_t i = 0; i < n; i++) {
     uint32_t at = 0;
@@ -245,7 +246,7 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kwargs) {
   return failed ? -1 : 0;
 }
 
-/* Ends the session itself; in a forked process its threads are not there to be ended, and it is left alone. */
+/* Destroys the session itself; in a forked process its threads do not exist, and it is leaked. */
 static void session_end(py_session *self) {
   self->is_closed = 1;
   self->block = NULL;
@@ -271,7 +272,7 @@ static void session_dealloc(PyObject *object) {
   }
   const int is_lost = py_guard_is_lost(&self->guard);
   session_end(self);
-  if (!is_lost) berth_cancel_destroy(self->cancel); /* a session that is left alone may still name it */
+  if (!is_lost) berth_cancel_destroy(self->cancel); /* a leaked session may still refer to it */
   session_free_ports(self->in, self->n_in);
   session_free_ports(self->out, self->n_out);
   PyMem_Free(self->extents);

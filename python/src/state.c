@@ -1,7 +1,7 @@
-/* What outlives a run: states and params. */
+/* Data that outlives a run: states and params. */
 #include "py.h"
 
-/* A value of the session's graph by name, of one kind; its shape in the current binding. */
+/* Looks up a value of the session's graph by name and kind; its shape in the current binding. */
 static int state_find(py_session *self, const char *name, berth_value_kind kind, const char *what,
                       berth_value_info *out) {
   const berth_graph *bound = berth_plan_graph(berth_session_plan(self->session));
@@ -76,7 +76,7 @@ PyObject *py_session_state_get(PyObject *object, PyObject *name) {
   return py_tensor_array(tensor);
 }
 
-/* name and array of a call, for `kind`; the session is entered. */
+/* The name and array of a call, for `kind`; the session must be entered. */
 static int state_given(py_session *self, PyObject *args, berth_value_kind kind, const char *what, const char **name,
                        py_array *a) {
   PyObject *given;

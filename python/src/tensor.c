@@ -1,5 +1,5 @@
-/* Tensors: memory that other libraries can look at, by the buffer protocol and by DLPack. One that shows a session's
- * arena keeps the session, and the session counts it: while there is one, nothing moves. */
+/* Tensors: memory that other libraries can access through the buffer protocol and DLPack. A tensor in a session's arena
+ * keeps the session, and the session counts it: as long as there is one, nothing moves. */
 #include <stdlib.h>
 
 #include "py.h"
@@ -12,7 +12,7 @@ static py_tensor *tensor_alloc(berth_type type, uint32_t rank, const int64_t *di
   memset((char *)self + sizeof(PyObject), 0, sizeof *self - sizeof(PyObject));
   self->type = type;
   self->device = PY_ON_HOST;
-  if (berth_type_size(type) == 0) { /* blocks are shown as bytes */
+  if (berth_type_size(type) == 0) { /* blocks are exposed as bytes */
     uint64_t count = 1;
     for (uint32_t i = 0; i < rank; i++) count *= (uint64_t)dim[i];
     self->size = berth_storage_bytes(berth_type_storage(type), count);
@@ -87,7 +87,7 @@ PyObject *py_tensor_array(py_tensor *tensor) {
   return array;
 }
 
-/* Gives up what it shows. */
+/* Releases what it is a view of. */
 static void tensor_let_go(py_tensor *self) {
   free(self->memory);
   self->memory = self->data = NULL;
@@ -142,7 +142,7 @@ static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
   view->len = (Py_ssize_t)self->size;
   view->readonly = self->is_readonly;
   view->itemsize = (Py_ssize_t)(element->dl_bits / 8);
-  view->format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)element->format : NULL; /* nobody writes to it */
+  view->format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)element->format : NULL; /* the format is never written to */
   view->ndim = flags & PyBUF_ND ? (int)self->rank : 1;
   view->shape = flags & PyBUF_ND ? self->shape : NULL;
   view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? self->stride : NULL;

@@ -1,4 +1,4 @@
-/* Gradients, and graphs whose runs are steps of training. */
+/* Gradients, and training graphs. */
 #include "graph.h"
 
 PyObject *py_graph_grad(PyObject *object, PyObject *args) {

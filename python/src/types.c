@@ -1,4 +1,4 @@
-/* Element types, shapes and attributes, both ways. */
+/* Conversion of element types, shapes and attributes, in both directions. */
 #include <stdio.h>
 
 #include "py.h"
@@ -94,7 +94,7 @@ PyObject *py_shape(const berth_shape *shape) {
   return tuple;
 }
 
-/* A whole number, or the name of a dimension. */
+/* An integer, or the name of a dimension. */
 static int type_dim_from(PyObject *item, berth_dim *out) {
   *out = (berth_dim){NULL, 0};
   if (PyUnicode_Check(item)) {
@@ -119,7 +119,7 @@ int py_shape_from(PyObject *given, berth_shape *out) {
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *item = PySequence_GetItem(given, i);
     const int failed = item == NULL || type_dim_from(item, &out->dim[i]) < 0;
-    Py_XDECREF(item); /* a list or tuple keeps it */
+    Py_XDECREF(item); /* still owned by the list or tuple */
     if (failed) return -1;
   }
   return 0;
@@ -221,7 +221,7 @@ static int type_attr_from(PyObject *name, PyObject *value, PyObject *keep, berth
     return 0;
   }
   if (PySequence_Check(value)) {
-    PyObject *list = PySequence_Tuple(value); /* it keeps its items, and with them their text */
+    PyObject *list = PySequence_Tuple(value); /* it owns its items, and with them their text */
     const int failed = list == NULL || PyList_Append(keep, list) < 0 || type_list_from(list, keep, out) < 0;
     Py_XDECREF(list);
     return failed ? -1 : 0;
@@ -297,9 +297,9 @@ static int types_count(PyObject *given, uint64_t most, uint64_t *out) {
     return 0;
   }
   if (is_wrong || *out > most) {
-    PyErr_Clear(); /* nothing may be called while an exception is set */
+    PyErr_Clear(); /* nothing may be called with an exception set */
     PyObject *text = PyObject_Str(number);
-    PyErr_Clear(); /* a number of thousands of digits has no text */
+    PyErr_Clear(); /* a number with thousands of digits cannot be converted to text */
     py_invalid("a count is from 0 to %llu, not %s", (unsigned long long)most,
                text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : "what is given");
     Py_XDECREF(text);

@@ -1,4 +1,4 @@
-/* The memory of a session's inputs and outputs, shown to others where it lies, and outputs in memory of others. */
+/* Views of a session's inputs and outputs, and outputs written to the caller's memory. */
 #include "py.h"
 
 static py_tensor *view_at(const berth_memory *at, const py_port *port, uint32_t rank, const int64_t *dim,
@@ -49,10 +49,10 @@ PyObject *py_session_view(PyObject *object, PyObject *name) {
   return (PyObject *)view;
 }
 
-/* ---- Outputs into memory that is there ---- */
+/* ---- Outputs to the caller's memory ---- */
 
-/* The place has the output's type and extents, or room for as many as are planned where a run finds them. Blocks are
- * bytes. */
+/* Checks that the memory has the output's type and extents, or space for the planned ones if a run determines them.
+ * Blocks are bytes. */
 static int view_check_place(const py_port *port, const py_array *place) {
   const int is_plain = berth_type_size(port->type) != 0;
   int is_same = place->type == (is_plain ? port->type : BERTH_U8);
@@ -81,7 +81,7 @@ static int view_read(py_session *self, uint32_t output, const py_array *place) {
   return status == BERTH_OK ? 0 : -1;
 }
 
-/* Memory of the host by the buffer protocol, of CUDA by DLPack. */
+/* Host memory through the buffer protocol, CUDA memory through DLPack. */
 PyObject *py_session_read_into(PyObject *object, PyObject *args) {
   py_session *self = (py_session *)object;
   PyObject *name, *given;

@@ -52,7 +52,7 @@ bool args_parse_count(const char *text, bool suffixes, uint64_t *out) {
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Edits that turn one word into the other: insert, delete, replace. */
+/* Edit distance between words: insertions, deletions, replacements. */
 static size_t edit_distance(const char *a, const char *b) {
   enum {
     longest = 32
@@ -134,7 +134,7 @@ static int tool_args_store_number(const arg_option *option, const char *value, u
 static int tool_args_store_real(const arg_option *option, const char *value, double *out) {
   char *end;
   const double number = strtod(value, &end);
-  if (end == value || *end != '\0' || !(number - number == 0)) /* neither infinite nor NaN */
+  if (end == value || *end != '\0' || !(number - number == 0)) /* not infinite or NaN */
     return cli_usage("--%s takes a number, not '%s'", option->name, value);
   *out = number;
   return CLI_OK;
@@ -161,7 +161,7 @@ static int tool_args_store(const arg_option *option, const char *value, void *fi
   return CLI_USAGE;
 }
 
-/* The value stands after '=', after the letter, or is the next argument. */
+/* The value comes after '=', after the letter, or is the next argument. */
 static const char *take_value(cursor *at, const char *argument) {
   if (argument[1] == '-') {
     const char *equals = strchr(argument, '=');

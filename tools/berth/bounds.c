@@ -6,7 +6,7 @@
 
 #include "format.h"
 
-/* Output i where it has bounds; false where it has none. */
+/* Output i if it has bounds; otherwise false. */
 static bool look_at(const berth_graph *bound, uint32_t i, berth_value_info *info, uint32_t *axes) {
   berth_value value = berth_graph_output_at(bound, i);
   *axes = berth_graph_bounds(bound, value);

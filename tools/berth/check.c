@@ -17,10 +17,10 @@ typedef struct record {
 } record;
 
 typedef struct recorder {
-  const berth_graph *graph; /* of the session that is watched */
+  const berth_graph *graph; /* of the observed session */
   record *values;           /* by value number */
-  uint32_t n_values;        /* those of the model; what a device added has no counterpart */
-  check_result *result;     /* while comparing; NULL while recording */
+  uint32_t n_values;        /* of the model; values added by a device have no counterpart */
+  check_result *result;     /* when comparing; NULL when recording */
   progress bar;
   uint32_t n_steps;
   bool no_memory;
@@ -32,7 +32,7 @@ static size_t element_count(const berth_tensor *tensor) {
   return count;
 }
 
-/* Elements of any strides, in order. */
+/* Gathers elements with any strides, in order. */
 static void tool_check_gather(const berth_tensor *tensor, size_t count, char *out) {
   size_t width = berth_type_size(tensor->type);
   int64_t index[BERTH_MAX_RANK] = {0};
@@ -69,11 +69,11 @@ static double difference(double got, double want) {
 
 static bool is_half(berth_type type) { return type == BERTH_F16 || type == BERTH_BF16; }
 
-/* The reference kernels round f16 and bf16 after every node, others where a fused node ends: noise of the size of what
- * was rounded on the way, which is that of a value's larger numbers and not of each element. The few that are far
- * larger than the rest were not in the sums of the others: the size is the power of two below which 15 of 16 numbers
- * lie. */
-#define EXPONENTS 2200 /* of f64: from -1073, of the least number, to 1024 */
+/* The reference kernels round f16 and bf16 after every node, others at the end of a fused node: the difference is noise
+ * whose size depends on the intermediate values, and so on the larger elements of a value rather than on each element.
+ * The few that are far larger than the rest were not in the sums of the others, so the size is the power of two that is
+ * above 15 of 16 elements. */
+#define EXPONENTS 2200 /* of f64: from -1073, of the smallest number, to 1024 */
 static double noise_size(const record *want, berth_type noise) {
   static size_t below[EXPONENTS];
   size_t count = 0, seen = 0;
@@ -136,7 +136,7 @@ static void tool_check_observe(void *user, uint32_t step, uint32_t node, const b
   (void)ms;
   progress_update(&rec->bar, (uint64_t)step + 1, rec->n_steps);
   if (berth_graph_node(rec->graph, node, &info, NULL) != BERTH_OK) return;
-  if (rec->result) { /* of the rounds of a loop the last was recorded, so that the last comparison counts */
+  if (rec->result) { /* in a loop, the last round was recorded, so the last comparison counts */
     check_node *compared = &rec->result->nodes[node];
     compared->max_abs = compared->max_rel = compared->excess = 0;
   }
@@ -180,8 +180,8 @@ static berth_type noisier(berth_type a, berth_type b) {
   return a == BERTH_BF16 || b == BERTH_BF16 ? BERTH_BF16 : is_half(a) ? a : b;
 }
 
-/* What was rounded to f16 or bf16 on the way to a node's results stays as inexact, whatever type comes after. Weights
- * were rounded before: they are the same on both sides. of: by value. */
+/* What was rounded to f16 or bf16 on the way to a node's results stays inexact, whatever the later types. Weights were
+ * rounded before, and are the same on both sides. of: by value. */
 static berth_type noise_of(const berth_graph *graph, const berth_node_info *info, berth_type *of) {
   berth_type noise = BERTH_TYPE_NONE;
   for (uint32_t i = 0; i < info->n_in; i++)
@@ -223,7 +223,7 @@ static int tool_check_name_nodes(const berth_plan *plan, check_result *out) {
   return tool_check_find_noise(graph, out);
 }
 
-/* The node that makes an output, in the reference's graph; UINT32_MAX: none does. */
+/* The node that makes an output, in the reference's graph; UINT32_MAX: none. */
 static uint32_t node_of(const berth_graph *graph, berth_value value) {
   for (uint32_t n = 0; n < berth_graph_n_nodes(graph); n++) {
     berth_node_info info = BERTH_NODE_INFO_INIT;
@@ -238,7 +238,7 @@ static record record_of(const berth_array *array) {
   return (record){array->type, (size_t)array->size / berth_type_size(array->type), array->data};
 }
 
-/* What goes out is compared even where no kernel makes it: a view, or a value that a fused node ends in. */
+/* Outputs are compared even if no kernel makes them: a view, or the result of a fused node. */
 static int compare_output(berth_session *session, check_result *out, uint32_t index) {
   const berth_graph *graph = berth_plan_graph(berth_session_plan(out->reference));
   const berth_value value = berth_graph_output_at(graph, index);

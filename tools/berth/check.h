@@ -1,9 +1,10 @@
-/* `run --check`: the same model again with the reference kernels and no sharing of bytes, compared node by node.
+/* `run --check`: runs the same model with the reference kernels and without sharing of bytes, and compares node by
+ * node.
  *
- * An element differs where |got - want| > abs + rel * |want|, with abs and rel 1e-4 and 1e-3 for f32 and f64,
- * 1e-3 and 4e-3 for f16, 1e-2 and 2e-2 for bf16; u8 and i8, which fused quantisation may round the other way, by 1;
- * other integers and bool must be equal. A NaN equals a NaN. The relative difference that is reported is |got - want| /
- * max(|want|, 1e-3). */
+ * An element differs if |got - want| > abs + rel * |want|, with abs and rel 1e-4 and 1e-3 for f32 and f64, 1e-3 and
+ * 4e-3 for f16, 1e-2 and 2e-2 for bf16; u8 and i8, which fused quantisation may round the other way, may differ by 1;
+ * other integers and bool must be equal. NaN equals NaN. The reported relative difference is |got - want| / max(|want|,
+ * 1e-3). */
 #ifndef BERTH_TOOLS_CHECK_H
 #define BERTH_TOOLS_CHECK_H
 
@@ -18,11 +19,11 @@
 
 typedef struct check_node {
   const char *name, *op;
-  bool compared; /* false: no kernel made it: a view, a part of a fused node, a branch that was not taken */
+  bool compared; /* false: not made by a kernel: a view, part of a fused node, a branch that was not taken */
   bool is_view;
-  berth_type noise; /* the least exact of f16 and bf16 on the way to it; BERTH_TYPE_NONE: neither */
+  berth_type noise; /* the least precise of f16 and bf16 on the way to it; BERTH_TYPE_NONE: neither */
   double max_abs, max_rel;
-  double excess; /* the largest difference in units of what is allowed; over 1 fails */
+  double excess; /* the largest difference relative to the tolerance; above 1 fails */
 } check_node;
 
 typedef struct check_result {
@@ -34,7 +35,7 @@ typedef struct check_result {
   berth_session *reference; /* owns the names */
 } check_result;
 
-/* An exit code for whether it could be compared; the verdict is in out->ok. Close either way. */
+/* Returns an exit code for whether the comparison was possible; the verdict is in out->ok. Close either way. */
 int check_run(runner *r, check_result *out);
 void check_print(const check_result *result);
 void check_write_json(const check_result *result, json *out);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A message is one line whatever file names and model names it quotes. */
+/* A message is one line, whatever file and model names it quotes. */
 static void print_line(const char *prefix, const char *format, va_list args) {
   char text[1024];
   vsnprintf(text, sizeof(text), format, args);
@@ -84,14 +84,14 @@ static void *counting_alloc(void *user, void *ptr, size_t old_size, size_t new_s
   return realloc(ptr, new_size);
 }
 
-/* What the library says while a session is made. A stage that takes long ends with all of it done. */
+/* Shows the library's progress while a session is created. A long stage ends with its full count. */
 static void show_stage(void *user, const char *stage, uint64_t done, uint64_t total) {
   static progress bar;
   (void)user;
   if (bar.what == NULL || strcmp(bar.what, stage) != 0) {
     progress_end(&bar);
     progress_begin(&bar, stage);
-    pages_let_go(); /* each stage has code of its own */
+    pages_let_go(); /* each stage uses other code */
   }
   progress_update(&bar, done, total);
   if (done == total) progress_end(&bar);
@@ -103,9 +103,9 @@ int cli_context(uint32_t n_threads, uint64_t memory_limit, cli_allocations *coun
   berth_error err = {BERTH_OK, ""};
   desc.n_threads = n_threads;
   desc.progress = show_stage;
-  options.flags = BERTH_OPTION_CATCH_SIGBUS; /* this process has no other use for the signal */
+  options.flags = BERTH_OPTION_CATCH_SIGBUS; /* this process does not use the signal otherwise */
   options.memory_limit = memory_limit;
-  if (memory_limit != 0) unsetenv("BERTH_MEMORY_LIMIT"); /* what stands on the command line counts */
+  if (memory_limit != 0) unsetenv("BERTH_MEMORY_LIMIT"); /* the command line takes precedence */
   desc.options = &options;
   if (counter) {
     atomic_init(&counter->count, 0);
@@ -117,12 +117,12 @@ int cli_context(uint32_t n_threads, uint64_t memory_limit, cli_allocations *coun
 
 int cli_check_device(const berth_context *ctx, const char *name) {
   if (!name) return CLI_OK;
-  if (strcmp(name, "loops") == 0) name = "interp"; /* its name before; the library takes both */
+  if (strcmp(name, "loops") == 0) name = "interp"; /* its former name; the library accepts both */
   for (uint32_t i = 0; i < berth_device_count(ctx); i++) {
     berth_device_info info = BERTH_DEVICE_INFO_INIT;
     berth_error err = {BERTH_OK, ""};
     if (berth_device_at(ctx, i, &info, &err) != BERTH_OK) return cli_report(&err);
-    const size_t length = strcspn(name, ":"); /* after it: which of several */
+    const size_t length = strcspn(name, ":"); /* followed by which of several devices */
     if (strncmp(info.name, name, length) != 0 || (info.name[length] != '\0' && info.name[length] != ':')) continue;
     if (info.available) return CLI_OK;
     return cli_unsupported("the device '%s' cannot be used here: %s", name,

@@ -1,4 +1,4 @@
-/* What every verb shares: exit codes, messages on stderr, the clock, and a context that counts its allocations. */
+/* Shared by all verbs: exit codes, messages on stderr, the clock, and a context that counts its allocations. */
 #ifndef BERTH_TOOLS_CLI_H
 #define BERTH_TOOLS_CLI_H
 
@@ -13,7 +13,7 @@ enum {
   CLI_FAILED = 1,
   CLI_USAGE = 2,
   CLI_UNSUPPORTED = 3,
-  CLI_INTERRUPTED = 130 /* by Ctrl-C, with what there was by then: what shells give for SIGINT */
+  CLI_INTERRUPTED = 130 /* by Ctrl-C, with partial results: the exit code of shells for SIGINT */
 };
 
 #if defined(__GNUC__)
@@ -22,26 +22,26 @@ enum {
 #define CLI_PRINTF
 #endif
 
-/* One line `berth: ...` on stderr; each returns its exit code, so that a command can return the call. */
+/* Prints one line `berth: ...` on stderr; each returns its exit code, so that a command can return the call. */
 int cli_failed(const char *format, ...) CLI_PRINTF;
 int cli_usage(const char *format, ...) CLI_PRINTF;
 int cli_unsupported(const char *format, ...) CLI_PRINTF;
 int cli_no_memory(void);
 int cli_report(const berth_error *err); /* the library's message and the exit code of its status */
 int cli_exit_code(berth_status status);
-/* The line after an error, and remarks that are no errors. */
+/* A second line after an error, and remarks that are not errors. */
 void cli_hint(const char *format, ...) CLI_PRINTF;
 void cli_note(const char *format, ...) CLI_PRINTF;
 
 double cli_now_ms(void); /* monotonic */
 
 typedef struct cli_allocations {
-  atomic_uint_fast64_t count; /* blocks asked for or resized so far */
+  atomic_uint_fast64_t count; /* blocks allocated or resized so far */
 } cli_allocations;
 
 /* n_threads 0: one per core. counter may be NULL; otherwise it must outlive the context. */
 int cli_context(uint32_t n_threads, uint64_t memory_limit, cli_allocations *counter, berth_context **out);
-/* The device must be there and available; NULL is the default one. */
+/* Checks that the device exists and is available; NULL is the default one. */
 int cli_check_device(const berth_context *ctx, const char *name);
 berth_plan_info cli_plan_info(const berth_plan *plan);
 

@@ -1,4 +1,4 @@
-/* berth bench: how long a model takes, and that its runs allocate nothing. */
+/* berth bench: measures the time of a model's runs, and checks that they allocate nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static void bench_pause(uint64_t ms) {
   }
 }
 
-/* Pauses and writing the inputs are the caller's part, and not timed. */
+/* Pauses and writing the inputs are the caller's part, and are not timed. */
 static int timed_run(runner *r, uint64_t pause, double *ms) {
   bench_pause(pause);
   int code = runner_write_inputs(r, r->session);
@@ -113,7 +113,7 @@ static int bench_measure(runner *r, const bench_options *wanted, double *times, 
   return code;
 }
 
-/* getrusage's peak starts from that of the process before exec, so the kernel's own figure goes first. */
+/* getrusage's peak includes that of the process before exec, so the kernel's own figure is preferred. */
 static uint64_t peak_rss(void) {
   struct rusage usage;
   char line[256];

@@ -1,4 +1,4 @@
-/* berth devices: what this machine can run on, and why not where it cannot. */
+/* berth devices: the devices of this machine, and why others are unavailable. */
 #include <stdio.h>
 
 #include "cli.h"

@@ -1,4 +1,4 @@
-/* berth embed: vectors of texts. */
+/* berth embed: embeddings of texts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

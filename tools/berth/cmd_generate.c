@@ -74,7 +74,7 @@ const arg_verb cmd_generate_verb = {
 
 /* ---- Ctrl-C ---- */
 
-static berth_cancel *volatile cancel_on_interrupt; /* while a generator is there */
+static berth_cancel *volatile cancel_on_interrupt; /* as long as there is a generator */
 
 static void on_interrupt(int number) {
   berth_cancel *cancel = cancel_on_interrupt;
@@ -89,7 +89,7 @@ static void catch_interrupts(berth_cancel *cancel) {
   sigemptyset(&action.sa_mask);
   if (cancel) cancel_on_interrupt = cancel;
   sigaction(SIGINT, &action, NULL);
-  if (!cancel) cancel_on_interrupt = NULL; /* a handler that has begun may still ask for it */
+  if (!cancel) cancel_on_interrupt = NULL; /* a handler that is already running may still use it */
 }
 
 /* ---- The generator ---- */
@@ -146,7 +146,7 @@ static void generate_close(generate *g) {
   free(g->tokens);
 }
 
-/* ---- What it says at the end ---- */
+/* ---- The summary ---- */
 
 static berth_generator_info info_of(const generate *g) {
   berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
@@ -155,7 +155,7 @@ static berth_generator_info info_of(const generate *g) {
 }
 
 static double ms_per_token(const generate *g) {
-  return g->n_tokens > 1 ? g->decode_ms / (double)(g->n_tokens - 1) : 0; /* the first one comes with the prompt */
+  return g->n_tokens > 1 ? g->decode_ms / (double)(g->n_tokens - 1) : 0; /* the first one belongs to the prompt */
 }
 
 static int generate_print_json(const generate *g, const generate_options *wanted) {

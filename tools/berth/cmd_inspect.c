@@ -1,4 +1,4 @@
-/* berth inspect: what is in a file, told by its content. */
+/* berth inspect: describes the contents of a file. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ const arg_verb cmd_inspect_verb = {
         "  berth inspect model.berth --json\n",
 };
 
-/* How each format is shown. */
+/* How each format is displayed. */
 static const struct {
   const char *name;
   int (*show)(berth_context *ctx, const char *path, bool as_json);
@@ -43,7 +43,7 @@ static const struct {
              {"gguf", inspect_gguf},
              {"berth", inspect_graph}};
 
-/* What berth reads, from the library's table. */
+/* The formats that berth reads, from the library's table. */
 static void hint_formats(void) {
   char text[512];
   size_t used = 0;
@@ -59,7 +59,7 @@ static void hint_formats(void) {
 static int inspect_file(berth_context *ctx, const char *path, bool as_json) {
   berth_format_info info = BERTH_FORMAT_INFO_INIT;
   berth_error err = {BERTH_OK, ""};
-  /* To say in the tool's words what is not there; not opened, because a pipe would wait for its writer. */
+  /* Reports a missing file in the tool's words; does not open it, because a pipe would wait for its writer. */
   if (access(path, R_OK) != 0) return cli_failed("cannot read %s: %s", path, strerror(errno));
   if (berth_file_format(path, &info, &err) != BERTH_OK) {
     int code = cli_report(&err);

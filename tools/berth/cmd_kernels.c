@@ -1,4 +1,4 @@
-/* berth kernels: the compiled kernels of a model in one file, for machines that have a driver and no compiler. */
+/* berth kernels: a model's compiled kernels in one file, for machines with a driver but no compiler. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,15 +49,15 @@ const arg_verb cmd_kernels_verb = {
 
 /* ---- Targets ---- */
 
-/* GPUs ask for kernels of their own kind: those before sm_80 for none with matrix units, those of 9.0 for some that no
- * other can have. A pack has each target with the plan for its kind. */
+/* GPUs need different kernels: those before sm_80 have no supported matrix units, and those of 9.0 have kernels of
+ * their own. A pack has each target with the plan for its kind. */
 enum {
   N_KINDS = 3,
   MOST_PLANS = 2 * N_KINDS
 };
 static const char *const kernels_profiles[N_KINDS] = {"turing", "nvidia", "hopper"};
 
-/* Targets that are none are left to the library, with the most common kind. */
+/* Unknown targets are left to the library, with the most common kind. */
 static size_t kernels_kind(const char *target) {
   enum {
     FIRST_WITH_UNITS = 80,
@@ -69,7 +69,7 @@ static size_t kernels_kind(const char *target) {
   return number >= FIRST_WITH_UNITS ? 1 : 0;
 }
 
-/* The targets of each kind, separated by commas; yours to free. NULL: there is no memory. */
+/* The targets of each kind, separated by commas; to be freed by the caller. NULL: out of memory. */
 static char *kernels_sort(const char *targets, char *lists[N_KINDS]) {
   const size_t room = strlen(targets) + 2;
   char *all = calloc(N_KINDS, room);
@@ -88,13 +88,13 @@ static char *kernels_sort(const char *targets, char *lists[N_KINDS]) {
 
 typedef struct packing {
   berth_plan *plans[MOST_PLANS];
-  const char *targets[MOST_PLANS]; /* of each plan; NULL: the GPU here */
+  const char *targets[MOST_PLANS]; /* for each plan; NULL: the GPU of this machine */
   uint32_t n;
 } packing;
 
 static berth_status kernels_make(const void *subject, berth_write_fn write, void *user, berth_error *err) {
   const packing *p = subject;
-  if (p->targets[0] == p->targets[p->n - 1]) /* one list for all */
+  if (p->targets[0] == p->targets[p->n - 1]) /* the same list for all */
     return berth_kernels_pack((const berth_plan *const *)p->plans, p->n, p->targets[0], write, user, err);
   return berth_kernels_pack_each((const berth_plan *const *)p->plans, p->targets, p->n, write, user, err);
 }
@@ -104,7 +104,7 @@ static void kernels_add(packing *p, berth_plan *plan, const char *targets) {
   p->targets[p->n++] = targets;
 }
 
-/* The plan that `run` and `bench` make. */
+/* The same plan as for `run` and `bench`. */
 static int kernels_of_model(const model *m, berth_plan_desc *desc, const char *targets, packing *out) {
   berth_error err = {BERTH_OK, ""};
   berth_plan *plan = NULL;
@@ -178,7 +178,7 @@ int cmd_kernels(int argc, char **argv) {
   if (args_parse(&cmd_kernels_verb, argc, argv, &wanted, &code)) {
     if (!wanted.model.device) wanted.model.device = "cuda";
     model_options opened = wanted.model;
-    if (wanted.target) opened.device = NULL; /* which need not be here */
+    if (wanted.target) opened.device = NULL; /* which need not be present */
     model m;
     inputs given = {NULL, 0};
     code = wanted.output ? model_open(&opened, &m) : cli_usage("-o FILE says where to write the pack");

@@ -1,4 +1,4 @@
-/* berth pack: the packer by itself, on buffers in a CSV file. */
+/* berth pack: only the packer, on buffers from a CSV file. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ const arg_verb cmd_pack_verb = {
 
 typedef struct packing {
   csv_table table;
-  berth_pack_buffer *buffers; /* as packed: the table's, with the options applied */
+  berth_pack_buffer *buffers; /* the input of the packer: the table's buffers, with the options applied */
   uint64_t *offsets;
   berth_pack_result result;
   double ms;
@@ -78,7 +78,7 @@ static int read_table(const char *path, csv_table *table) {
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
-/* The smallest alignment that is a multiple of both; 0 when it does not fit 64 bits. */
+/* The least common multiple of two alignments; 0 if it does not fit in 64 bits. */
 static uint64_t common_alignment(uint64_t a, uint64_t b) {
   if (a <= 1 || b <= 1) return a > b ? a : b;
   uint64_t x = a, y = b;
@@ -119,7 +119,7 @@ static void note_interrupt(int number) {
 static void catch_interrupt(void) {
   struct sigaction action;
   if (sigaction(SIGINT, NULL, &action) != 0 || action.sa_handler == SIG_IGN)
-    return; /* as a shell sets background jobs */
+    return; /* set by a shell for background jobs */
   memset(&action, 0, sizeof(action));
   action.sa_handler = note_interrupt;
   action.sa_flags = (int)SA_RESETHAND;
@@ -205,7 +205,7 @@ static int pack_print_json(const pack_options *wanted, const packing *p) {
   return json_print(&out);
 }
 
-/* Next to a CSV on stdout the summary goes to stderr. */
+/* If the CSV goes to stdout, the summary goes to stderr. */
 static void pack_print_text(const pack_options *wanted, const packing *p) {
   FILE *stream = wanted->output && strcmp(wanted->output, "-") == 0 ? stderr : stdout;
   const berth_pack_result *result = &p->result;

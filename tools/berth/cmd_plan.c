@@ -1,4 +1,4 @@
-/* berth plan: where and when every value of a model lives, before anything runs. */
+/* berth plan: where and when every value of a model lives, without running it. */
 #include <stdio.h>
 
 #include "bounds.h"
@@ -92,7 +92,7 @@ static berth_plan_desc plan_describe(const plan_options *wanted, const model *m)
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   if (wanted->no_reuse) desc.flags |= BERTH_PLAN_NO_REUSE;
   if (wanted->no_inplace) desc.flags |= BERTH_PLAN_NO_INPLACE;
-  /* A generator keeps its inputs, which are a few numbers. */
+  /* A generator keeps its inputs, which are small. */
   if (!wanted->keep_inputs && !generation_is(m->graph)) desc.flags |= BERTH_PLAN_INPUTS_DIE;
   desc.flags |= model_plan_flags(&wanted->model);
   if (wanted->f32_uniform) desc.flags |= BERTH_PLAN_F32_UNIFORM;
@@ -108,7 +108,7 @@ static berth_plan_desc plan_describe(const plan_options *wanted, const model *m)
   return desc;
 }
 
-/* What the budget costs, against the same plan without one. */
+/* The cost of the budget, relative to the same plan without one. */
 static int price_budget(const plan_options *wanted, const model *m, const berth_plan *plan, double *extra_flops) {
   berth_plan_desc desc = plan_describe(wanted, m);
   berth_error err = {BERTH_OK, ""};
@@ -151,18 +151,18 @@ static int plan_write_files(const plan_options *wanted, const berth_plan *plan) 
   return code;
 }
 
-/* What there is to say of a plan. */
+/* The results to report. */
 typedef struct result {
   const berth_plan *plan;
   double ms, extra_flops;
   step_list steps;
-  generation plans; /* of a model that generates text: `plan` is one of them */
+  generation plans; /* for a model that generates text: `plan` is one of them */
   bool generates;
   fit_request request; /* with --fit */
   fit_answer answer;
 } result;
 
-/* Bytes of the arena by the type that they are stored as, of values that own some. */
+/* Bytes of the arena by stored type, over values that own bytes. */
 static void storages_write_json(const berth_plan *plan, json *out) {
   static const berth_type types[] = {
 #define TYPE(name, value, text, bytes) BERTH_##name,
@@ -269,7 +269,7 @@ static void plan_set_dim(model *m, const char *name, int64_t extent) {
     if (strcmp(m->dims.items[i].name, name) == 0) m->dims.items[i].extent = extent;
 }
 
-/* What --fit finds becomes the sizes of the plan, and its cache that of the model. */
+/* The result of --fit determines the plan's sizes and the model's cache. */
 static int plan_fit(const plan_options *wanted, model *m, const berth_plan_desc *desc, uint64_t made_with,
                     result *made) {
   made->request = (fit_request){.model = &wanted->model,

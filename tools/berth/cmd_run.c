@@ -1,4 +1,4 @@
-/* berth run: a model, its inputs, its outputs, and the memory that it took. */
+/* berth run: runs a model, and shows its inputs, outputs and memory. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static int run_print_text(const runner *r, const run_options *wanted, const run_
   berth_plan_info info = cli_plan_info(berth_session_plan(r->session));
   int code = r->model.built_in ? digits_print(r, &result->outputs) : CLI_OK;
   outputs_print("output", &result->outputs);
-  if (wanted->runs == 1) outputs_print("state", &result->states); /* otherwise every run has shown them */
+  if (wanted->runs == 1) outputs_print("state", &result->states); /* otherwise every run has printed them */
   if (wanted->runs != 1) printf("%" PRIu64 " runs, the last: ", wanted->runs);
   printf("ran in %.3f ms on %s, %u thread%s\n", result->ms, model_device(&wanted->model),
          berth_session_n_threads(r->session), berth_session_n_threads(r->session) == 1 ? "" : "s");

@@ -1,4 +1,4 @@
-/* berth train: a model, data, a loss and an optimiser; weights, and checkpoints to go on from. */
+/* berth train: trains a model on data, with a loss and an optimiser; writes weights, and checkpoints to resume from. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -76,7 +76,7 @@ const arg_verb cmd_train_verb = {
         "  berth train chars.berth --text book.txt --dim time=64 --steps 2000 --sample 200\n",
 };
 
-/* ---- What is asked for ---- */
+/* ---- Options ---- */
 
 static int train_check_data(const train_options *wanted) {
   if (wanted->text != NULL && (wanted->labels != NULL || wanted->inputs.n != 0))
@@ -105,7 +105,7 @@ static int train_check_names(const train_options *wanted) {
   return train_check_data(wanted);
 }
 
-/* A training takes long: what cannot be written at its end is said before it begins. */
+/* Training takes long: files that cannot be written at its end are reported before it begins. */
 static int train_check_place(const char *path) {
   struct stat there;
   if (path == NULL) return CLI_OK;
@@ -121,7 +121,7 @@ static int train_check_place(const char *path) {
   return code;
 }
 
-/* What one of them writes, another would replace. */
+/* Files that would overwrite each other. */
 static int train_check_apart(const train_options *wanted) {
   const char *const paths[] = {wanted->save, wanted->adapters, wanted->checkpoint};
   for (int i = 0; i < 3; i++)
@@ -154,12 +154,12 @@ static void train_stop(int signal_number) {
   train_is_stopped = 1;
 }
 
-/* The step that is under way is ended; a second signal ends the program at once. */
+/* The current step is completed; a second signal ends the program at once. */
 static void train_catch(void) {
   static const int signals[] = {SIGINT, SIGTERM};
   struct sigaction action;
   for (size_t i = 0; i < 2; i++) {
-    if (sigaction(signals[i], NULL, &action) != 0 || action.sa_handler == SIG_IGN) continue; /* a job of a shell */
+    if (sigaction(signals[i], NULL, &action) != 0 || action.sa_handler == SIG_IGN) continue; /* a background job */
     memset(&action, 0, sizeof action);
     action.sa_handler = train_stop;
     action.sa_flags = (int)SA_RESETHAND;
@@ -195,7 +195,7 @@ static int train_create_session(training *t) {
   return status == BERTH_OK ? train_start_params(t) : cli_report(&err);
 }
 
-/* A run that fails leaves the weights as they were before it, or after it, or they are lost. */
+/* Reports whether a failed run has left the weights as before it, as after it, or lost. */
 static int train_report_failure(const training *t, const berth_error *err) {
   const int code = cli_report(err);
   if (berth_session_states_lost(t->session))
@@ -235,7 +235,7 @@ static void train_show(const training *t, double start, uint64_t first) {
   fflush(stdout);
 }
 
-/* After a step: its loss is shown, and the checkpoint written, where it is time for that. */
+/* After a step: shows its loss and writes the checkpoint, when they are due. */
 static int train_after(training *t, double start, uint64_t first) {
   const train_options *wanted = t->wanted;
   const uint64_t shown = wanted->steps >= 20 ? wanted->steps / 10 : 1;
@@ -267,7 +267,7 @@ static int train_all(training *t, double *ms) {
     code = train_step(t);
     if (code == CLI_OK) code = train_after(t, start, first);
   }
-  if (t->step == first && code == CLI_OK && !train_is_stopped) code = train_measure(t); /* it had ended before */
+  if (t->step == first && code == CLI_OK && !train_is_stopped) code = train_measure(t); /* it was complete before */
   *ms = t->step > first ? (cli_now_ms() - start) / (double)(t->step - first) : 0;
   return code == CLI_OK && train_is_stopped ? train_interrupted(t) : code;
 }
@@ -304,7 +304,7 @@ static int train_report(const training *t, double ms) {
   return json_print(&out);
 }
 
-/* Small weights of an ONNX file are trained too. */
+/* Also trains small weights of an ONNX file. */
 static int train_thaw(training *t) {
   berth_error err = {BERTH_OK, ""};
   if (!t->is_onnx || t->wanted->lora != 0) return CLI_OK;

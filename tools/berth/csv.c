@@ -14,11 +14,11 @@ typedef struct field {
 } field;
 
 typedef struct parser {
-  const char *at, *end; /* what is left of the data */
+  const char *at, *end; /* the remaining data */
   const char *name;
   size_t line;
   csv_table *table;
-  size_t *lines; /* of every row, for messages about ids */
+  size_t *lines; /* line number of every row, for messages about ids */
   size_t capacity;
   char *pool_end;
   berth_error *err;
@@ -45,7 +45,7 @@ static berth_status no_memory(const parser *p) {
   return tool_csv_fail_at(p, p->line, BERTH_NOMEM, "out of host memory for the buffers");
 }
 
-/* The next line that is not blank, without its end; false at the end of the data. */
+/* The next line that is not blank, without its line ending; false at the end of the data. */
 static bool tool_csv_next_line(parser *p, field *line) {
   while (p->at < p->end) {
     const char *newline = memchr(p->at, '\n', (size_t)(p->end - p->at));
@@ -61,7 +61,7 @@ static bool tool_csv_next_line(parser *p, field *line) {
   return false;
 }
 
-/* Length of the field at the start of the line; a quoted one may hold commas, and "" for a quote. */
+/* Length of the field at the start of the line; a quoted one may contain commas, and "" for a quote. */
 static bool field_length(const field *line, size_t *length) {
   size_t i = 0;
   if (line->size && line->text[0] == '"') {
@@ -264,7 +264,7 @@ static berth_status check_ids(const parser *p) {
 }
 
 berth_status csv_parse(const char *data, size_t size, const char *name, csv_table *out, berth_error *err) {
-  static const char mark[] = "\xef\xbb\xbf"; /* some editors put it first */
+  static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, which some editors write */
   parser p = {.at = data, .end = data + size, .name = name, .table = out, .err = err};
   *out = (csv_table){0};
   if (size >= 3 && memcmp(data, mark, 3) == 0) p.at += 3;

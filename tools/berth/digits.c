@@ -19,11 +19,11 @@ static void tool_digits_print_row(const float *row) {
     float level = row[x] * 9.0f + 0.5f;
     char shade = shades[level > 9 ? 9 : level > 0 ? (int)level : 0];
     putchar(shade);
-    putchar(shade); /* a character is about half as wide as it is high */
+    putchar(shade); /* a character is about half as wide as high */
   }
 }
 
-/* Scores are turned into probabilities where the model gives logits. */
+/* Converts logits to probabilities. */
 static double probability_of(const float *scores, int class) {
   double sum = 0, largest = scores[class], exponentials = 0;
   for (int i = 0; i < classes; i++) {

@@ -1,4 +1,4 @@
-/* The built-in model's own view of a run: the digits as pictures of text, and what they were taken for. */
+/* Output specific to the built-in model: the digits as text pictures, and their classification. */
 #ifndef BERTH_TOOLS_DIGITS_H
 #define BERTH_TOOLS_DIGITS_H
 

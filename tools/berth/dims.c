@@ -69,7 +69,7 @@ void dims_close(dims *set) {
 
 int dims_infer(dims *set, const char *name, int64_t extent, const char *input) {
   berth_dim *dim = tool_dims_find(set, name, strlen(name));
-  if (!dim) return CLI_OK; /* follows from other dimensions: the library checks it */
+  if (!dim) return CLI_OK; /* depends on other dimensions: the library checks it */
   const char **origin = &set->origin[dim - set->items];
   if (dim->extent < 0) {
     cli_note("%s=%" PRId64 ", from the shape of input '%s'", name, extent, input);

@@ -28,7 +28,7 @@ static double from_f16(uint16_t bits) {
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-/* Only for what the pseudo-random sequence makes: the value must be zero or a normal half float. */
+/* Only for values of the pseudo-random sequence: zero or a normal half float. */
 static uint16_t to_f16_exact(double value) {
   int exponent;
   double fraction = frexp(fabs(value), &exponent);

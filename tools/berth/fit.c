@@ -7,20 +7,20 @@
 #include "format.h"
 
 enum {
-  unknown_ctx = 4096, /* where the file does not say what it was made with */
+  unknown_ctx = 4096, /* if the file does not say */
   default_chunk = 64,
   most_chunk = 512,
-  most_straight = 12 /* probes on a straight line, before the interval is halved */
+  most_straight = 12 /* probes by linear interpolation, before bisection */
 };
 
-/* Chunks that are tried where none is asked for. Smaller ones leave more room for the context, but a prompt is read
- * more slowly; token by token it is read at a fraction of the speed. */
+/* Chunks to try if none is requested. Smaller ones leave more room for the context, but prompts are read more slowly;
+ * token by token, at a fraction of the speed. */
 static const uint64_t chunks[] = {default_chunk, 32, 16, 8, 1};
 enum {
   n_chunks = sizeof(chunks) / sizeof(chunks[0])
 };
 
-/* The types of a cache that are tried where none is asked for, the most exact first. */
+/* Cache types to try if none is requested, the most precise first. */
 static const char *const kinds[] = {"f32", "f16", "q8_0"};
 enum {
   n_kinds = sizeof(kinds) / sizeof(kinds[0])
@@ -28,7 +28,7 @@ enum {
 
 typedef struct search {
   const fit_request *wanted;
-  berth_graph *graph; /* with the cache that is being tried */
+  berth_graph *graph; /* with the current cache type */
   const char *kv;
   uint64_t most; /* tokens */
   berth_error err;
@@ -46,7 +46,7 @@ static berth_status fit_probe(search *s, uint64_t ctx, uint64_t chunk, uint64_t 
   return BERTH_OK;
 }
 
-/* The largest context for a chunk; 0: there is none. An arena grows with its context, and nearly in a straight line. */
+/* The largest context for a chunk; 0: none. The arena grows with the context, almost linearly. */
 static berth_status fit_context(search *s, uint64_t chunk, uint64_t *out, uint64_t *out_size) {
   uint64_t low = 1, high = s->most, low_size, high_size, size;
   const uint64_t bytes = s->wanted->bytes;
@@ -78,7 +78,7 @@ static berth_status fit_context(search *s, uint64_t chunk, uint64_t *out, uint64
   return BERTH_OK;
 }
 
-/* Takes an answer over where it is better: more tokens, and of the same number the earlier one. */
+/* Takes an answer if it is better: more tokens, or as many found earlier. */
 static void fit_take(const search *s, uint64_t ctx, uint64_t chunk, uint64_t size, fit_answer *best) {
   if (ctx == 0 || (best->fits && (int64_t)ctx <= best->ctx)) return;
   *best = (fit_answer){.fits = true,
@@ -88,7 +88,7 @@ static void fit_take(const search *s, uint64_t ctx, uint64_t chunk, uint64_t siz
                        .arena_size = size};
 }
 
-/* Larger chunks, where they cost no token. */
+/* Tries larger chunks, as long as they cost no tokens. */
 static berth_status fit_grow(search *s, fit_answer *best) {
   uint64_t size;
   for (uint64_t chunk = 2 * default_chunk; chunk <= most_chunk && chunk <= s->most; chunk *= 2) {
@@ -100,7 +100,7 @@ static berth_status fit_grow(search *s, fit_answer *best) {
   return BERTH_OK;
 }
 
-/* With a chunk: the whole context, or where `is_part`, as much of it as there is room for. */
+/* With a chunk: the whole context, or with `is_part`, as much of it as fits. */
 static berth_status fit_cache(search *s, uint64_t chunk, bool is_part, fit_answer *best) {
   uint64_t ctx = s->most, size = 0;
   berth_status status = is_part ? fit_context(s, chunk, &ctx, &size) : fit_probe(s, ctx, chunk, &size);
@@ -110,7 +110,7 @@ static berth_status fit_cache(search *s, uint64_t chunk, bool is_part, fit_answe
   return may_grow ? fit_grow(s, best) : BERTH_OK;
 }
 
-/* ---- All of them ---- */
+/* ---- The search ---- */
 
 static berth_status fit_load(search *s, const char *kv) {
   berth_load_desc desc = BERTH_LOAD_DESC_INIT;
@@ -119,7 +119,7 @@ static berth_status fit_load(search *s, const char *kv) {
   return berth_graph_load_with(s->wanted->ctx, s->wanted->model->path, &desc, &s->graph, &s->err);
 }
 
-/* The least that is needed at all. */
+/* The minimum that is needed at all. */
 static berth_status fit_least(search *s, fit_answer *best) {
   uint64_t size;
   const uint64_t chunk = s->wanted->want_chunk != 0 ? s->wanted->want_chunk : 1;
@@ -131,12 +131,12 @@ static berth_status fit_least(search *s, fit_answer *best) {
   return status;
 }
 
-typedef struct way { /* to search, with one cache after the other */
+typedef struct way { /* one way to search, applied to each cache type */
   bool is_least, is_part;
   uint64_t chunk;
 } way;
 
-/* A cache that berth or the device does not have is none to be tried. */
+/* A cache type that berth or the device does not support is skipped. */
 static berth_status fit_try(search *s, const char *kv, way w, fit_answer *best, bool *has_any) {
   berth_status status = fit_load(s, kv);
   if (status == BERTH_OK) status = w.is_least ? fit_least(s, best) : fit_cache(s, w.chunk, w.is_part, best);
@@ -146,7 +146,7 @@ static berth_status fit_try(search *s, const char *kv, way w, fit_answer *best, 
   return status == BERTH_UNSUPPORTED && !s->wanted->want_kv ? BERTH_OK : status;
 }
 
-/* The most exact cache that has room for all tokens; otherwise the one that has room for most. */
+/* The most precise cache type with room for all tokens; otherwise the one with room for the most. */
 static berth_status fit_all(search *s, way w, fit_answer *best) {
   bool has_any = false;
   berth_status status = BERTH_OK;
@@ -158,11 +158,12 @@ static berth_status fit_all(search *s, way w, fit_answer *best) {
   return status == BERTH_OK && !has_any ? s->err.status : status;
 }
 
-/* The whole context, with the largest chunk that leaves room for it. Otherwise most of it: a smaller chunk never leaves
- * less room, so that is with the second smallest, or with the smallest where that leaves room for twice as many. */
+/* The whole context, with the largest chunk that leaves room for it. Otherwise the largest context: a smaller chunk
+ * never leaves less room, so it uses the second smallest, or the smallest if that leaves room for twice as many
+ * tokens. */
 static berth_status fit_best(search *s, fit_answer *best) {
   const uint64_t want_chunk = s->wanted->want_chunk;
-  const bool is_part = s->wanted->want_ctx == 0; /* or as many as were asked for */
+  const bool is_part = s->wanted->want_ctx == 0; /* or the requested number */
   if (want_chunk != 0) return fit_all(s, (way){.is_part = is_part, .chunk = want_chunk}, best);
   berth_status status = BERTH_OK;
   for (size_t i = 0; i < n_chunks - 1 && status == BERTH_OK && !best->fits; i++)

@@ -1,5 +1,5 @@
-/* `berth plan MODEL --fit BYTES`: the largest context of a model, with the type of its cache and the chunk that text is
- * read in, whose arena has at most so many bytes. Every candidate is planned: the answer is exact. */
+/* `berth plan MODEL --fit BYTES`: the largest context of a model whose arena has at most this size, with its cache type
+ * and prompt chunk. Every candidate is planned, so the answer is exact. */
 #ifndef BERTH_TOOLS_FIT_H
 #define BERTH_TOOLS_FIT_H
 
@@ -12,18 +12,18 @@ typedef struct fit_request {
   uint64_t bytes;
   uint64_t made_with;  /* tokens; 0: unknown */
   uint64_t want_ctx;   /* 0: as many as the model was made with */
-  uint64_t want_chunk; /* 0: what is best */
-  const char *want_kv; /* NULL: what is best */
+  uint64_t want_chunk; /* 0: the best */
+  const char *want_kv; /* NULL: the best */
 } fit_request;
 
 typedef struct fit_answer {
   bool fits;
-  int64_t ctx, chunk; /* where it does not: of the least that there is */
+  int64_t ctx, chunk; /* if it does not fit: of the smallest possibility */
   const char *kv;
-  uint64_t arena_size; /* of that */
+  uint64_t arena_size; /* its size */
 } fit_answer;
 
-int fit_search(const fit_request *wanted, fit_answer *out); /* exit codes; not fitting is no failure here */
+int fit_search(const fit_request *wanted, fit_answer *out); /* returns exit codes; it is not an error if nothing fits */
 void fit_print(const fit_request *wanted, const fit_answer *answer);
 void fit_write_json(const fit_request *wanted, const fit_answer *answer, json *out);
 

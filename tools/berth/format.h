@@ -1,4 +1,4 @@
-/* How things look to a reader: sizes, shapes, summaries, tables, colours. */
+/* Formatting for people: sizes, shapes, summaries, tables, colours. */
 #ifndef BERTH_TOOLS_FORMAT_H
 #define BERTH_TOOLS_FORMAT_H
 
@@ -19,14 +19,14 @@ const char *format_shape(const berth_shape *shape, char out[FORMAT_SIZE]); /* [b
 const char *format_extents(uint32_t rank, const int64_t *extents, char out[FORMAT_SIZE]);
 const char *format_summary(const element_summary *summary, char out[FORMAT_SIZE]); /* min .. max .. mean .. */
 
-/* The memory that a plan takes, as a few lines on stdout. */
+/* Prints the memory of a plan in a few lines on stdout. */
 void format_memory(const berth_plan_info *info);
 
-/* Escape sequences where stdout is a terminal that wants them; otherwise empty strings. */
+/* Escape sequences if stdout is a terminal that supports them; otherwise empty strings. */
 typedef struct format_colours {
   const char *bold, *good, *bad, *dim, *end;
 } format_colours;
 format_colours format_stdout_colours(void);
-int format_width(void); /* columns of the terminal; 80 where there is none */
+int format_width(void); /* columns of the terminal; 80 if it is not one */
 
 #endif

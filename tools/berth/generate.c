@@ -1,4 +1,4 @@
-/* One answer: tokens until something stops them. Text that may be the beginning of a stop text waits. */
+/* One answer: generates tokens until something stops it. Text that may be the beginning of a stop text is held back. */
 #include "generate.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ void generate_has_read(generate *g) {
   berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
   progress_end(&g->bar);
   g->prompt_ms = cli_now_ms() - g->started_ms;
-  pages_let_go(); /* reading many tokens and generating one are different kernels */
+  pages_let_go(); /* reading a prompt and generating use different kernels */
   if (berth_generator_get_info(g->generator, &info, NULL) == BERTH_OK) g->prompt_tokens = info.n_tokens;
 }
 
@@ -43,12 +43,12 @@ static bool generate_keep(generate *g, const berth_piece *piece) {
   return true;
 }
 
-/* Where the first stop text begins; the end of the text where there is none. */
+/* Beginning of the first stop text; the end of the text if there is none. */
 static size_t find_stop(const generate *g, const arg_list *stop, bool *found) {
   size_t first = g->text_size;
   *found = false;
   for (size_t i = 0; i < stop->n; i++) {
-    const size_t length = strlen(stop->items[i]); /* the text may have zeros in it */
+    const size_t length = strlen(stop->items[i]); /* the text may contain zeros */
     const char *at = g->text && length ? memmem(g->text, g->text_size, stop->items[i], length) : NULL;
     if (!at || (*found && (size_t)(at - g->text) >= first)) continue;
     first = (size_t)(at - g->text);
@@ -57,7 +57,7 @@ static size_t find_stop(const generate *g, const arg_list *stop, bool *found) {
   return first;
 }
 
-/* How much of the text cannot be part of a stop text that is still to come. */
+/* How much of the text cannot be part of an incomplete stop text. */
 static size_t find_safe(const generate *g, const arg_list *stop) {
   size_t safe = g->text_size;
   for (size_t i = 0; i < stop->n; i++) {
@@ -78,7 +78,7 @@ static void generate_show(generate *g, size_t until) {
   g->text_shown = until;
 }
 
-/* What ends it, or NULL. */
+/* The reason to stop, or NULL. */
 static const char *generate_step(generate *g, const generate_options *wanted, berth_error *err) {
   berth_piece piece = BERTH_PIECE_INIT;
   bool found;
@@ -107,7 +107,7 @@ int generate_answer(generate *g, const generate_options *wanted) {
   berth_error err = {BERTH_OK, ""};
   double first = 0;
   g->text_size = g->text_shown = g->n_tokens = 0;
-  if (g->text) g->text[0] = '\0'; /* nothing may come before it is interrupted */
+  if (g->text) g->text[0] = '\0'; /* it may be interrupted before the first token */
   g->stopped_by = NULL;
   while (!g->stopped_by && g->n_tokens < wanted->count) {
     g->stopped_by = generate_step(g, wanted, &err);

@@ -1,4 +1,4 @@
-/* What `berth generate` is made of. */
+/* Shared by the files of `berth generate`. */
 #ifndef BERTH_TOOLS_GENERATE_H
 #define BERTH_TOOLS_GENERATE_H
 
@@ -14,12 +14,12 @@ typedef struct generate_options {
   bool slide, chat, json;
 } generate_options;
 
-/* Perplexity of a text, in windows of the context: the first half of each is there to be known, the second is
+/* Perplexity of a text, in windows of the context: the first half of each window is only context, the second half is
  * scored. */
 typedef struct generate_score {
-  const int32_t *window; /* whose scores come in; NULL: those of nothing that counts */
+  const int32_t *window; /* window whose logits arrive; NULL: not scored */
   uint32_t n_window;
-  double nats; /* of those that were scored: the sum of -log p */
+  double nats; /* over the scored tokens: the sum of -log p */
   uint64_t n_scored, n_windows;
 } generate_score;
 
@@ -27,33 +27,32 @@ typedef struct generate {
   berth_context *ctx;
   berth_cancel *cancel;
   berth_generator *generator;
-  progress bar; /* while text is read */
+  progress bar; /* while a prompt is read */
   double load_ms, prompt_ms, decode_ms, started_ms;
   uint64_t prompt_tokens;
-  char *text; /* of the last answer, without the text that stopped it; NULL: none. It is terminated, and may have zeros
-                 in it */
+  char *text; /* of the last answer, without the stop text; NULL: none. Terminated, but may contain zeros */
   size_t text_size, text_capacity;
-  size_t text_shown; /* bytes of it that went to stdout */
+  size_t text_shown; /* bytes already written to stdout */
   int32_t *tokens;
   size_t n_tokens, tokens_capacity;
   const char *stopped_by; /* "end", "count", "stop", "context", "interrupt" */
   generate_score score;
 } generate;
 
-/* After an error, or a note, that the context is full. */
+/* Prints a hint, after an error or a note, that the context is full. */
 void generate_hint_full(const generate_options *wanted);
 
-/* Around the call that reads text. */
+/* Brackets the call that reads a prompt. */
 void generate_reading(generate *g, const char *what);
 void generate_has_read(generate *g);
-/* Generates until something stops it, and shows the text as it comes (not with --json). */
+/* Generates until something stops it, and prints the text as it arrives (not with --json). */
 int generate_answer(generate *g, const generate_options *wanted);
-/* generate_score.c: how well the model foretells the text of a file. */
-/* How many tokens a window has where --ctx does not say: 512, or what the model was made with. */
+/* generate_score.c: how well the model predicts the text of a file. */
+/* Tokens per window if --ctx is not given: 512, or what the model was made with. */
 int generate_choose_window(berth_context *ctx, const generate_options *wanted, uint32_t *out);
 void generate_on_scores(void *user, uint32_t position, const float *logits, uint32_t count);
 int generate_perplexity(generate *g, const generate_options *wanted, const char *text, size_t size);
-/* Lines from stdin, each answered. */
+/* Answers each line of stdin. */
 int generate_chat(generate *g, const generate_options *wanted, const char *system, size_t size);
 
 #endif

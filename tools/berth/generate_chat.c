@@ -1,4 +1,4 @@
-/* berth generate --chat: every line is a message, and the model answers by its own template. */
+/* berth generate --chat: every line is a message, which the model answers using its own template. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,11 +7,11 @@
 #include "generate.h"
 
 typedef struct chat {
-  berth_message *messages; /* contents are the chat's own */
+  berth_message *messages; /* owns the contents */
   size_t n;
 } chat;
 
-/* Messages are terminated by a zero: those in the content are left out, and what comes after them stays. */
+/* Messages are zero-terminated: zeros in the content are removed, and the rest is kept. */
 static bool chat_add(chat *c, const char *role, const char *content, size_t size) {
   berth_message *grown = realloc(c->messages, (c->n + 1) * sizeof(*grown));
   char *copy = malloc(size + 1);
@@ -33,7 +33,7 @@ static void chat_free(chat *c) {
   free(c->messages);
 }
 
-/* The next line that is not empty, without its end; false at the end of the input or when a signal came. */
+/* The next line that is not empty, without its line ending; false at the end of the input or after a signal. */
 static bool chat_read_line(char **line, size_t *capacity, size_t *length) {
   const bool asks = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
   for (;;) {
@@ -67,7 +67,7 @@ int generate_chat(generate *g, const generate_options *wanted, const char *syste
   int code = size == 0 || chat_add(&c, "system", system, size) ? CLI_OK : cli_no_memory();
   while (code == CLI_OK && chat_read_line(&line, &capacity, &length)) {
     code = chat_add(&c, "user", line, length) ? chat_answer(g, wanted, &c) : cli_no_memory();
-    if (code == CLI_INTERRUPTED) { /* before the answer: the message is taken back */
+    if (code == CLI_INTERRUPTED) { /* before an answer: the message is removed again */
       free((void *)(uintptr_t)c.messages[--c.n].content);
       code = CLI_OK;
     }

@@ -1,6 +1,6 @@
-/* berth generate --perplexity: the text in windows of the context, each read from the start. As llama.cpp does it, a
- * window begins with the token that begins texts, in place of its first, and tokens of its first half are not scored:
- * they are there so that the others have something before them. */
+/* berth generate --perplexity: reads the text in windows of the context, each from the start. As in llama.cpp, the
+ * first token of a window is replaced by the token that begins texts, and tokens of its first half are not scored: they
+ * are the context of the others. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 
 int generate_choose_window(berth_context *ctx, const generate_options *wanted, uint32_t *out) {
   uint64_t made_with = 0;
-  if (wanted->ctx != 0) return CLI_OK; /* as --ctx says */
+  if (wanted->ctx != 0) return CLI_OK; /* as given by --ctx */
   const int code = generation_made_with(ctx, wanted->path, &made_with);
   *out = made_with != 0 && made_with < WINDOW ? (uint32_t)made_with : WINDOW;
   return code;
 }
 
-/* -log of the probability that these logits give a token. */
+/* -log of the probability of a token, given these logits. */
 static double score_of(const float *logits, uint32_t count, int32_t token) {
   double most = -INFINITY, sum = 0;
   for (uint32_t i = 0; i < count; i++) most = fmax(most, (double)logits[i]);
@@ -35,7 +35,7 @@ void generate_on_scores(void *user, uint32_t position, const float *logits, uint
   s->n_scored++;
 }
 
-/* What begins every text: the empty one has it, and so has another, which it does not end. */
+/* The token that begins every text: found in the empty text, and at the beginning but not at the end of another. */
 static berth_status score_first(const generate *g, int32_t *first, bool *has_first, berth_error *err) {
   int32_t other;
   size_t n, n_other;
@@ -62,7 +62,7 @@ static int score_windows(generate *g, int32_t *tokens, size_t n_tokens, uint32_t
     const berth_status status = berth_generator_feed_tokens(g->generator, window, size, &err);
     if (status == BERTH_CANCELLED) break;
     if (status != BERTH_OK) {
-      generate_has_read(g); /* ends the line of the bar */
+      generate_has_read(g); /* completes the line of the progress bar */
       return cli_report(&err);
     }
     progress_update(&g->bar, s->n_windows + 1, windows);

@@ -1,4 +1,4 @@
-/* What the verbs say of the plans of a model that generates text. */
+/* Output of the verbs about plans of models that generate text. */
 #ifndef BERTH_TOOLS_GENERATION_H
 #define BERTH_TOOLS_GENERATION_H
 
@@ -8,10 +8,10 @@
 #include "json.h"
 #include "model.h"
 
-/* What the model was made with; 0: its file does not say. Exit codes. */
+/* The context that the model was made with; 0: unknown. Returns exit codes. */
 int generation_made_with(berth_context *ctx, const char *path, uint64_t *out);
 
-/* What an option says, and if it says 0, what --dim says. */
+/* The value of an option or, if that is 0, of --dim. */
 uint64_t generation_dim(const model *m, const char *name, uint64_t option);
 
 void generation_print(const generation *plans, const char *kv);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-  most_default_ctx = 4096, /* as berth_generator_desc says */
+  most_default_ctx = 4096, /* as documented for berth_generator_desc */
   default_chunk = 64
 };
 

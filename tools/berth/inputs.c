@@ -15,7 +15,7 @@ static int tool_inputs_value_info(const berth_graph *graph, berth_value value, b
   return berth_graph_value(graph, value, out, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
-/* .npy has no bf16: such an input is given as f32 and rounded here. */
+/* .npy has no bf16: such inputs are given as f32 and rounded here. */
 static int narrow_to_bf16(const model *m, input *in) {
   size_t count = (size_t)in->array.size / sizeof(float);
   const float *wide = in->array.data;
@@ -132,9 +132,9 @@ static void free_array(const model *m, input *in) {
   *in = (input){.given = false};
 }
 
-/* Fixes the given inputs on which shapes depend in this way. */
+/* Fixes given inputs on which shapes depend in this way. */
 static int fix_those(model *m, inputs *set, berth_shapes depend) {
-  uint32_t kept = 0; /* an input that is fixed is no input any more, and those after it move up */
+  uint32_t kept = 0; /* a fixed input is removed from the inputs, and later ones move up */
   for (uint32_t i = 0; i < set->n; i++) {
     input in = set->items[i];
     berth_value_info info = BERTH_VALUE_INFO_INIT;
@@ -162,7 +162,7 @@ static bool leaves_bounds(const model *m, const inputs *set) {
   return false;
 }
 
-/* An array for an input, to be filled. false: there is no memory. */
+/* Allocates an array for an input. false: out of memory. */
 static bool tool_inputs_make(const berth_value_info *info, input *in) {
   in->array = (berth_array){.type = info->type, .rank = info->shape.rank, .size = info->size};
   for (uint32_t i = 0; i < info->shape.rank; i++) in->array.dim[i] = info->shape.dim[i].extent;
@@ -177,7 +177,7 @@ static void tool_inputs_set(const berth_value_info *info, const range *r, input 
            info->name, r->value, info->name);
 }
 
-/* A setting that nobody gave, and without which there is no plan, has the value that the model asks for. */
+/* A setting that is required for a plan but was not given gets the value that the model compares it with. */
 static int tool_inputs_suppose(const model *m, inputs *set) {
   for (uint32_t i = 0; i < set->n; i++) {
     berth_value_info info = BERTH_VALUE_INFO_INIT;
@@ -218,7 +218,7 @@ int inputs_explain(const berth_graph *graph, const berth_error *err) {
   return code;
 }
 
-/* As many sample digits as the batch asks for; past the last they start again. */
+/* As many sample digits as the batch has, repeated if necessary. */
 static int fill_digits(const model *m, const berth_value_info *info, uint8_t *data) {
   berth_array samples;
   berth_error err = {BERTH_OK, ""};
@@ -259,7 +259,7 @@ static int fill_one(const model *m, const berth_graph *plain, const berth_value_
 }
 
 int inputs_fill(const model *m, const berth_graph *bound, inputs *set) {
-  berth_graph *plain = NULL; /* the graph as it is: that of a plan is rewritten */
+  berth_graph *plain = NULL; /* the original graph, because a plan's graph is rewritten */
   int code = CLI_OK;
   if (!m->built_in) berth_graph_bind(m->graph, m->dims.items, m->dims.n, &plain, NULL);
   for (uint32_t i = 0; i < set->n && code == CLI_OK; i++) {

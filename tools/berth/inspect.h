@@ -1,4 +1,4 @@
-/* What `inspect` knows of each kind of file. Each prints text, or one JSON object; all return exit codes. */
+/* What `inspect` shows for each kind of file, as text or as one JSON object; all return exit codes. */
 #ifndef BERTH_TOOLS_INSPECT_H
 #define BERTH_TOOLS_INSPECT_H
 

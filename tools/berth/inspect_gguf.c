@@ -10,7 +10,7 @@
 #include "utf8.h"
 
 enum {
-  max_text = 48, /* characters of a value that are shown in text */
+  max_text = 48, /* most characters of a value shown in text */
   max_types = 64
 };
 
@@ -25,11 +25,11 @@ typedef struct gguf_model {
   const berth_model_info *info;
   bool runs;
   const char *why_not;
-  type_count types[max_types]; /* most bytes first */
+  type_count types[max_types]; /* sorted by bytes, descending */
   size_t n_types;
 } gguf_model;
 
-/* ---- What there is ---- */
+/* ---- Collecting ---- */
 
 static void gguf_count_type(gguf_model *m, const berth_model_tensor *tensor) {
   size_t i = 0;
@@ -46,7 +46,7 @@ static int gguf_by_bytes(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-/* The kinds of tokenizer, by the names that files give them. */
+/* Tokenizer kinds, by their names in files. */
 static const struct {
   const char *name, *kind;
 } tokenizers[] = {
@@ -68,7 +68,7 @@ static uint64_t gguf_n_tokens(const berth_model_info *info) {
 
 /* ---- As text ---- */
 
-/* A string in quotes, in one line, cut where it is long. */
+/* A quoted string on one line, truncated if it is long. */
 static void gguf_print_string(const char *text, size_t most) {
   size_t shown = 0;
   putchar('"');
@@ -156,7 +156,7 @@ static void gguf_print_text(const gguf_model *m) {
 
 /* ---- As JSON ---- */
 
-/* One value as JSON's own kind of it. Numbers are written as the library did, which JSON reads alike. */
+/* A value as the corresponding JSON type. The library's format of numbers is valid JSON. */
 static void gguf_write_value(json *out, const char *name, const char *type, const char *text) {
   char *end;
   if (strcmp(type, "string") == 0 || strcmp(type, "array") == 0)

@@ -10,7 +10,7 @@
 typedef struct onnx_file {
   const char *path;
   const berth_model_info *info;
-  const berth_graph *graph; /* NULL: berth cannot load it, and why is in the message */
+  const berth_graph *graph; /* NULL: berth cannot load it; the message says why */
   const char *why_not;
   const berth_graph *bound; /* with 1 for every named dimension; NULL: shapes depend on more than these */
 } onnx_file;
@@ -23,7 +23,7 @@ static const char *op_name(const berth_model_op *op, char out[FORMAT_SIZE]) {
   return out;
 }
 
-/* The name of an input whose values are needed to plan; NULL: they are not. */
+/* The name of an input whose values are needed for planning; NULL: not needed. */
 static const char *needed_name(const onnx_file *f, uint32_t input) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_value value = berth_graph_input_at(f->graph, input);

@@ -42,7 +42,7 @@ static void put_escaped(json *out, unsigned char c) {
   put_text(out, escape);
 }
 
-/* The text is terminated, though it may have zeros in it. */
+/* The text is terminated, but may contain zeros. */
 static void put_quoted(json *out, const char *text, size_t size) {
   const char *end = text + size;
   tool_json_put(out, "\"", 1);

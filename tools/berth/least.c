@@ -14,11 +14,11 @@ typedef struct least_attempt {
   berth_dim *dims;
   size_t n;
   const bool *is_free;
-  bool is_strict; /* both sides of every choice must be possible: which one a run takes is not known */
+  bool is_strict; /* both sides of every choice must be possible, because a run may take either */
   int tries;
 } least_attempt;
 
-/* A choice that goes on without one of its sides, which cannot be made. */
+/* A choice that continues without one of its sides, which cannot be made. */
 static bool least_is_halved(const berth_node_info *node) {
   if (strcmp(node->op, "choose") != 0) return false;
   for (uint32_t i = 0; i < node->n_in; i++)
@@ -48,7 +48,8 @@ static void least_set(least_attempt *a, size_t only, int64_t extent) {
     if (a->is_free[i] && (only == SIZE_MAX || only == i)) a->dims[i].extent = extent;
 }
 
-/* Doubles one dimension, or all of them (SIZE_MAX), until the graph can be bound; then goes back as far as it can. */
+/* Doubles one dimension, or all of them (SIZE_MAX), until the graph can be bound; then reduces it as far as
+ * possible. */
 static bool least_grow(least_attempt *a, size_t which, int64_t below) {
   int64_t good = 2, bad = 1;
   for (;; bad = good, good *= 2) {
@@ -68,7 +69,7 @@ static bool least_grow(least_attempt *a, size_t which, int64_t below) {
   return good < below;
 }
 
-/* One alone, the least that there is; where none is enough, all together, and then each as small as it can be. */
+/* The smallest value for a single dimension; if none suffices, for all together, and then each separately reduced. */
 static bool least_search(least_attempt *a) {
   size_t best = SIZE_MAX;
   int64_t least = INT64_MAX;
@@ -94,8 +95,8 @@ static bool least_search(least_attempt *a) {
   return true;
 }
 
-/* Some models take one extent alone, which doubling passes by: the sizes of pictures and spectra that are common. One
- * dimension alone, then all of them. */
+/* Some models accept only one extent, which doubling misses: tries common sizes of images and spectra, for one
+ * dimension, then for all. */
 static bool least_usual(least_attempt *a) {
   static const int64_t usual[] = {3,   24,  28,  40,  48,  80,  96,  112, 160,  192,
                                   224, 299, 320, 384, 416, 480, 640, 768, 16000};
@@ -110,7 +111,7 @@ static bool least_usual(least_attempt *a) {
   return false;
 }
 
-/* Shapes that depend on the values of an input cannot be known whatever the dimensions are. */
+/* Shapes that depend on the elements of an input are unknown whatever the dimensions are. */
 static bool least_depend_on_inputs(const berth_graph *graph) {
   for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++)
     if (berth_graph_shapes_depend(graph, berth_graph_input_at(graph, i)) == BERTH_SHAPES_NEED) return true;

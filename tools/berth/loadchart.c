@@ -33,7 +33,7 @@ static berth_status tool_loadchart_append(void *user, const char *text, size_t s
   return BERTH_OK;
 }
 
-/* What was packed, as the plan's own CSV has it: this sees scratch as well as values. */
+/* The packed buffers, from the plan's own CSV, which includes scratch. */
 static int read_buffers(const berth_plan *plan, csv_table *out) {
   text_buffer buffer = {NULL, 0, 0};
   berth_error err = {BERTH_OK, ""};
@@ -47,13 +47,13 @@ static uint64_t tool_loadchart_clamp_step(int64_t step, uint64_t n_steps) {
   return step < 0 ? 0 : (uint64_t)step > n_steps ? n_steps : (uint64_t)step;
 }
 
-/* Weights and states never go, so they would only push everything else up. */
+/* Weights and states live throughout, so they would only push everything else up. */
 static bool tool_loadchart_is_weight(const berth_plan *plan, const berth_pack_buffer *buffer) {
   const berth_plan_info info = cli_plan_info(plan);
   return buffer->offset < info.weights_size + info.state_size;
 }
 
-/* load[s]: bytes alive in step s. Births are added and deaths taken away, then summed along. */
+/* load[s]: bytes alive in step s, as a running sum of births minus deaths. */
 static uint64_t *load_per_step(const berth_plan *plan, const csv_table *table, uint64_t n_steps) {
   uint64_t *load = calloc((size_t)n_steps + 1, sizeof(*load));
   if (!load) return NULL;
@@ -66,7 +66,7 @@ static uint64_t *load_per_step(const berth_plan *plan, const csv_table *table, u
   return load;
 }
 
-/* The largest load among the steps that fall into a column. */
+/* The largest load of the steps in a column. */
 static uint64_t column_load(const uint64_t *load, uint64_t n_steps, uint64_t column, uint64_t n_columns) {
   uint64_t first = column * n_steps / n_columns, last = (column + 1) * n_steps / n_columns;
   uint64_t most = load[first];

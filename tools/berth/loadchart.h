@@ -1,4 +1,4 @@
-/* A small text picture of a plan: bytes in use over the steps. */
+/* A small text chart of a plan: bytes in use over the steps. */
 #ifndef BERTH_TOOLS_LOADCHART_H
 #define BERTH_TOOLS_LOADCHART_H
 

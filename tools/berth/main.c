@@ -1,4 +1,4 @@
-/* berth: plan one block of memory for a neural network, and run it there. One verb per call. */
+/* berth: plans one block of memory for a neural network, and runs it there. One verb per call. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -93,8 +93,8 @@ static int dispatch(int argc, char **argv) {
   return found ? found->run(argc - 2, argv + 2) : unknown_verb(verb);
 }
 
-/* With a standard stream closed, the next file that is opened would take its place and get the program's output.
- * Whatever lands there is opened the wrong way round, so that using it fails and is seen. */
+/* If a standard stream is closed, the next file to be opened would take its place and receive the program's output. So
+ * it is reopened in the wrong direction, which makes its use fail visibly. */
 static void hold_standard_streams(void) {
   for (int fd = 0; fd <= 2; fd++) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
@@ -107,8 +107,8 @@ static bool is_pipe(int fd) {
   return fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
 }
 
-/* Output that did not arrive is a failure, on a full disk as on a closed pipe; only a reader that has seen enough
- * needs no message. */
+/* Lost output is an error, on a full disk as well as a closed pipe; only a reader that has seen enough needs no
+ * message. */
 static int tool_main_finish(int code) {
   bool failed = ferror(stdout) != 0;
   errno = 0;

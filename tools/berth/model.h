@@ -1,4 +1,4 @@
-/* The model that a verb works on: a file, or the digits that ship inside the binary. */
+/* The model of a verb: a file, or the built-in digits. */
 #ifndef BERTH_TOOLS_MODEL_H
 #define BERTH_TOOLS_MODEL_H
 
@@ -13,16 +13,16 @@ typedef struct model_options {
   const char *weights;
   const char *device;
   const char *gpu_profile; /* NULL: the device's own */
-  const char *compute;     /* how products may be computed; NULL: f32 */
-  const char *kv;          /* how a GGUF model keeps keys and values; NULL: f16 */
-  const char *fallback;    /* where nodes run that the device has no kernels for; NULL: that is an error */
+  const char *compute;     /* allowed compute type of products; NULL: f32 */
+  const char *kv;          /* storage of keys and values of a GGUF model; NULL: f16 */
+  const char *fallback;    /* device for nodes without kernels on the device; NULL: they are an error */
   uint64_t threads;
-  uint64_t memory_limit; /* 0: what the machine has */
+  uint64_t memory_limit; /* 0: the machine's memory */
   arg_list dims;
   bool bf16, f16_weights;
 } model_options;
 
-/* Rows of a verb's table for options that every verb with a model takes; `type` has a model_options named model. */
+/* Rows of a verb's option table for options of every verb with a model; `type` has a model_options named model. */
 #define MODEL_OPTION_ROWS(type)                                                                                       \
   {"dim", 0, ARG_LIST, "NAME=N", "bind a named dimension; may be repeated", offsetof(type, model.dims), 0, 0},        \
       {"weights", 0, ARG_TEXT, "FILE", "safetensors file with the model's weights", offsetof(type, model.weights),    \
@@ -84,20 +84,20 @@ typedef struct model_options {
 
 typedef struct model {
   berth_context *ctx;
-  cli_allocations allocations; /* of ctx */
+  cli_allocations allocations; /* by ctx */
   berth_graph *graph;
   bool built_in;
   double load_ms;
   dims dims;
 } model;
 
-/* Exit codes, with an error printed. Close either way. The dims hold what --dim gave. */
+/* Return exit codes, and print errors. Close either way. The dims come from --dim. */
 int model_open(const model_options *options, model *out);
 void model_close(model *m);
-/* The same file again with another cache (of a GGUF model), in place of the graph that there is. */
+/* Loads the file again with another cache (of a GGUF model), replacing the graph. */
 int model_reload(const model_options *options, const char *kv, model *m);
 uint32_t model_plan_flags(const model_options *options);
-berth_compute model_compute(const model_options *options); /* what they ask of a plan */
+berth_compute model_compute(const model_options *options); /* the options for a plan */
 const char *model_device(const model_options *options);    /* the device's name, with the default filled in */
 
 #endif

@@ -29,7 +29,7 @@ static bool is_regular(FILE *stream) {
   return fstat(fileno(stream), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Ends the file; one that is not whole goes. Returns false where closing it failed. */
+/* Closes the file; removes it if it is incomplete. Returns false if closing failed. */
 static bool end_file(out_file *file, bool whole) {
   if (file->stream == stdout) return true;
   bool regular = is_regular(file->stream);
@@ -43,7 +43,7 @@ static bool end_file(out_file *file, bool whole) {
 int out_close(out_file *file) {
   bool closed = end_file(file, file->error == 0);
   if (closed && file->error == 0) return CLI_OK;
-  if (file->stream == stdout) return CLI_FAILED; /* main reports a stdout that failed */
+  if (file->stream == stdout) return CLI_FAILED; /* main reports errors of stdout */
   return cli_failed("cannot write %s: %s", file->path, error_text(file->error));
 }
 
@@ -70,7 +70,7 @@ bool out_picture_kind(const char *path, berth_report_kind *kind) {
   return true;
 }
 
-/* Enough for ten million buffers; a device without an end has more. */
+/* Enough for ten million buffers; an endless device has more. */
 enum {
   most_bytes = 256 << 20
 };

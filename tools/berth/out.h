@@ -1,4 +1,4 @@
-/* Files in and out: whole files read, files written through a berth_write_fn with every error seen. */
+/* File access: reading whole files, and writing through a berth_write_fn with all errors checked. */
 #ifndef BERTH_TOOLS_OUT_H
 #define BERTH_TOOLS_OUT_H
 
@@ -13,7 +13,7 @@ typedef struct out_file {
   int error;        /* the first errno; 0: none */
 } out_file;
 
-/* Exit codes; an error has been printed. out_close removes a file that could not be written whole. */
+/* Return exit codes, and print errors. out_close removes a file that was not completely written. */
 int out_open(const char *path, out_file *file);
 berth_status out_write(void *file, const char *text, size_t size); /* a berth_write_fn; user is the out_file */
 int out_close(out_file *file);
@@ -21,10 +21,10 @@ int out_close(out_file *file);
 typedef berth_status (*out_maker)(const void *subject, berth_write_fn write, void *user, berth_error *err);
 int out_make(const char *path, out_maker make, const void *subject);
 
-/* SVG or HTML by the file's extension; false (a usage error is printed) for anything else. */
+/* SVG or HTML by the file's extension; false (after printing a usage error) for anything else. */
 bool out_picture_kind(const char *path, berth_report_kind *kind);
 
-/* The whole of a file ("-": stdin), with a terminator that is not counted; free() it. */
+/* The contents of a file ("-": stdin), with a terminator that is not counted; free() it. */
 int out_read_all(const char *path, char **data, size_t *size);
 
 #endif

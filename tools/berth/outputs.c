@@ -47,7 +47,7 @@ static char *file_path(const char *folder, const char *name) {
   return path;
 }
 
-/* Two names may turn into one file name; better no file than the wrong one. */
+/* Two names may map to the same file name; no file is better than the wrong one. */
 static int name_files(const char *folder, outputs *set) {
   for (uint32_t i = 0; i < set->n; i++) {
     set->items[i].file = file_path(folder, set->items[i].name);
@@ -66,7 +66,7 @@ static int save_array(berth_context *ctx, const char *path, const berth_array *a
   return berth_npy_save(ctx, path, array, &err) == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
-/* .npy has no bf16, and f32 holds every bf16 value. */
+/* .npy has no bf16, but f32 can represent every bf16 value. */
 static int save_widened(berth_context *ctx, const output *out) {
   size_t count = (size_t)out->array.size / 2;
   const uint16_t *narrow = out->array.data;

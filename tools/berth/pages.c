@@ -10,12 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Segments that nobody writes to: they are as they are in their files. They are looked up once, since that reads the
- * first pages of every library; libraries that are opened later keep their pages. Once one has been closed, anything
- * may lie where it was. */
+/* Read-only segments, whose pages can be reloaded from their files. They are looked up once, since that reads the first
+ * pages of every library; libraries opened later keep their pages. Once a library has been closed, anything may be at
+ * its addresses. */
 typedef struct segments {
   uintptr_t page;
-  unsigned long long closed; /* libraries, when they were looked up */
+  unsigned long long closed; /* closed libraries at the time of the lookup */
   size_t count;
   struct {
     uintptr_t begin, size;
@@ -36,7 +36,7 @@ static int segments_of_object(struct dl_phdr_info *info, size_t size, void *user
   return 0;
 }
 
-/* What the loader says beside the first object; none is read. */
+/* The loader's counters, reported with the first object. */
 static int count_closed(struct dl_phdr_info *info, size_t size, void *user) {
   (void)size;
   *(unsigned long long *)user = info->dlpi_subs;

@@ -9,16 +9,16 @@
 
 enum {
   max_threads = 256,
-  turns = 20000, /* of the loop below: some hundred microseconds */
+  turns = 20000, /* iterations of the loop below: some hundred microseconds */
   rounds = 12,
-  least_copied = 4 << 20 /* bytes that a timed copy moves at least, again and again where it is small */
+  least_copied = 4 << 20 /* minimum bytes of a timed copy, repeated if it is small */
 };
 
 const uint64_t peak_copy_bytes[PEAK_COPIES] = {256u << 10, 2u << 20, 16u << 20, 128u << 20};
 #define LARGEST peak_copy_bytes[PEAK_COPIES - 1]
 
-/* Twelve chains of multiply-adds, enough to hide the latency of any machine. BODY is compiled once for each width of
- * vector; multiplications and additions become one instruction where the target has it (see Tool.cmake). */
+/* Twelve chains of multiply-adds, enough to hide the latency on any machine. BODY is compiled once per vector width;
+ * multiplications and additions are contracted if the target supports it (see Tool.cmake). */
 #define LANES(bytes) ((bytes) / 4)
 #define CHAINS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define DECLARE(i) vector a##i = factor * (float)(i);
@@ -115,7 +115,7 @@ peak peak_measure(uint32_t n_threads) {
   size_t half = (size_t)LARGEST / 2, share = half / n;
   char *memory = malloc(2 * half);
   memset(workers, 0, sizeof(workers));
-  if (memory) memset(memory, 1, half); /* untouched pages would all be one page of zeros */
+  if (memory) memset(memory, 1, half); /* untouched pages would all map to one page of zeros */
   for (uint32_t i = 0; i < n; i++) {
     workers[i] = (worker){.multiply = tool_peak_widest(), .n_threads = n};
     if (!memory) continue;

@@ -1,4 +1,4 @@
-/* What a machine, or a device, can do at best, measured now: multiply-adds, and copies. */
+/* The measured peak of a machine, or a device: multiply-adds, and copies. */
 #ifndef BERTH_TOOLS_PEAK_H
 #define BERTH_TOOLS_PEAK_H
 
@@ -12,23 +12,23 @@ enum {
 };
 
 typedef struct peak_copy {
-  uint64_t bytes;  /* read and written, by all threads: from what fits any cache to what fits none */
-  double gb_per_s; /* of such bytes */
+  uint64_t bytes;  /* read and written, by all threads: sizes from any cache to main memory */
+  double gb_per_s; /* at that size */
 } peak_copy;
 
 typedef struct peak {
-  bool is_device; /* a device's own, by kernels that run there: multiply-adds of a product, not of registers alone */
+  bool is_device; /* measured by kernels on a device: multiply-adds of a product, not of registers only */
   double gflops;  /* f32 multiply-adds, each counted as two */
   peak_copy copies[PEAK_COPIES];
 } peak;
 
 extern const uint64_t peak_copy_bytes[PEAK_COPIES];
 
-/* The CPU. Takes some tens of milliseconds and, for that time, 128 MiB. A figure that cannot be had is 0. */
+/* The CPU. Takes some tens of milliseconds and, during that time, 128 MiB. Figures that cannot be measured are 0. */
 peak peak_measure(uint32_t n_threads);
-/* peak_device.c: another device. Takes a second or so, most of it for kernels to be compiled. */
+/* peak_device.c: another device. Takes about a second, mostly for compiling kernels. */
 peak peak_measure_on(berth_context *ctx, const char *device, const char *gpu_profile);
-/* The least time for so much arithmetic on so many bytes; 0 where the peak is not known. */
+/* A lower bound on the time for these operations and bytes; 0 if the peak is unknown. */
 double peak_least_ms(const peak *p, double flops, uint64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a device can do at best, by kernels of berth's own that run there as any model does: a product for the rate of
- * multiply-adds, an element-wise node and sums of rows for that of bytes. */
+/* The peak of a device, measured with berth's own kernels run like any model: a product for multiply-adds, an
+ * element-wise node and row sums for bandwidth. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 enum {
   first_side = 128, /* of the product's matrices */
   last_side = 4096,
-  row_length = 1024, /* elements that are summed */
+  row_length = 1024, /* elements per sum */
   least_rounds = 3,
   most_rounds = 20
 };
 
-static const double long_ms = 20; /* a run that tells enough: nothing larger is tried */
+static const double long_ms = 20; /* runs this long are accurate: larger ones are not tried */
 
 typedef struct probe {
   berth_context *ctx;
@@ -27,7 +27,7 @@ static void add_ms(void *user, uint32_t step, uint32_t node, const berth_tensor 
   *(double *)user += ms;
 }
 
-/* By the device's clock where it has one; a clock that is too coarse for a run says 0, and the host's speaks. */
+/* By the device's clock if it has one; if that is too coarse and returns 0, by the host's. */
 static double one_run(berth_session *session) {
   double steps_ms = 0;
   berth_session_observe(session, add_ms, &steps_ms);
@@ -38,7 +38,7 @@ static double one_run(berth_session *session) {
   return berth_session_clock(session) == BERTH_CLOCK_DEVICE && steps_ms > 0 ? steps_ms : ms;
 }
 
-/* The best of a few runs after a first one; 0: it cannot be had. */
+/* The fastest of several runs after a warm-up; 0: not available. */
 static double best_run(berth_session *session) {
   double best = one_run(session), sum = 0;
   for (int i = 0; i < most_rounds && (i < least_rounds || sum < long_ms) && best > 0; i++) {
@@ -59,7 +59,7 @@ static bool tool_peak_device_write_input(berth_session *session, const char *nam
   return written;
 }
 
-/* The time of a graph whose inputs have `count` elements each; 0: it cannot be had. */
+/* The time of a graph whose inputs have `count` elements each; 0: not available. */
 static double time_graph(const probe *p, const char *text, const char *const *inputs, size_t n_inputs, size_t count) {
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
@@ -91,7 +91,7 @@ static double time_product(const probe *p, uint64_t side) {
   return time_graph(p, text, inputs, 2, (size_t)(side * side));
 }
 
-/* Twice as large until a run takes long enough to tell. */
+/* Doubles the size until a run takes long enough. */
 static double product_gflops(const probe *p) {
   double best = 0, ms = 0;
   for (uint64_t side = first_side; side <= last_side && ms < long_ms; side *= 2) {
@@ -104,7 +104,7 @@ static double product_gflops(const probe *p) {
   return best;
 }
 
-/* Of so many bytes, half of them read and half written. */
+/* Copies this many bytes, half of them read and half written. */
 static double time_copy(const probe *p, uint64_t bytes) {
   static const char *const inputs[] = {"x"};
   char text[160];
@@ -114,7 +114,7 @@ static double time_copy(const probe *p, uint64_t bytes) {
   return time_graph(p, text, inputs, 1, (size_t)count);
 }
 
-/* The same, all of them read. */
+/* The same, but all bytes are read. */
 static double time_sums(const probe *p, uint64_t bytes) {
   static const char *const inputs[] = {"x"};
   char text[160];
@@ -125,7 +125,7 @@ static double time_sums(const probe *p, uint64_t bytes) {
   return time_graph(p, text, inputs, 1, (size_t)(rows * row_length));
 }
 
-/* Whichever is faster: an element a thread is not how every device moves most. */
+/* The faster of both: one element per thread is not the fastest way on every device. */
 static double copy_rate(const probe *p, uint64_t bytes, double *ms) {
   const double copied = time_copy(p, bytes), summed = time_sums(p, bytes);
   *ms = copied > 0 && (summed <= 0 || copied < summed) ? copied : summed;
@@ -139,7 +139,7 @@ peak peak_measure_on(berth_context *ctx, const char *device, const char *gpu_pro
   for (int i = 0; i < PEAK_COPIES; i++) {
     total.copies[i].bytes = peak_copy_bytes[i];
     const double found = ms < long_ms ? copy_rate(&p, peak_copy_bytes[i], &ms) : 0;
-    if (found > 0) rate = found; /* where it was not tried, it is as with the largest before */
+    if (found > 0) rate = found; /* if it was not measured, the rate of the largest size before */
     total.copies[i].gb_per_s = rate;
   }
   return total;

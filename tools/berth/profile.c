@@ -10,11 +10,11 @@ static void tool_profile_observe(void *user, uint32_t step, uint32_t node, const
   (void)out;
   (void)n_out;
   if (node >= p->n_nodes || p->n_events == p->capacity)
-    return; /* a loop may run a node more often than there is room */
+    return; /* a loop may run a node more often than there is space for */
   p->events[p->n_events++] = (profile_event){node, cli_now_ms() - p->start_ms - ms, ms};
 }
 
-/* A device's own clock says how long steps took, and not when: they stand one after the other. */
+/* A device's own clock measures durations, not start times: the steps are placed one after the other. */
 static void tool_profile_line_up(profile *p, const profile_run *run) {
   double at = run->start_ms;
   for (size_t i = run->first_event; i < run->end_event; i++) {
@@ -57,7 +57,7 @@ static int tool_profile_name_nodes(const berth_graph *graph, profile *p) {
   return CLI_OK;
 }
 
-/* Views run no kernel: they take no time and move nothing. */
+/* Views run no kernel: they take no time and move no bytes. */
 static void add_events(const berth_graph *graph, profile *p) {
   for (size_t i = 0; i < p->n_events; i++) {
     const profile_event *event = &p->events[i];
@@ -79,7 +79,7 @@ static void add_row(profile_row *sum, const profile_row *row) {
   sum->work.bytes += row->work.bytes;
 }
 
-/* There are few ops, so a scan finds them. */
+/* There are few ops, so a linear search suffices. */
 static void sum_by_op(profile *p) {
   for (uint32_t i = 0; i < p->n_nodes; i++) {
     uint32_t at = 0;
@@ -95,7 +95,7 @@ static int by_time(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* A plan for a GPU has a profile; one that fell back as a whole has none. */
+/* Plans for GPUs have a profile; a plan that fell back entirely has none. */
 static bool on_cpu(const berth_plan *plan) { return berth_plan_gpu_profile(plan) == NULL; }
 
 int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out) {

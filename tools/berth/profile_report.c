@@ -6,7 +6,7 @@
 
 enum {
   shown_nodes = 20,
-  shown_name = 40 /* characters of a name; the last ones tell more than the first */
+  shown_name = 40 /* characters of a name; the last ones are the most informative */
 };
 
 static const char *short_name(const char *name, char out[FORMAT_SIZE]) {
@@ -48,7 +48,7 @@ static void tool_profile_report_op_label(const profile_row *row, char *out, size
     snprintf(out, size, "%s (%u, %u on the REFERENCE kernel)", row->op, row->n_nodes, row->n_reference);
 }
 
-/* The node, its op, the kernel where that has another name, and what is unusual about it. */
+/* The node, its op, its kernel if that has another name, and anything unusual. */
 static void tool_profile_report_node_label(const profile *p, const profile_row *row, char *out, size_t size) {
   char name[FORMAT_SIZE], kernel[FORMAT_SIZE + 16] = "";
   const berth_step_info *step = row->step;

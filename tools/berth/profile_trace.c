@@ -1,5 +1,5 @@
-/* A profile in Chrome's trace format, which Perfetto reads too: complete events ("X"), times in microseconds. A run is
- * a slice around those of its nodes. */
+/* A profile in Chrome's trace format, which Perfetto also reads: complete events ("X"), times in microseconds. A run is
+ * a slice that contains those of its nodes. */
 #include <stdio.h>
 
 #include "format.h"

@@ -12,7 +12,7 @@ static bool is_one_of(const char *name, const char *const *names) {
   return false;
 }
 
-/* Ops whose results hold elements of their first operand, as numbers. */
+/* Ops whose results consist of elements of their first operand, as numbers. */
 static bool passes_on(const char *op) {
   static const char *const ops[] = {"cast",   "identity", "reshape", "flatten", "squeeze", "unsqueeze", "transpose",
                                     "expand", "narrow",   "tile",    "split",   "concat",  NULL};
@@ -32,7 +32,7 @@ static int64_t attr_of(const berth_node_info *node, const char *name, int64_t ot
   return otherwise;
 }
 
-/* What the second operand of a node picks from. */
+/* The extent from which the second operand of a node picks. */
 static int64_t picked(const berth_graph *graph, const berth_node_info *node) {
   static const char *const by_axis[] = {"gather", "gather_elements", "scatter", NULL};
   if (strcmp(node->op, "embedding") == 0) return extent_of(graph, node->in[0], 0);
@@ -46,14 +46,14 @@ static int64_t picked(const berth_graph *graph, const berth_node_info *node) {
   return least;
 }
 
-/* How many positions there are where the rows of a write_rows fit; a ring takes all. */
+/* The number of positions for which the rows of a write_rows fit; a ring accepts all. */
 static int64_t positions(const berth_graph *graph, const berth_node_info *node) {
   const int64_t axis = attr_of(node, "axis", -2);
   if (strcmp(node->op, "write_rows") != 0 || attr_of(node, "ring", 0) != 0) return INT64_MAX;
   return extent_of(graph, node->in[0], axis) - extent_of(graph, node->in[1], axis) + 1;
 }
 
-/* The one number that a constant holds; false where it is something else. */
+/* The value of a constant with one element; otherwise false. */
 static bool constant_of(const berth_graph *graph, berth_value value, double *number) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   if (value == BERTH_VALUE_NONE || berth_graph_value(graph, value, &info, NULL) != BERTH_OK || info.data == NULL ||
@@ -69,7 +69,7 @@ static bool is_cast_to_bool(const berth_graph *graph, const berth_node_info *nod
          info.type == BERTH_BOOL;
 }
 
-/* Whether a node makes a yes or no of its operand: 1 - x, x == 0, x != 0, x > 0, or bool(x). */
+/* Whether a node converts its operand to a bool: 1 - x, x == 0, x != 0, x > 0, or bool(x). */
 static bool reads_mask(const berth_graph *graph, const berth_node_info *node, uint32_t operand) {
   static const char *const against_zero[] = {"eq", "ne", "gt", NULL};
   double number;
@@ -79,7 +79,7 @@ static bool reads_mask(const berth_graph *graph, const berth_node_info *node, ui
   return is_one_of(node->op, against_zero) && number == 0;
 }
 
-/* What a single element must be for one of the sides of a model that asks for it. */
+/* The required value of a single element, for a model with a choice that compares it. */
 static bool reads_setting(const berth_graph *graph, const berth_node_info *node, uint32_t operand, double *number) {
   return strcmp(node->op, "eq") == 0 && node->n_in == 2 && constant_of(graph, node->in[1 - operand], number) &&
          *number >= 0 && *number <= INT32_MAX;
@@ -128,7 +128,7 @@ range ranges_of(const berth_graph *bound, berth_value input) {
   look(&s);
   free(s.holds);
   if (s.is_mask && s.found.below == INT64_MAX) {
-    s.found.has_value = true; /* ids that are compared with a padding are no mask */
+    s.found.has_value = true; /* ids that are compared with a padding id are not a mask */
     s.found.value = 1;
   }
   return s.found;

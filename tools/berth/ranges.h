@@ -1,5 +1,5 @@
-/* What the elements of an input may be: ids must lie in the table that they pick from, a mask shows what there is, and
- * a setting has the value that the model asks for. */
+/* Valid elements of an input: ids must be inside the table that they index, a mask is all ones, and a setting has the
+ * value that the model expects. */
 #ifndef BERTH_TOOLS_RANGES_H
 #define BERTH_TOOLS_RANGES_H
 
@@ -8,12 +8,12 @@
 #include "berth/berth.h"
 
 typedef struct range {
-  int64_t below;  /* the least extent of what nodes pick from with its elements; INT64_MAX: none does */
-  bool has_value; /* the elements should all be: */
-  int64_t value;  /* 1 for a mask; what a single element is compared with, such as a sample rate */
+  int64_t below;  /* the smallest extent that nodes index with its elements; INT64_MAX: none */
+  bool has_value; /* all elements should be `value`: */
+  int64_t value;  /* 1 for a mask; for a setting what it is compared with, such as a sample rate */
 } range;
 
-/* `bound` has fixed shapes. An input's elements are followed as they are, or seen in another shape or type. */
+/* `bound` has fixed shapes. Follows an input's elements directly, or through reshapes and casts. */
 range ranges_of(const berth_graph *bound, berth_value input);
 
 #endif

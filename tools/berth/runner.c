@@ -6,7 +6,7 @@
 #include "elements.h"
 #include "progress.h"
 
-/* Weights of deep models must stay small, or everything overflows. */
+/* Weights of deep models must be small, or everything overflows. */
 static const double weight_divisor = 16;
 
 static int set_random_param(berth_session *session, const berth_value_info *info) {
@@ -43,9 +43,9 @@ static int create_session(runner *r, uint32_t session_flags, uint32_t plan_flags
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_error err = {BERTH_OK, ""};
-  const bool is_reference = (session_flags & BERTH_SESSION_REFERENCE) != 0; /* those kernels are the CPU's alone */
+  const bool is_reference = (session_flags & BERTH_SESSION_REFERENCE) != 0; /* only the CPU has those kernels */
   const char *device = is_reference ? "cpu" : r->device;
-  plan.flags |= plan_flags | BERTH_PLAN_INPUTS_DIE; /* every run here writes them anew */
+  plan.flags |= plan_flags | BERTH_PLAN_INPUTS_DIE; /* every run writes them again */
   if (!is_reference) plan.flags |= r->plan_flags;
   plan.device = device;
   if (!is_reference) plan.gpu_profile = r->gpu_profile;

@@ -1,4 +1,4 @@
-/* A model with its inputs, ready to run: what `run` and `bench` share. */
+/* A model with its inputs, ready to run: shared by `run` and `bench`. */
 #ifndef BERTH_TOOLS_RUNNER_H
 #define BERTH_TOOLS_RUNNER_H
 
@@ -38,19 +38,19 @@ typedef struct runner {
   double compile_ms; /* of that session */
   bool random_weights;
   uint64_t budget;     /* of that session; 0: none */
-  uint32_t plan_flags; /* that the options ask for */
+  uint32_t plan_flags; /* requested by the options */
   const char *device;
   const char *gpu_profile; /* NULL: the device itself */
   berth_compute compute;
 } runner;
 
-/* Exit codes, with an error printed. Close either way. */
+/* Return exit codes, and print errors. Close either way. */
 int runner_open(const model_options *options, const runner_options *more, runner *out);
 void runner_close(runner *r);
-/* Another session of the same model and inputs; yours to destroy. */
+/* Another session with the same model and inputs; the caller destroys it. */
 int runner_session(runner *r, uint32_t session_flags, uint32_t plan_flags, berth_session **out);
 int runner_write_inputs(runner *r, berth_session *session);
 int runner_run(berth_session *session);
-int runner_run_shown(berth_session *session); /* with a progress bar where it takes long */
+int runner_run_shown(berth_session *session); /* with a progress bar if it takes long */
 
 #endif

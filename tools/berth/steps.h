@@ -1,4 +1,4 @@
-/* Which kernel runs each step of a plan, and which of them are reference kernels. */
+/* The kernel of each step of a plan, and which of them are reference kernels. */
 #ifndef BERTH_TOOLS_STEPS_H
 #define BERTH_TOOLS_STEPS_H
 
@@ -10,13 +10,13 @@ typedef struct step_list {
   uint32_t n, n_reference; /* steps with a reference kernel */
 } step_list;
 
-/* Exit codes, with an error printed. */
+/* Return exit codes, and print errors. */
 int steps_read(const berth_plan *plan, step_list *out); /* close either way */
 void steps_close(step_list *list);
-/* Says which nodes run on reference kernels; nothing where there are none. */
+/* Prints the nodes that run on reference kernels; nothing if there are none. */
 void steps_print(const berth_plan *plan, const step_list *list);
 void steps_write_json(const berth_plan *plan, const step_list *list, const char *asked, json *out);
-/* What all JSON says of a step; asked: the device, as the user named it. */
+/* The JSON fields for a step; asked: the device, as the user named it. */
 void steps_write_kernel(const berth_step_info *step, const char *asked, json *out);
 
 #endif

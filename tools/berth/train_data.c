@@ -1,6 +1,5 @@
-/* The data of a training: arrays of rows from .npy and safetensors files, a batch of which is taken for every run.
- * Which rows these are follows from the seed and the number of the run alone, so that a training that is resumed sees
- * what it would have seen. */
+/* Training data: arrays of rows from .npy and safetensors files, of which every run takes a batch. The choice of rows
+ * depends only on the seed and the run's number, so a resumed training sees the same data as an uninterrupted one. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 
 /* ---- Files ---- */
 
-/* One tensor of a file: the one that is named, or that has the input's name, or the only one. */
+/* One tensor of a file: the named one, or the one with the input's name, or the only one. */
 static int train_pick(const berth_weights *weights, const char *path, const char *tensor, const char *input,
                       berth_weight_info *info) {
   berth_error err = {BERTH_OK, ""};
@@ -67,7 +66,7 @@ static void train_free_array(training *t, train_rows *rows) {
 
 /* ---- Other types ---- */
 
-/* The factor that --scale gives an input; 0: none. */
+/* The factor given to an input by --scale; 0: none. */
 static int train_find_scale(const training *t, const char *name, double *factor) {
   *factor = 0;
   for (size_t i = 0; i < t->wanted->scales.n; i++) {
@@ -84,7 +83,7 @@ static int train_find_scale(const training *t, const char *name, double *factor)
   return CLI_OK;
 }
 
-/* Numbers of any type as those of the input, times a factor. */
+/* Converts numbers of any type to the input's type, times a factor. */
 static int train_convert(training *t, train_rows *rows, berth_type to, double factor) {
   const size_t count = element_count_of(rows->array.type, rows->array.size);
   const size_t size = (size_t)berth_storage_bytes(berth_type_storage(to), count);
@@ -110,7 +109,7 @@ static int train_convert(training *t, train_rows *rows, berth_type to, double fa
   return CLI_OK;
 }
 
-/* .npy has no bf16, so f32 will do for it; other types are converted where --scale asks for it. */
+/* .npy has no bf16, so f32 is accepted for it; other types are converted if --scale is given. */
 static int train_fit_type(training *t, train_rows *rows, berth_type wanted) {
   double factor = 0;
   const int code = train_find_scale(t, rows->input, &factor);
@@ -148,7 +147,7 @@ static int train_read_array(training *t, const char *name, const char *path, ber
   return code;
 }
 
-/* The input that "NAME=FILE" names; the graph's own name for it, which lives as long as that. */
+/* The input of "NAME=FILE"; the name is owned by the graph. */
 static int train_find_input(const training *t, const char *option, berth_value_info *info, const char **path) {
   size_t length;
   if (!args_split(option, &length, path)) return cli_usage("--input %s: expected NAME=FILE", option);
@@ -195,7 +194,7 @@ int train_read_rows(training *t) {
   const int code = t->wanted->text != NULL ? train_read_text(t, t->wanted->text) : train_read_arrays(t);
   if (code != CLI_OK) return code;
   t->n_train = t->n_samples - (int64_t)((double)t->n_samples * t->wanted->hold_out / 100);
-  if (t->text != NULL) { /* the end of the text is held out */
+  if (t->text != NULL) { /* the held-out part is the end of the text */
     t->batch = (int64_t)t->wanted->batch;
     return t->n_train > t->window
                ? CLI_OK
@@ -224,7 +223,7 @@ void train_free_rows(training *t) {
 
 /* ---- Batches ---- */
 
-/* Rows into a session: `count` of those that `picked` lists, and then the first one again. */
+/* Writes rows to a session: the `count` rows listed in `picked`, then repeats the first one. */
 static int train_gather(training *t, berth_session *session, const uint64_t *picked, uint64_t count, uint32_t n_rows) {
   berth_error err = {BERTH_OK, ""};
   for (uint32_t i = 0; i < n_rows; i++) {
@@ -244,7 +243,7 @@ static int train_random_windows(training *t, uint64_t run) {
   return train_write_windows(t, t->session, starts, true);
 }
 
-/* Whole batches alone: what is left of an epoch waits for another order. */
+/* Only whole batches: the rest of an epoch is left for another order. */
 int train_write_batch(training *t, uint64_t run) {
   if (t->text != NULL) return train_random_windows(t, run);
   const uint64_t batches = (uint64_t)(t->n_train / t->batch), epoch = run / batches, first = run % batches;
@@ -256,7 +255,7 @@ int train_write_batch(training *t, uint64_t run) {
   return train_gather(t, t->session, t->order + first * (uint64_t)t->batch, (uint64_t)t->batch, t->n_rows);
 }
 
-/* Rows of arrays, or windows of a text that follow one after the other. */
+/* Rows of arrays, or consecutive windows of a text. */
 int train_write_held(training *t, berth_session *session, uint64_t first, uint64_t count) {
   uint64_t starts[1024];
   if (t->text == NULL) return train_gather(t, session, t->samples + t->n_train + first, count, t->n_rows - 1);

@@ -1,6 +1,5 @@
-/* What a training writes: weights as safetensors or as an ONNX model, adapters alone, and checkpoints. The library
- * writes a file beside its name, brings it to disk and renames it, so that what has the name is whole at every
- * moment. */
+/* The files of a training: weights as safetensors or as an ONNX model, separate adapters, and checkpoints. The library
+ * writes a temporary file, syncs and renames it, so that a file is whole at every moment. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "elements.h"
 #include "train.h"
 
-/* Tensors to be written, with their data. */
+/* Tensors to write, with their data. */
 typedef struct train_list {
   berth_weight_info *items;
   uint32_t n;
@@ -26,7 +25,7 @@ static void train_list_free(train_list *list) {
   free(list->items);
 }
 
-/* One more, whose data is to be filled in. */
+/* Adds one, whose data is to be filled in. */
 static void *train_list_add(train_list *list, const char *name, berth_type type, const berth_shape *shape,
                             uint64_t size) {
   berth_weight_info *one = &list->items[list->n];
@@ -89,12 +88,12 @@ static int train_add_product(const training *t, const berth_value_info *w, void 
       if (w->type == BERTH_F64) memcpy((char *)data + at * sizeof value, &value, sizeof value);
     }
   const berth_status status =
-      w->type == BERTH_F64 ? BERTH_OK : berth_from_f32(w->type, sum, count, data, &err); /* which has all its digits */
+      w->type == BERTH_F64 ? BERTH_OK : berth_from_f32(w->type, sum, count, data, &err); /* from full precision */
   free(sum);
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
-/* The adapter of a param, if it has one, goes into it. */
+/* Merges the adapter of a param, if it has one. */
 static int train_merge(training *t, const berth_value_info *w, void *data) {
   if (t->adapted == NULL) return CLI_OK;
   const berth_value_info a = train_find(t->adapted, w->name, ".lora_a"), b = train_find(t->adapted, w->name, ".lora_b");
@@ -114,7 +113,7 @@ static bool train_has_changed(const training *t, const char *name) {
   return now.kind == BERTH_VALUE_STATE || (t->adapted != NULL && train_find(t->adapted, name, ".lora_a").name != NULL);
 }
 
-/* Params of the model as they are now; those alone that have changed, or all. */
+/* The model's params with their current values; only changed ones, or all. */
 static int train_list_params(training *t, bool is_changed_alone, train_list *list) {
   const berth_graph *graph = t->model.graph;
   int code = train_list_create(list, berth_graph_n_params(graph));
@@ -163,7 +162,7 @@ int train_save_adapters(training *t, const char *path) {
   return code;
 }
 
-/* ---- Checkpoints: all states, which count the steps too, and the options that decide which numbers come ---- */
+/* ---- Checkpoints: all states, including the step count, and the options that affect the numbers ---- */
 
 #define CHECKPOINT "berth.training"
 
@@ -234,7 +233,7 @@ static int train_check_mark(const training *t, const char *path, const berth_wei
   return CLI_OK;
 }
 
-/* All states are checked before the first is written: a checkpoint of another model changes nothing. */
+/* All states are checked before the first is written, so a checkpoint of another model changes nothing. */
 static int train_find_state(const training *t, const char *path, const berth_weights *from, uint32_t state,
                             berth_weight_info *out) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;

@@ -1,4 +1,4 @@
-/* A model for a batch of rows, with a loss after its first output of a float type; and without one, for measuring. */
+/* A model for a batch of rows, with a loss on its first output of a float type; and without a loss, for measuring. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* ---- Shapes ---- */
 
-/* A row in the file is one of the input: the same extents where those are fixed. */
+/* Checks that a row in the file is a row of the input: the same extents, if those are fixed. */
 static int train_check_rows(const train_rows *rows, const berth_value_info *info) {
   char wanted[FORMAT_SIZE], got[FORMAT_SIZE];
   bool fits = rows->array.rank == info->shape.rank;
@@ -24,7 +24,7 @@ static int train_check_rows(const train_rows *rows, const berth_value_info *info
   return code;
 }
 
-/* Named dimensions that nobody gave are those of the rows; the first one of an input is the batch. */
+/* Named dimensions that were not given are taken from the rows; an input's first one is the batch. */
 static int train_infer_dims(training *t, const train_rows *rows) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_error err = {BERTH_OK, ""};
@@ -68,7 +68,7 @@ int train_bind(training *t, int64_t batch, berth_graph **out) {
   return status == BERTH_OK ? CLI_OK : cli_report(&err);
 }
 
-/* ---- The output that the loss is taken of ---- */
+/* ---- The output for the loss ---- */
 
 berth_value train_logits(const training *t, const berth_graph *graph) {
   const berth_value output = loss_output(graph);
@@ -118,7 +118,7 @@ static int train_check_values(const training *t, const berth_value_info *y) {
                     train_count(y) / (uint64_t)t->batch);
 }
 
-/* The last axis is that of the classes; labels have one element there. */
+/* The last axis has the classes; labels have extent 1 there. */
 static int train_check_output(const training *t, const berth_value_info *y) {
   char shape[FORMAT_SIZE];
   const bool fits = y->shape.rank >= 2 && y->shape.dim[y->shape.rank - 1].extent > 0 &&
@@ -183,7 +183,7 @@ int train_copy_weights(training *t, berth_session *to) {
     berth_value_info info = BERTH_VALUE_INFO_INIT, now = BERTH_VALUE_INFO_INIT;
     berth_graph_value(base, berth_graph_param_at(base, i), &info, NULL);
     berth_graph_value(t->graph, berth_graph_find(t->graph, info.name), &now, NULL);
-    if (now.kind != BERTH_VALUE_STATE && info.data != NULL) continue; /* frozen: it is there */
+    if (now.kind != BERTH_VALUE_STATE && info.data != NULL) continue; /* frozen: it is already there */
     void *data = malloc((size_t)info.size + 1);
     if (data == NULL) return cli_no_memory();
     code = train_read_param(t, info.name, data, (size_t)info.size);

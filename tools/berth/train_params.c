@@ -1,4 +1,4 @@
-/* Which params are trained, low-rank adapters beside them, and what they start with. */
+/* Which params are trained, their low-rank adapters, and their initial values. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
@@ -35,7 +35,7 @@ static bool train_is_statistic(const berth_graph *graph, berth_value value) {
   return found;
 }
 
-/* A pattern that fits no param is a mistake. */
+/* A pattern that matches no param is an error. */
 static int train_check_patterns(const berth_graph *graph, const char *option, const arg_list *patterns) {
   for (size_t i = 0; i < patterns->n; i++) {
     const arg_list one = {&patterns->items[i], 1};
@@ -73,10 +73,10 @@ static bool train_is_adapter(const training *t, const char *name) {
   return t->adapted != NULL && berth_graph_find(t->model.graph, name) == BERTH_VALUE_NONE;
 }
 
-/* ---- What is trained ---- */
+/* ---- Choosing what is trained ---- */
 
-/* With adapters those alone, and what --train names; otherwise all params of a float type, or those that --train
- * names; never what --freeze names. */
+/* With adapters only these, and what --train names; otherwise all params of a float type, or those that --train names;
+ * never what --freeze names. */
 static bool train_is_chosen(const training *t, const berth_value_info *info) {
   const train_options *wanted = t->wanted;
   if (!element_is_float(info->type) || train_matches(&wanted->frozen, info->name)) return false;
@@ -105,7 +105,7 @@ int train_choose(training *t, berth_value **params, size_t *n) {
   return *n != 0 ? CLI_OK : cli_failed("no param of a float type is left to train");
 }
 
-/* ---- What they hold ---- */
+/* ---- Initial values ---- */
 
 berth_value train_find_beside(const berth_graph *graph, const char *name, const char *suffix) {
   const size_t length = strlen(name);
@@ -134,7 +134,7 @@ int train_read_param(training *t, const char *name, void *dst, size_t size) {
   return info.data != NULL ? CLI_OK : cli_failed("param '%s' has no weights, and is not trained", name);
 }
 
-/* Into the param, and into its copy in f32 where there is one. */
+/* Writes the param, and its f32 master copy if there is one. */
 static int train_set(training *t, const berth_value_info *info, const float *data, size_t count) {
   berth_value_info master = BERTH_VALUE_INFO_INIT;
   berth_error err = {BERTH_OK, ""};
@@ -156,7 +156,7 @@ static float train_random_number(uint64_t *state) { /* from -1 to 1 */
   return (float)((double)(element_random(state) >> 11) * 0x1p-52 - 1);
 }
 
-/* So many elements go into each of a result. */
+/* The number of elements that contribute to each element of a result. */
 static double train_fan_in(const berth_value_info *info) {
   double n = 1;
   if (info->shape.rank == 2) return (double)info->shape.dim[0].extent;
@@ -169,7 +169,8 @@ static bool train_ends_with(const char *name, const char *end) {
   return length >= wanted && strcmp(name + length - wanted, end) == 0;
 }
 
-/* Scales of norms start as ones, other vectors and the second half of an adapter as zeros, and the rest at random. */
+/* Scales of norms are initialised to ones, other vectors and the second matrix of an adapter to zeros, and the rest at
+ * random. */
 static int train_start_param(training *t, const berth_value_info *info, uint64_t *state) {
   const size_t count = element_count_of(info->type, info->size);
   const bool is_zero =

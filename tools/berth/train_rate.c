@@ -1,4 +1,4 @@
-/* The learning rate of a step: it rises from 0 over the first steps, and may then fall until the last. */
+/* The learning rate of a step: a warm-up from 0, and optionally a decay until the last step. */
 #include <math.h>
 #include <string.h>
 

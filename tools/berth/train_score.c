@@ -1,5 +1,4 @@
-/* How good a model is on the rows that are held out: its loss, and how often the largest class is the right one. In
- * f64, from what the model gives. */
+/* The quality of a model on held-out rows: its loss, and its accuracy. In f64, from the model's outputs. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@ typedef struct train_measuring {
   berth_type type;
   void *data; /* the logits of a batch */
   size_t size;
-  uint64_t each, classes; /* elements of a row, of which so many are classes of one label; 0: there are none */
+  uint64_t each, classes; /* elements per row, and how many of them are the classes of one label; 0: no classes */
   double loss, right;
   uint64_t count;
 } train_measuring;

@@ -1,4 +1,4 @@
-/* A text as data: its bytes are characters, a row is a window of them, and the label of each is the one after it. */
+/* A text as data: its bytes are characters, a row is a window of them, and each one's label is the next character. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,14 +10,14 @@
 #include "train.h"
 
 #define MOST_ROWS 1024
-#define MOST_READ 65536 /* bytes of a text, at first */
+#define MOST_READ 65536 /* initial buffer size */
 
 static int train_read_all(training *t, const char *path) {
   FILE *stream = fopen(path, "rb");
   size_t size = 0, room = 0;
   int code = CLI_OK;
   if (stream == NULL) return cli_failed("%s: %s", path, strerror(errno));
-  for (bool goes_on = true; goes_on && code == CLI_OK;) { /* a pipe does not say how long it is */
+  for (bool goes_on = true; goes_on && code == CLI_OK;) { /* the length of a pipe is unknown */
     room = 2 * room + MOST_READ;
     unsigned char *grown = realloc(t->text, room);
     if (grown == NULL) code = cli_no_memory();
@@ -32,7 +32,7 @@ static int train_read_all(training *t, const char *path) {
   return code;
 }
 
-/* How many characters a row has: the second axis of the input. */
+/* Characters per row: the second extent of the input. */
 static int train_find_window(training *t, const berth_value_info *info) {
   if (info->shape.rank != 2 || (info->type != BERTH_I64 && info->type != BERTH_I32 && info->type != BERTH_U8))
     return cli_failed("--text needs one input [batch, time] of i64, i32 or u8, and '%s' is none", info->name);
@@ -65,7 +65,7 @@ static void train_put(void *data, berth_type type, size_t index, unsigned char c
   if (type == BERTH_U8) ((uint8_t *)data)[index] = c;
 }
 
-/* Windows that begin at `starts`, into the input, or one character on, into the labels. */
+/* Writes windows that begin at `starts` to the input or, shifted by one character, to the labels. */
 static int train_write_shifted(training *t, berth_session *session, const char *input, berth_type type,
                                const uint64_t *starts, uint64_t shift) {
   const size_t count = (size_t)t->batch * (size_t)t->window;
@@ -83,19 +83,19 @@ int train_write_windows(training *t, berth_session *session, const uint64_t *sta
   return train_write_shifted(t, session, "train.labels", BERTH_I64, starts, 1);
 }
 
-/* ---- What the model writes ---- */
+/* ---- Generating a sample ---- */
 
 typedef struct train_writing {
   berth_session *session;
   uint32_t output;
   int64_t batch;
   uint64_t classes;
-  float *logits; /* of every character of every row */
+  float *logits; /* for every character of every row */
   size_t size;
   uint64_t random;
 } train_writing;
 
-/* One of the classes, by its probability at a temperature below 1, which keeps to what is likely. */
+/* Samples a class by its probability at a temperature below 1, which prefers likely ones. */
 static unsigned char train_draw(train_writing *w, const float *logits) {
   double largest = -HUGE_VAL, sum = 0;
   const double temperature = 0.7;
@@ -110,7 +110,7 @@ static unsigned char train_draw(train_writing *w, const float *logits) {
   return ' ';
 }
 
-/* The next character after the last ones of a text, which stand at the begin of the first row. */
+/* The next character after the end of a text, which is at the beginning of the first row. */
 static int train_next(training *t, train_writing *w, const unsigned char *text, size_t length, unsigned char *next) {
   const size_t window = (size_t)t->window, count = (size_t)w->batch * window;
   const size_t used = length < window ? length : window;
@@ -134,14 +134,14 @@ static int train_write_on(training *t, train_writing *w) {
   if (text != NULL) memcpy(text, prompt, begin);
   for (size_t n = begin; n < most && code == CLI_OK; n++) code = train_next(t, w, text, n, &text[n]);
   if (code == CLI_OK) {
-    fwrite(text, 1, most, stdout); /* a model may write any byte */
+    fwrite(text, 1, most, stdout); /* a model may generate any byte */
     printf("\n");
   }
   free(text);
   return code;
 }
 
-/* A row at a time, where the model may have one. */
+/* With a batch of one row, if the model supports it. */
 int train_write_sample(training *t) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   train_writing w = {.random = t->wanted->seed, .batch = t->batch};

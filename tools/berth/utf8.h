@@ -1,10 +1,10 @@
-/* Just enough UTF-8: names in models and files may hold any bytes. */
+/* Minimal UTF-8 support: names in models and files may contain any bytes. */
 #ifndef BERTH_TOOLS_UTF8_H
 #define BERTH_TOOLS_UTF8_H
 
 #include <stddef.h>
 
-/* Bytes of the valid character that starts here (text is terminated); 0 where there is none. */
+/* Bytes of the valid character that starts here (text is terminated); 0 if it is invalid. */
 size_t utf8_length(const char *text);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* ---- Looking at a node ---- */
+/* ---- Queries on a node ---- */
 
 typedef struct subject {
   const berth_graph *graph;
@@ -32,7 +32,7 @@ static double operand_elements(const subject *s, uint32_t at) {
   return tool_work_operand(s, at, &info) ? elements(&info) : 0;
 }
 
-/* An axis of an operand; a negative one counts from the last. 1 where there is none. */
+/* An extent of an operand; negative axes count from the last. 1 if there is none. */
 static double tool_work_extent(const subject *s, uint32_t at, int axis) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   if (!tool_work_operand(s, at, &info)) return 1;
@@ -87,7 +87,7 @@ static double conv_transpose(const subject *s) {
   return inputs > 0 ? 2 * operand_elements(s, 0) * operand_elements(s, 1) / inputs : 0;
 }
 
-/* Every element of the weight is a sum over the places of the gradient, which is operand 1. */
+/* Every element of the weight's gradient is a sum over the positions of dy, operand 1. */
 static double conv_weight_grad(const subject *s) {
   const double outputs = tool_work_extent(s, 1, tool_work_int_attr(s, "channels_last", 0) != 0 ? -1 : 1);
   return outputs > 0 ? 2 * operand_elements(s, 1) * s->result / outputs : 0;
@@ -103,10 +103,10 @@ static double conv_transpose_last(const subject *s) {
 
 static double depthwise(const subject *s) { return 2 * s->result * taps(s) + program(s); }
 
-/* What the direct form would do, so that forms compare; it may be above the machine's peak. */
+/* The operations of the direct form, for comparison; the rate may exceed the machine's peak. */
 static double conv_winograd(const subject *s) { return 2 * s->result * 9 * tool_work_extent(s, 0, -1) + program(s); }
 
-/* Scores and sums over the keys that a query may see by its mode. */
+/* Scores and weighted sums over the keys that a query may see in its mode. */
 static double attention(const subject *s) {
   const berth_attr *mode = tool_work_find_attr(s, "mode");
   double queries = tool_work_extent(s, 0, -2), keys = tool_work_extent(s, 1, -2),
@@ -189,7 +189,7 @@ static const row rows[] = {
     {"cumsum", per_result, 1},
 };
 
-/* One operation per element, however hard it is. */
+/* One operation per element, regardless of its cost. */
 static const char *const element_wise[] = {
     "neg",     "abs",  "exp",      "log",   "sqrt",  "rsqrt",     "sin",        "cos", "tan",   "asin",  "acos", "atan",
     "sinh",    "cosh", "tanh",     "asinh", "acosh", "atanh",     "expm1",      "erf", "round", "floor", "ceil", "sign",

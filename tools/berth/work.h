@@ -1,15 +1,15 @@
-/* What a node has to do, from its shapes: arithmetic operations, and bytes read and written. */
+/* The work of a node, from its shapes: arithmetic operations, and bytes read and written. */
 #ifndef BERTH_TOOLS_WORK_H
 #define BERTH_TOOLS_WORK_H
 
 #include "berth/berth.h"
 
 typedef struct work {
-  double flops;   /* a multiplication and an addition are two; 0 for ops that only move elements */
+  double flops;   /* a multiplication and an addition count as two; 0 for ops that only move elements */
   uint64_t bytes; /* every operand read once and every result written once */
 } work;
 
-/* The graph must be bound. Ops that work.c does not know count no arithmetic. */
+/* The graph must be bound. Ops unknown to work.c count no arithmetic. */
 work work_of_node(const berth_graph *graph, const berth_node_info *node);
 
 #endif
