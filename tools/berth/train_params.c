@@ -102,7 +102,10 @@ int train_choose(training *t, berth_value **params, size_t *n) {
     if (!is_statistic) (*params)[(*n)++] = param;
   }
   if (n_statistics != 0) cli_note("%u means and variances of batch norms stay as they are", n_statistics);
-  return *n != 0 ? CLI_OK : cli_failed("no param of a float type is left to train");
+  if (*n != 0) return CLI_OK;
+  free(*params);
+  *params = NULL;
+  return cli_failed("no param of a float type is left to train");
 }
 
 /* ---- Initial values ---- */
