@@ -96,13 +96,49 @@ refuses "-p and -f" 2 "use one of them" generate "$tale" -p a -f prompt.txt
 refuses "a cache that is none" 3 "a cache may be f32, f16, bf16 or q8_0, not q4_0" generate "$tale" --kv q4_0
 refuses "a type that is none" 2 "--kv takes a type" generate "$tale" --kv f31
 refuses "a temperature that is none" 2 "--temp takes a number, not 'warm'" generate "$tale" --temp warm
-refuses "a temperature below 0" 1 "a temperature of -1 is not 0 or more" generate "$tale" --temp=-1
+refuses "a temperature below 0" 2 "--temp takes a number of at least 0" generate "$tale" --temp=-1
+refuses "--top-p over 1" 2 "--top-p takes a number over 0 and at most 1" generate "$tale" --top-p 2
+refuses "--min-p below 0" 2 "--min-p takes a number from 0 to 1" generate "$tale" --min-p=-1
+refuses "--repeat-penalty of 0" 2 "--repeat-penalty takes a number over 0" generate "$tale" --repeat-penalty 0
+for option in "-n 5" "--temp 0" "--seed 3" "--top-k 1"; do
+  refuses "perplexity with $option" 2 "--perplexity generates no text" generate "$tale" --perplexity heart.txt $option
+done
 refuses "--chat with --json" 2 "cannot be combined" generate "$tale" --chat --json
 refuses "a device that is not there" 3 "abacus" generate "$tale" --device abacus
 refuses "no text to embed" 2 "needs a text" embed "$tale"
 refuses "embed with a model that generates" 3 "computes no embeddings" embed "$tale" -p a
 exits "help" 0 help generate
 check "help names Ctrl-C" grep -q 'Ctrl-C' out
+
+# ---- A vector for each position ----
+cat >gpt2.py <<'PY'
+import struct
+def text(s): return struct.pack("<Q", len(s)) + s.encode()
+whole = {"context_length": 16, "block_count": 1, "embedding_length": 8, "feed_forward_length": 8,
+         "attention.head_count": 1}
+keys = text("general.architecture") + struct.pack("<I", 8) + text("gpt2")
+keys += b"".join(text("gpt2." + k) + struct.pack("<II", 4, v) for k, v in whole.items())
+keys += text("gpt2.attention.layer_norm_epsilon") + struct.pack("<If", 6, 1e-5)
+tensors = {"token_embd.weight": (8, 4), "position_embd.weight": (8, 16), "output_norm.weight": (8,),
+           "output_norm.bias": (8,), "blk.0.attn_qkv.weight": (8, 24), "blk.0.attn_output.weight": (8, 8),
+           "blk.0.ffn_up.weight": (8, 8), "blk.0.ffn_down.weight": (8, 8)}
+for norm in ("attn_norm", "ffn_norm"):
+    tensors["blk.0.%s.weight" % norm] = tensors["blk.0.%s.bias" % norm] = (8,)
+head, data = b"", b""
+for name, dims in tensors.items():
+    head += text(name) + struct.pack("<I%dQIQ" % len(dims), len(dims), *dims, 0, len(data))
+    count = 1
+    for d in dims: count *= d
+    data += bytes(4 * count)
+begin = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(whole) + 2) + keys + head
+open("gpt2.gguf", "wb").write(begin + bytes(-len(begin) % 32) + data)
+PY
+/usr/bin/env python3 gpt2.py
+exits "plan as many tokens as there are positions" 0 plan gpt2.gguf --ctx 16
+refuses "plan more" 1 "vectors for 16 positions, and a context of 17 tokens has more" plan gpt2.gguf --ctx 17
+refuses "fit more" 1 "vectors for 16 positions" plan gpt2.gguf --ctx 17 --fit 1G
+exits "fit all" 0 plan gpt2.gguf --fit 1G --json
+is "is what the model was made with" "$(field ctx)" 16
 
 # ---- Models that are not as they should be ----
 # The tale with another template, or one string of bytes changed to one that is as long.

@@ -190,20 +190,48 @@ static void generate_print_note(const generate *g) {
 
 /* ---- One text ---- */
 
+static generate_options generate_defaults(void) {
+  const berth_sampling_desc sampling = BERTH_SAMPLING_DESC_INIT;
+  return (generate_options){.count = 256,
+                            .temp = (double)sampling.temperature,
+                            .top_k = sampling.top_k,
+                            .top_p = (double)sampling.top_p,
+                            .min_p = (double)sampling.min_p,
+                            .repeat_penalty = (double)sampling.repeat_penalty};
+}
+
+/* As berth_generator_sample has them; said before a model is opened. */
+static int generate_check_sampling(const generate_options *wanted) {
+  if (!(wanted->temp >= 0)) return cli_usage("--temp takes a number of at least 0");
+  if (!(wanted->top_p > 0 && wanted->top_p <= 1)) return cli_usage("--top-p takes a number over 0 and at most 1");
+  if (!(wanted->min_p >= 0 && wanted->min_p <= 1)) return cli_usage("--min-p takes a number from 0 to 1");
+  if (!(wanted->repeat_penalty > 0)) return cli_usage("--repeat-penalty takes a number over 0");
+  return CLI_OK;
+}
+
+static bool generate_is_default(const generate_options *wanted) {
+  const generate_options usual = generate_defaults();
+  return wanted->count == usual.count && wanted->temp == usual.temp && wanted->top_k == usual.top_k &&
+         wanted->top_p == usual.top_p && wanted->min_p == usual.min_p &&
+         wanted->repeat_penalty == usual.repeat_penalty && wanted->seed == usual.seed;
+}
+
 static int generate_check(const generate_options *wanted) {
   if (wanted->chat && wanted->json) return cli_usage("--chat and --json cannot be combined");
   for (size_t i = 0; i < wanted->stop.n; i++)
     if (wanted->stop.items[i][0] == '\0') return cli_usage("--stop takes a text that is not empty");
-  return CLI_OK;
+  if (wanted->perplexity && (wanted->prompt || wanted->file || wanted->chat))
+    return cli_usage("--perplexity scores a text: there is nothing to continue");
+  if (wanted->perplexity && (wanted->slide || wanted->stop.n != 0 || !generate_is_default(wanted)))
+    return cli_usage(
+        "--perplexity generates no text, which is what -n, --slide, --stop, --seed and the options of "
+        "sampling are for");
+  return generate_check_sampling(wanted);
 }
 
 static int generate_read_prompt(const generate_options *wanted, char **text, size_t *size) {
   *text = NULL;
   if (wanted->prompt && wanted->file) return cli_usage("-p and -f both give the prompt: use one of them");
-  if (wanted->perplexity && (wanted->prompt || wanted->file || wanted->chat))
-    return cli_usage("--perplexity scores a text: there is nothing to continue");
-  if (wanted->perplexity && (wanted->slide || wanted->stop.n != 0))
-    return cli_usage("--slide and --stop are for text that is generated, and --perplexity generates none");
   if (wanted->perplexity) return out_read_all(wanted->perplexity, text, size);
   if (wanted->file) return out_read_all(wanted->file, text, size);
   const char *given = wanted->prompt ? wanted->prompt : "";
@@ -235,13 +263,7 @@ static int generate_one(generate *g, const generate_options *wanted, const char 
 }
 
 int cmd_generate(int argc, char **argv) {
-  const berth_sampling_desc sampling = BERTH_SAMPLING_DESC_INIT;
-  generate_options wanted = {.count = 256,
-                             .temp = (double)sampling.temperature,
-                             .top_k = sampling.top_k,
-                             .top_p = (double)sampling.top_p,
-                             .min_p = (double)sampling.min_p,
-                             .repeat_penalty = (double)sampling.repeat_penalty};
+  generate_options wanted = generate_defaults();
   generate g = {0};
   char *prompt = NULL;
   size_t size = 0;

@@ -1,5 +1,7 @@
 #include "generation_plan.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,12 +50,26 @@ static berth_status generation_plan_rows(const berth_graph *graph, const berth_p
   return berth_plan_create(graph, &desc, out, err);
 }
 
+/* As the generator has it: a model with a vector for each position has no more positions than these. */
+static berth_status generation_check_context(const berth_graph *model, int64_t ctx, berth_error *err) {
+  berth_value_info table = BERTH_VALUE_INFO_INIT;
+  const berth_value value = berth_graph_find(model, "position_embd.weight");
+  if (value == BERTH_VALUE_NONE || berth_graph_value(model, value, &table, NULL) != BERTH_OK) return BERTH_OK;
+  if (ctx <= table.shape.dim[0].extent) return BERTH_OK;
+  err->status = BERTH_INVALID;
+  snprintf(err->message, sizeof err->message,
+           "the model has vectors for %" PRId64 " positions, and a context of %" PRId64 " tokens has more",
+           table.shape.dim[0].extent, ctx);
+  return BERTH_INVALID;
+}
+
 berth_status generation_plan(const berth_graph *model, const berth_plan_desc *desc, int64_t ctx, int64_t chunk,
                              generation *out, berth_error *err) {
   berth_layout *layout = NULL;
   berth_graph *graph = NULL;
   *out = (generation){.ctx = ctx, .chunk = chunk};
-  berth_status status = berth_generator_graph(model, desc->device, &graph, err);
+  berth_status status = generation_check_context(model, ctx, err);
+  if (status == BERTH_OK) status = berth_generator_graph(model, desc->device, &graph, err);
   if (status == BERTH_OK) status = generation_plan_rows(graph, desc, out, chunk, NULL, &out->reading, err);
   if (status == BERTH_OK) status = berth_plan_layout(out->reading, &layout, err);
   if (status == BERTH_OK) status = generation_plan_rows(graph, desc, out, 1, layout, &out->writing, err);
