@@ -473,6 +473,11 @@ refuses "products as what there is not" 2 "--compute takes" run --device loops -
 exits "plan --kernels" 0 plan --device loops --kernels kernels.txt
 has "the kernels of a GPU" kernels.txt "kernel conv"
 refuses "kernels of the cpu" 1 "four bytes" plan --kernels -
+echo before >kept.txt
+refuses "kernels that cannot be written" 1 "four bytes" plan --kernels kept.txt
+is "leave the file that was there" "$(cat kept.txt)" before
+refuses "and make none" 1 "four bytes" plan --kernels never.txt
+check "where there was none" test ! -e never.txt
 refuses "a part of the cpu" 3 "there is one device 'cpu'" run --device cpu:1
 exits "a budget that is enough" 0 plan --dim batch=10 --budget "$arena"
 refuses "a budget that is too small" 1 "the smallest plan found needs" plan --dim batch=10 --budget 1K
@@ -798,6 +803,14 @@ has "inspect a graph: ops" out "conv"
 exits "inspect a graph --json" 0 inspect "$digits/digits.berth" --json
 valid_json "inspect a graph --json is valid"
 has "inspect a graph --json: named dimensions" out '"dims":["batch"]'
+/usr/bin/env python3 - <<'PY'
+import struct
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3), }"
+head += " " * (-(len(head) + 11) % 64) + "\n"
+open("none.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+PY
+exits "inspect npy without elements" 0 inspect none.npy --json
+json_holds "its JSON has all fields" out "o['min'] is None and o['max'] is None and o['mean'] is None"
 exits "inspect npy" 0 inspect "$digits/samples.npy" --json
 valid_json "inspect npy --json is valid"
 cp "$digits/samples.npy" disguised.txt

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 
 #include "cli.h"
@@ -14,11 +15,10 @@ static int tool_inspect_npy_print_json(const char *path, const berth_array *arra
   json_string(&out, "dtype", berth_type_name(array->type));
   json_ints(&out, "shape", array->rank, array->dim);
   json_uint(&out, "bytes", array->size);
-  if (summary->count > summary->not_finite) {
-    json_double(&out, "min", summary->min);
-    json_double(&out, "max", summary->max);
-    json_double(&out, "mean", summary->mean);
-  }
+  const bool has_any = summary->count > summary->not_finite;
+  json_double(&out, "min", has_any ? summary->min : (double)NAN);
+  json_double(&out, "max", has_any ? summary->max : (double)NAN);
+  json_double(&out, "mean", has_any ? summary->mean : (double)NAN);
   json_uint(&out, "not_finite", summary->not_finite);
   json_close_object(&out);
   return json_print(&out);

@@ -47,14 +47,43 @@ int out_close(out_file *file) {
   return cli_failed("cannot write %s: %s", file->path, error_text(file->error));
 }
 
-int out_make(const char *path, out_maker make, const void *subject) {
+/* Whether a file can be written, before it is made; what is there stays as it is. */
+static int out_probe(const char *path) {
+  struct stat there;
+  if (strcmp(path, "-") == 0) return CLI_OK;
+  const bool is_new = stat(path, &there) != 0;
+  if (!is_new && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) return CLI_OK; /* a pipe is opened once */
+  FILE *stream = fopen(path, "ab");
+  if (!stream) return cli_failed("cannot write %s: %s", path, error_text(errno));
+  fclose(stream);
+  if (is_new) remove(path);
+  return CLI_OK;
+}
+
+static int out_write_whole(const char *path, const char *data, size_t size) {
   out_file file;
-  berth_error err = {BERTH_OK, ""};
-  int code = out_open(path, &file);
+  const int code = out_open(path, &file);
   if (code != CLI_OK) return code;
-  if (make(subject, out_write, &file, &err) == BERTH_OK || file.error) return out_close(&file);
-  end_file(&file, false);
-  return cli_report(&err);
+  (void)out_write(&file, data, size);
+  return out_close(&file);
+}
+
+/* In memory first: where it cannot be made, the file that is there stays. */
+int out_make(const char *path, out_maker make, const void *subject) {
+  berth_error err = {BERTH_OK, ""};
+  char *data = NULL;
+  size_t size = 0;
+  int code = out_probe(path);
+  if (code != CLI_OK) return code;
+  out_file made = {open_memstream(&data, &size), path, 0};
+  if (!made.stream) return cli_no_memory();
+  const berth_status status = make(subject, out_write, &made, &err);
+  if (fclose(made.stream) != 0 || made.error)
+    code = cli_no_memory();
+  else
+    code = status == BERTH_OK ? out_write_whole(path, data, size) : cli_report(&err);
+  free(data);
+  return code;
 }
 
 bool out_picture_kind(const char *path, berth_report_kind *kind) {
