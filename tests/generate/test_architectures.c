@@ -382,6 +382,7 @@ static void values_that_cannot_be_are_refused(void **state) {
       {"llama/freqs", "freq_base' is inf", {{".rope.freq_base", true, INFINITY}}, 1},
       {"llama/freqs", "base of RoPE is 0, and its scale 1", {{".rope.freq_base", true, 0}}, 1},
       {"llama/linear", "its scale -4", {{".rope.scaling.factor", true, -4}}, 1},
+      {"llama/experts", "expert_used_count' is 0", {{".expert_used_count", false, 0}}, 1},
       {"glm4/dimensions", "layers' is 3, and there are 3 layers", {{".nextn_predict_layers", false, 3}}, 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

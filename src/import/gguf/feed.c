@@ -146,7 +146,9 @@ berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate,
   static const int64_t uses = 1;
   const berth_attr attrs[] = {berth_attr_ints("axes", &uses, 1), berth_attr_int("keepdims", 0)};
   experts e = {.count = berth__net_whole(net, ".expert_count"), .used = berth__net_whole(net, ".expert_used_count")};
-  const int64_t parts = mixture->splits_width && e.used > 0 ? e.used : 1;
+  if (net->status == BERTH_OK && e.used < 1)
+    net->status = berth__fail(net->err, BERTH_MALFORMED, "key '.expert_used_count' is 0, and must be above 0");
+  const int64_t parts = net->status == BERTH_OK && mixture->splits_width ? e.used : 1;
   e.hidden = berth__net_size_or(net, ".expert_feed_forward_length", net->hidden / parts);
   experts_choose(net, x, mixture->weighs_all, &e);
   const berth_value g = experts_linear(net, &e, x, "ffn_gate_exps", net->width, e.hidden),
