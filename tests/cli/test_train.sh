@@ -300,6 +300,11 @@ refuses "a class that is none" 1 "label 2 in row 199 of third.npy is not a class
 refuses "several classes per row" 1 "squares.npy has 400 labels in 200 rows; there is 1 per row" train net.berth --input x=x.npy --labels squares.npy
 refuses "labels of another type" 1 "labels.npy holds i64" train net.berth --input x=x.npy --labels labels.npy --loss mse
 refuses "an unknown kind of product" 2 "--compute takes" $train --compute f8
+for option in --rate --momentum --weight-decay --clip --lora-alpha; do
+  refuses "$option below 0" 2 "$option takes a number of at least 0" $train --lora 1 $option=-1
+done
+refuses "a scale for no input" 2 "--scale z=2: no --input gives 'z'" $train --scale z=2
+exits "no adapters" 0 $train --steps 1 --lora 0
 refuses "a loss that is not there" 2 "takes cross_entropy or mse" $train --loss hinge
 refuses "a rate that is too high" 1 "the loss is not a number" train net.berth --input x=x.npy --labels squares.npy --loss mse --optimizer sgd --rate 1e30 --steps 50
 refuses "a schedule that is not there" 2 "takes constant, cosine or linear" $train --schedule steps

@@ -40,7 +40,7 @@ static const arg_option options[] = {
     {"train", 0, ARG_LIST, "NAME", "train only params with this name; * matches anything", AT(trained)},
     {"freeze", 0, ARG_LIST, "NAME", "do not train params with this name; * matches anything", AT(frozen)},
     {"lora", 0, ARG_COUNT, "RANK", "train low-rank adapters (LoRA) of this rank instead of the model; 0: none (0)",
-     offsetof(train_options, lora), 1, 1u << 16},
+     offsetof(train_options, lora), 0, 1u << 16},
     {"lora-on", 0, ARG_LIST, "NAME", "matrices that get adapters; * matches anything (all)", AT(lora_on)},
     {"lora-alpha", 0, ARG_REAL, "A", "scale adapters by A / RANK (RANK)", AT(lora_alpha)},
     {"save", 0, ARG_TEXT, "FILE", "write the weights to FILE as safetensors, or the whole model to FILE.onnx",
@@ -78,6 +78,20 @@ const arg_verb cmd_train_verb = {
 
 /* ---- Options ---- */
 
+/* Each is for one of the arrays that --input gives. */
+static int train_check_scales(const train_options *wanted) {
+  for (size_t i = 0; i < wanted->scales.n; i++) {
+    const char *scale = wanted->scales.items[i];
+    const size_t length = strcspn(scale, "=") + 1;
+    bool is_given = false;
+    for (size_t k = 0; k < wanted->inputs.n; k++)
+      is_given = is_given || strncmp(wanted->inputs.items[k], scale, length) == 0;
+    if (scale[length - 1] == '=' && !is_given)
+      return cli_usage("--scale %s: no --input gives '%.*s'", scale, (int)length - 1, scale);
+  }
+  return CLI_OK;
+}
+
 static int train_check_data(const train_options *wanted) {
   if (wanted->text != NULL && (wanted->labels != NULL || wanted->inputs.n != 0))
     return cli_usage("--text takes the place of --input and --labels");
@@ -87,6 +101,20 @@ static int train_check_data(const train_options *wanted) {
   if (wanted->text == NULL && wanted->sample != 0) return cli_usage("--sample needs --text");
   if (!(wanted->hold_out >= 0 && wanted->hold_out < 100))
     return cli_usage("--hold-out is a percentage from 0 to less than 100");
+  return train_check_scales(wanted);
+}
+
+static int train_check_numbers(const train_options *wanted) {
+  const struct {
+    const char *name;
+    double value;
+  } numbers[] = {{"rate", wanted->rate},
+                 {"momentum", wanted->momentum},
+                 {"weight-decay", wanted->weight_decay},
+                 {"clip", wanted->clip},
+                 {"lora-alpha", wanted->lora_alpha}};
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+    if (!(numbers[i].value >= 0)) return cli_usage("--%s takes a number of at least 0", numbers[i].name);
   return CLI_OK;
 }
 
@@ -101,8 +129,8 @@ static int train_check_names(const train_options *wanted) {
   if (!is_known) return cli_usage("--schedule takes constant, cosine or linear, not '%s'", wanted->schedule);
   if (wanted->lora == 0 && (wanted->lora_on.n != 0 || wanted->lora_alpha != 0 || wanted->adapters != NULL))
     return cli_usage("--lora-on, --lora-alpha and --adapters need --lora");
-  if (!(wanted->lora_alpha >= 0)) return cli_usage("--lora-alpha is a number above 0");
-  return train_check_data(wanted);
+  const int code = train_check_numbers(wanted);
+  return code == CLI_OK ? train_check_data(wanted) : code;
 }
 
 /* Training takes long: files that cannot be written at its end are reported before it begins. */
