@@ -32,12 +32,12 @@ void berth_generator_destroy(berth_generator *g) {
 
 static berth_status create_check_arch(berth_generator *g, berth_error *err) {
   const berth__gguf_string name = g->model->architecture;
-  const berth__arch *arch = berth__arch_find(g->model);
+  const berth__arch *arch;
+  BERTH__TRY(berth__arch_of(g->model, &arch, err));
   snprintf(g->architecture, sizeof g->architecture, "%.*s", (int)(name.size < 63 ? name.size : 63), name.data);
-  if (arch != NULL && arch->embeds)
-    return berth__fail(err, BERTH_UNSUPPORTED,
-                       "a model of architecture '%s' computes text embeddings and generates no text", g->architecture);
-  return BERTH_OK; /* an unknown one is refused when its graph is made */
+  if (!arch->embeds) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "a model of architecture '%s' computes text embeddings and generates no text", g->architecture);
 }
 
 /* path NULL: the file is memory. Takes ownership of it, also on failure. */

@@ -483,6 +483,18 @@ static void what_cannot_be_is_refused(void **state) {
   snprintf(bert, sizeof bert, "%s", test_path("bert.gguf"));
   toy_write(bert, "bert");
   expect_no_generator(bert, NULL, BERTH_UNSUPPORTED, "computes text embeddings");
+  /* Before its tokenizer, which such files do not have: */
+  static const char clip[192] =
+      "GGUF\3\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"
+      "\24\0\0\0\0\0\0\0general.architecture\10\0\0\0\4\0\0\0\0\0\0\0clip"
+      "\1\0\0\0\0\0\0\0t\1\0\0\0\1";
+  berth_embedder *e;
+  berth_context *ctx = test_context();
+  snprintf(bert, sizeof bert, "%s", test_path("clip.gguf"));
+  test_write_file(bert, clip, sizeof clip);
+  expect_no_generator(bert, NULL, BERTH_UNSUPPORTED, "architecture 'clip' is not supported");
+  test_expect_error(berth_embedder_create(ctx, bert, NULL, &e, &err), BERTH_UNSUPPORTED, &err, "architecture 'clip'");
+  berth_context_destroy(ctx);
 }
 
 /* ---- Vectors of texts ---- */

@@ -43,12 +43,6 @@ static const berth__arch archs[] = {
 };
 #define N_ARCHS (sizeof archs / sizeof archs[0])
 
-const berth__arch *berth__arch_find(const berth__gguf *file) {
-  for (size_t i = 0; i < N_ARCHS; i++)
-    if (berth__gguf_is(file->architecture, archs[i].name)) return &archs[i];
-  return NULL;
-}
-
 /* ---- Keeping the file open ---- */
 
 static void arch_retain(void *file) { (void)berth__gguf_retain(file); }
@@ -87,6 +81,14 @@ static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
                      (int)(name.size < 64 ? name.size : 64), name.data, all);
 }
 
+berth_status berth__arch_of(const berth__gguf *file, const berth__arch **out, berth_error *err) {
+  *out = NULL;
+  BERTH__TRY(arch_check_kind(file, err));
+  for (size_t i = 0; i < N_ARCHS; i++)
+    if (berth__gguf_is(file->architecture, archs[i].name)) *out = &archs[i];
+  return *out != NULL ? BERTH_OK : arch_refuse(file, err);
+}
+
 static berth_status arch_check_cache(const berth__arch_options *options, berth_error *err) {
   const berth_type type = options != NULL ? options->cache : BERTH_TYPE_NONE;
   if (type == BERTH_TYPE_NONE || type == BERTH_F32 || type == BERTH_F16 || type == BERTH_BF16 || type == BERTH_Q8_0)
@@ -96,11 +98,10 @@ static berth_status arch_check_cache(const berth__arch_options *options, berth_e
 
 berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *options, berth_graph **out,
                                berth_error *err) {
-  const berth__arch *arch = berth__arch_find(file);
+  const berth__arch *arch;
   berth_graph *graph;
   *out = NULL;
-  BERTH__TRY(arch_check_kind(file, err));
-  if (arch == NULL) return arch_refuse(file, err);
+  BERTH__TRY(berth__arch_of(file, &arch, err));
   BERTH__TRY(arch_check_cache(options, err));
   BERTH__TRY(berth_graph_create(file->ctx, arch->name, &graph, err));
   const berth__keep keep = {

@@ -10,8 +10,8 @@ typedef struct berth__arch {
   bool embeds; /* it computes embeddings of texts; otherwise it generates */
 } berth__arch;
 
-/* By the file's general.architecture; NULL: berth does not know it. */
-const berth__arch *berth__arch_find(const berth__gguf *file);
+/* By the file's general.architecture. Fails if the file is no model, or if its architecture is not supported. */
+berth_status berth__arch_of(const berth__gguf *file, const berth__arch **out, berth_error *err);
 
 /* The default type of keys and values: half the bytes of f32, with almost no loss (docs/generation.md). */
 #define BERTH__ARCH_CACHE BERTH_F16
