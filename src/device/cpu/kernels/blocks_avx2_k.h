@@ -101,15 +101,25 @@ static inline __m256 blocks_times_sums(__m128i scales, const float *sum) {
   return _mm256_fmadd_ps(low, _mm256_loadu_ps(sum), _mm256_mul_ps(high, _mm256_loadu_ps(sum + 8)));
 }
 
+/* Sixteen scales of six bits, minus 32, from 12 bytes (q3_k_scale in blocks_split.h). */
+static inline __m128i q3_k_scales(const uint8_t *at) {
+  uint64_t low;
+  uint32_t top;
+  memcpy(&low, at, sizeof low);
+  memcpy(&top, at + 8, sizeof top);
+  const __m128i eight = _mm_cvtsi64_si128((long long)low);
+  const __m128i four = _mm_and_si128(_mm_unpacklo_epi64(eight, _mm_srli_epi16(eight, 4)), _mm_set1_epi8(15));
+  const __m128i two =
+      _mm_and_si128(_mm_srlv_epi32(_mm_set1_epi32((int)top), _mm_setr_epi32(0, 2, 4, 6)), _mm_set1_epi8(3));
+  return _mm_sub_epi8(_mm_or_si128(four, _mm_slli_epi16(two, 4)), _mm_set1_epi8(32));
+}
+
+#ifndef __AVX512VNNI__ /* which has its own in blocks_avx512_k.h */
 /* Numbers times x, times the scales of groups `group` and `group` + 8, added to `sum`. */
 static inline __m256i blocks_scaled(__m256i sum, __m256i w, const int8_t *q, __m256i scales, int group) {
   const __m256i scale = _mm256_shuffle_epi8(scales, _mm256_set1_epi16((short)(0x0100 + 0x0202 * group)));
   const __m256i pairs = _mm256_maddubs_epi16(w, blocks_load(q));
-#ifdef __AVX512VNNI__
-  return _mm256_dpwssd_epi32(sum, pairs, scale);
-#else
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, scale));
-#endif
 }
 
 #define TWO_PARTS(g, first, second, sum)                                                             \
@@ -139,19 +149,6 @@ static float q2_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
 #undef BITS
   }
   return blocks_total(_mm256_add_ps(_mm256_add_ps(a, b), least));
-}
-
-/* Sixteen scales of six bits, minus 32, from 12 bytes (q3_k_scale in blocks_split.h). */
-static inline __m128i q3_k_scales(const uint8_t *at) {
-  uint64_t low;
-  uint32_t top;
-  memcpy(&low, at, sizeof low);
-  memcpy(&top, at + 8, sizeof top);
-  const __m128i eight = _mm_cvtsi64_si128((long long)low);
-  const __m128i four = _mm_and_si128(_mm_unpacklo_epi64(eight, _mm_srli_epi16(eight, 4)), _mm_set1_epi8(15));
-  const __m128i two =
-      _mm_and_si128(_mm_srlv_epi32(_mm_set1_epi32((int)top), _mm_setr_epi32(0, 2, 4, 6)), _mm_set1_epi8(3));
-  return _mm_sub_epi8(_mm_or_si128(four, _mm_slli_epi16(two, 4)), _mm_set1_epi8(32));
 }
 
 static float q3_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
@@ -201,5 +198,7 @@ static float q6_k_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
   return blocks_total(_mm256_fnmadd_ps(_mm256_set1_ps(32), less, _mm256_add_ps(a, b)));
 }
 #undef TWO_PARTS
+
+#endif
 
 #endif

@@ -51,8 +51,10 @@ blocks_split blocks_split_of(berth_type type) {
 #include "device/cpu/kernels/blocks_avx2_points.h"
 #include "device/cpu/kernels/blocks_avx2_table.h"
 #ifdef __AVX512VNNI__
+#include "device/cpu/kernels/blocks_avx512_k.h"
 #include "device/cpu/kernels/blocks_points_avx512.h"
 #include "device/cpu/kernels/blocks_vbmi.h"
+#include "device/cpu/kernels/blocks_vbmi_fours.h"
 #endif
 #else
 static inline __attribute__((always_inline)) float blocks_dot_parts(const uint8_t *w, const blocks_row_x *x,
@@ -143,13 +145,25 @@ static blocks_dot blocks_dot_of(berth_type type) {
   }
 }
 
+#ifdef __AVX512VNNI__
+typedef void (*blocks_dots_fn)(const uint8_t *w, int64_t row_bytes, int64_t n, const blocks_row_x *x, int64_t depth,
+                               float *out);
+static blocks_dots_fn blocks_dots_vbmi_of(berth_type type) {
+  if (!blocks_has_vbmi()) return NULL;
+  if (type == BERTH_IQ2_XXS) return iq2_xxs_dots_vbmi;
+  if (type == BERTH_IQ3_XXS) return iq3_xxs_dots_vbmi;
+  return type == BERTH_IQ3_S ? iq3_s_dots_vbmi : NULL;
+}
+#endif
+
 bool blocks_has_dots(berth_type type) { return blocks_dot_of(type) != NULL; }
 
 void blocks_dots(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t n, const blocks_row_x *x, int64_t depth,
                  float *out) {
 #ifdef __AVX512VNNI__
-  if (type == BERTH_IQ2_XXS && blocks_has_vbmi()) {
-    iq2_xxs_dots_vbmi(w, row_bytes, n, x, depth, out);
+  const blocks_dots_fn dots = blocks_dots_vbmi_of(type);
+  if (dots != NULL) {
+    dots(w, row_bytes, n, x, depth, out);
     return;
   }
 #endif
@@ -163,15 +177,18 @@ void blocks_dots(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t n
 #ifdef __AVX512VNNI__
 int64_t blocks_copies(berth_type type) { return (void)type, 1; }
 
-static void iq2_xxs_arrange_row(int8_t *q, int64_t depth) {
-  if (blocks_has_vbmi()) iq2_xxs_arrange_vbmi(q, depth);
-  for (int64_t at = 0; !blocks_has_vbmi() && at < depth; at += 256) iq2_xxs_arrange_points(q + at);
+static void blocks_arrange_points(berth_type type, int8_t *q, int64_t depth) {
+  const bool is_fours = type == BERTH_IQ3_XXS || type == BERTH_IQ3_S;
+  if (is_fours && blocks_has_vbmi()) fours_arrange_vbmi(q, depth);
+  if (type == BERTH_IQ2_XXS && blocks_has_vbmi()) iq2_xxs_arrange_vbmi(q, depth);
+  for (int64_t at = 0; type == BERTH_IQ2_XXS && !blocks_has_vbmi() && at < depth; at += 256)
+    iq2_xxs_arrange_points(q + at);
 }
 #else
 int64_t blocks_copies(berth_type type) { return type == BERTH_IQ2_XXS ? 2 : 1; }
 
-static void iq2_xxs_arrange_row(int8_t *q, int64_t depth) {
-  for (int64_t at = 0; at < depth; at += 256) iq2_xxs_arrange(q + at, q + depth + at);
+static void blocks_arrange_points(berth_type type, int8_t *q, int64_t depth) {
+  for (int64_t at = 0; type == BERTH_IQ2_XXS && at < depth; at += 256) iq2_xxs_arrange(q + at, q + depth + at);
 }
 #endif
 
@@ -181,7 +198,7 @@ void blocks_arrange(berth_type type, const blocks_x *x, int64_t row) {
   const bool is_joined = type == BERTH_Q4_0 || (type >= BERTH_Q2_K && type <= BERTH_Q6_K) || type == BERTH_IQ4_NL ||
                          type == BERTH_IQ4_XS || type == BERTH_MXFP4;
   for (int64_t at = 0; is_joined && at + 256 <= depth; at += 256) blocks_arrange_joined(q + at);
-  if (type == BERTH_IQ2_XXS) iq2_xxs_arrange_row(q, depth);
+  blocks_arrange_points(type, q, depth);
 }
 #else
 int64_t blocks_copies(berth_type type) { return (void)type, 1; }
