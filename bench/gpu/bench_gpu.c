@@ -1,9 +1,9 @@
-/* Our matrix product on the device vulkan beside simple kernels that were written by hand:
+/* berth's matrix product on the device vulkan, compared with simple hand-written kernels:
  *
  *   bench_gpu [ROUNDS]
  *
- * One line a shape: what each reaches in GFLOP/s, the best of all rounds, and how ours compares with the best simple
- * one. Results are compared too. Without such a device there is nothing to measure, and it says so. */
+ * One line per shape: the best GFLOP/s of each over all rounds, and berth's ratio to the best simple one. Results are
+ * compared, too. Without such a device it only says so. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@ static const shape shapes[] = {{256, 256, 256},  {128, 384, 384}, {128, 1536, 38
                                {196, 256, 1024}, {64, 3136, 64},  {1, 2048, 512}};
 #define MOST 1048576 /* elements of a matrix */
 
-#define FORMS 2 /* ours, as the device's limits say, and with shared memory */
+#define FORMS 2 /* berth's, with the device's own limits and with shared memory */
 #define MOST_KERNELS (FORMS + SIMPLE_KERNELS)
 
-/* ---- Ours ---- */
+/* ---- berth's kernels ---- */
 
 static berth_tensor matrix(int64_t rows, int64_t columns) {
   return (berth_tensor){.type = BERTH_F32, .rank = 2, .dim = {rows, columns}, .stride = {columns, 1}};
@@ -60,7 +60,7 @@ static berth_status make_ours(gpu *g, const shape *s, bool shares, gpu_kernel *o
   return status;
 }
 
-/* ---- By hand ---- */
+/* ---- Hand-written kernels ---- */
 
 static berth_status make_simple(gpu *g, const shape *s, size_t which, gpu_kernel *out, berth_error *err) {
   const simple_kernel *simple = &simple_kernels[which];

@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-#define ROUND_SECONDS 0.05 /* what a submission should last */
+#define ROUND_SECONDS 0.05 /* target duration of a submission */
 #define MOST_REPEATS 1000u
 
 static const char doing[] = "measuring";
@@ -105,7 +105,7 @@ static berth_status record(gpu *g, const gpu_kernel *kernel, berth_error *err) {
   return berth__vulkan_check(e, e->vk.EndCommandBuffer(kernel->commands), doing, err);
 }
 
-/* Where a CPU plays the GPU, what its threads took: others on the machine are not in that. */
+/* If a CPU plays the GPU, measures the CPU time of its threads, which other processes do not affect. */
 static double now(const gpu *g) {
   struct timespec t;
   const bool is_cpu = g->engine->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;

@@ -1,5 +1,5 @@
-/* GLSL kernels, ours and those written by hand, on the same device in the same way: three matrices in one buffer, at
- * offsets in push constants, so many dispatches in one submission. */
+/* Runs GLSL kernels, berth's and hand-written ones, in the same way on the same device: three matrices in one buffer,
+ * at offsets in push constants, with many dispatches per submission. */
 #ifndef BERTH_BENCH_GPU_DEVICE_H
 #define BERTH_BENCH_GPU_DEVICE_H
 
@@ -23,9 +23,9 @@ typedef struct gpu_kernel {
   VkPipeline pipeline;
   VkCommandBuffer commands;
   uint32_t columns, rows; /* of the grid */
-  uint32_t at[3];         /* where its buffers begin, in words */
-  uint32_t repeats;       /* dispatches of a submission */
-  double best;            /* seconds of one, so far */
+  uint32_t at[3];         /* beginnings of its buffers, in words */
+  uint32_t repeats;       /* dispatches per submission */
+  double best;            /* seconds per dispatch, so far */
 } gpu_kernel;
 
 berth_status gpu_open(gpu *g, uint64_t bytes, berth_error *err);

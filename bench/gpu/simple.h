@@ -1,11 +1,11 @@
-/* Matrix products that anybody would write first, for comparison: workgroups of 8 x 8 threads. M, N and K are defined
- * before simple_head; rows of the result are a multiple of `height`. */
+/* Straightforward matrix products for comparison: workgroups of 8 x 8 threads. M, N and K are defined before
+ * simple_head; rows of the result are a multiple of `height`. */
 #ifndef BERTH_BENCH_GPU_SIMPLE_H
 #define BERTH_BENCH_GPU_SIMPLE_H
 
 typedef struct simple_kernel {
   const char *name;
-  int height, width; /* of what a thread makes */
+  int height, width; /* results per thread */
   const char *body;
 } simple_kernel;
 

@@ -42,18 +42,18 @@ const char *bar_name(void) {
 }
 
 void bar_limit(const char *isa) {
-  /* oneDNN brings an OpenMP runtime, which has read its environment already; which one is Debian's choice. */
+  /* oneDNN brings an OpenMP runtime, which has already read its environment; Debian chooses which one. */
   void (*set_threads)(int);
   void *symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
   if (symbol != NULL) {
-    memcpy(&set_threads, &symbol, sizeof set_threads); /* ISO C has no cast for this */
+    memcpy(&set_threads, &symbol, sizeof set_threads); /* a data pointer cannot be cast to a function pointer */
     set_threads(1);
   }
   if (strcmp(isa, "avx2") == 0) MUST(dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2));
   if (strcmp(isa, "portable") == 0) MUST(dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41));
 }
 
-/* The layout that is not given is oneDNN's to choose, as weights that are packed once are. */
+/* If the layout is not given, oneDNN chooses it, as for weights that are packed once. */
 static dnnl_memory_desc_t desc(int rank, const dnnl_dim_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag) {
   dnnl_memory_desc_t d;
   dnnl_dims_t dims = {0};
@@ -90,7 +90,7 @@ static void describe_conv(const bar_work *w, dnnl_convolution_desc_t *out) {
                                           w->has_bias ? &b : NULL, &d, strides, pads, pads));
 }
 
-/* Small numbers, whatever the type: nothing must become slow over denormals or NaN. */
+/* Small numbers of any type, so that nothing is slowed down by denormals or NaN. */
 static void fill(dnnl_memory_t memory, const dnnl_memory_desc_t *d) {
   void *data;
   MUST(dnnl_memory_get_data_handle(memory, &data));

@@ -1,5 +1,5 @@
-/* How fast the CPU's kernels are at the shapes of real models, on one thread: beside what the machine can do at best,
- * and beside oneDNN where the build has it. Prints the table of docs/benchmarks.md. */
+/* The speed of the CPU kernels at the shapes of real models, on one thread, compared with the machine's peak, and with
+ * oneDNN if the build includes it. Prints the table of docs/benchmarks.md. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 #include "peak.h"
 #include "row.h"
 
-#define SAMPLE_MS 0.2 /* a sample is as many runs as take this long */
-#define ROW_MS 150.0  /* for each side of a row */
+#define SAMPLE_MS 0.2 /* a sample has as many runs as take this long */
+#define ROW_MS 150.0  /* per side of a row */
 enum {
   LEAST_SAMPLES = 6,
   SAMPLES_A_TURN = 3,
   PEAK_ROUNDS = 12,
-  BYTES_A_FLOAT = 4 /* int8 products that one instruction does in the place of one of floats */
+  BYTES_A_FLOAT = 4 /* int8 products per instruction, relative to floats */
 };
 
 typedef struct options {
@@ -25,7 +25,7 @@ typedef struct options {
 
 /* ---- Time ---- */
 
-/* Of this thread alone: others may use the machine meanwhile. */
+/* CPU time of this thread, because others may use the machine meanwhile. */
 static double now_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -35,7 +35,7 @@ static double now_ms(void) {
 typedef struct side {
   const call *call; /* one of these two */
   const bar *bar;
-  int runs; /* of a sample */
+  int runs; /* per sample */
   int samples;
   double best, spent; /* ms */
 } side;
@@ -66,12 +66,12 @@ static void sample(side *s) {
   if (s->samples++ == 0 || taken / s->runs < s->best) s->best = taken / s->runs;
 }
 
-/* The other side may have filled the caches before it. */
+/* The other side may have changed the contents of the caches. */
 static void take_turn(side *s) {
   for (int i = 0; i < SAMPLES_A_TURN; i++) sample(s);
 }
 
-/* Both sides take turns, so that what else the machine does strikes both. */
+/* Both sides take turns, so that other load on the machine affects both. */
 static void measure(side *ours, side *theirs) {
   start(ours);
   if (theirs->bar != NULL) start(theirs);
@@ -81,7 +81,7 @@ static void measure(side *ours, side *theirs) {
   }
 }
 
-/* The best of some rounds, in everything. */
+/* The best of several rounds, for each figure. */
 static peak measure_peak(void) {
   peak best = peak_measure(1);
   for (int i = 1; i < PEAK_ROUNDS; i++) {
@@ -177,7 +177,7 @@ static const berth__cpu_isa *find_isa(const char *name) {
   return NULL;
 }
 
-/* 0, or what the program ends with. */
+/* 0, or the exit code of the program. */
 static int parse(int argc, char **argv, options *o) {
   int at = 1;
   if (at + 1 < argc && strcmp(argv[at], "--isa") == 0) {

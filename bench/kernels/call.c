@@ -19,7 +19,7 @@ static uint64_t bytes_of(const berth_tensor *t) {
   return t->data == NULL ? 0 : (uint64_t)berth__count(t) * berth_type_size(t->type);
 }
 
-/* Floats in [-1, 1), whole bytes. */
+/* Floats in [-1, 1), arbitrary bytes. */
 static void fill(const berth_tensor *t) {
   const int64_t n = berth__count(t);
   uint32_t seed = 1;
@@ -95,7 +95,7 @@ static void infer_results(call *c) {
     berth__contiguous_strides(t->rank, t->dim, t->stride);
     const uint64_t size = (uint64_t)berth__count(t) * berth_type_size(t->type);
     t->data = take(c->op->name, size);
-    memset(t->data, 0, (size_t)size); /* pages are there before the first run */
+    memset(t->data, 0, (size_t)size); /* touches the pages before the first run */
   }
 }
 

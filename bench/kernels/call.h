@@ -1,5 +1,4 @@
-/* One call of an op, with operands of its own, on the fast kernel of an instruction set. Whatever fails ends the
- * program: a benchmark has nothing better to do. */
+/* One call of an op, with its own operands, on the fast kernel of an instruction set. Any failure ends the program. */
 #ifndef BERTH_BENCH_KERNELS_CALL_H
 #define BERTH_BENCH_KERNELS_CALL_H
 
@@ -15,15 +14,15 @@ typedef struct call {
   const berth__cpu_isa *isa;
   const berth__op *op;
   berth_attr attrs[CALL_ATTRS];
-  int64_t ints[CALL_INTS]; /* what attributes point to */
+  int64_t ints[CALL_INTS]; /* storage for attributes */
   uint32_t n_ints;
   berth_tensor in[CALL_OPERANDS], out[CALL_OPERANDS];
   berth_op_call args;
-  const berth__cpu_kernel *kernel; /* NULL: the instruction set has none for this call */
+  const berth__cpu_kernel *kernel; /* NULL: the instruction set has no kernel for this call */
 } call;
 
-/* In this order: start; operands and attributes; finish, which infers and allocates the results. Operands get
- * pseudo-random elements. */
+/* Call in this order: start; operands and attributes; finish, which infers and allocates the results. Operands are
+ * filled with pseudo-random elements. */
 void call_start(call *c, const berth__cpu_isa *isa, berth__op_code op);
 void call_operand(call *c, uint32_t index, berth_type type, uint32_t rank, const int64_t *dim);
 void call_int(call *c, const char *name, int64_t value);

@@ -8,23 +8,23 @@
 typedef struct subject {
   call call;
   char shape[64];
-  double operations; /* multiplications and additions; 0: it is about memory alone */
-  bool is_bytes;     /* the operations are on bytes */
+  double operations; /* multiplications and additions; 0: limited by memory */
+  bool is_bytes;     /* int8 operations */
   bar_work work;
 } subject;
 
 typedef struct row {
   const char *kernel, *model;
   void (*make)(subject *s, const berth__cpu_isa *isa, const int64_t *size);
-  int64_t size[8]; /* what they are, `make` knows */
+  int64_t size[8]; /* interpreted by `make` */
 } row;
 
-/* All of them; NULL past the end. */
+/* All tables; ends with NULL. */
 extern const row *const row_tables[];
-/* Each ends with a row without a kernel. */
+/* Each table ends with a row without a kernel. */
 extern const row rows_of_products[], rows_of_convolutions[], rows_of_bytes[], rows_of_attention[], rows_of_memory[];
 
-/* Weights as they are packed. */
+/* The panel width of packed weights. */
 static inline int64_t row_panels(const berth__cpu_isa *isa, int64_t columns) {
   return (columns + isa->panel - 1) / isa->panel;
 }

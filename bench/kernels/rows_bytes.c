@@ -1,11 +1,11 @@
-/* Products and convolutions of bytes, as of a model whose weights are i8 and whose activations are u8. */
+/* int8 products and convolutions, for models with i8 weights and u8 activations. */
 #include <stdio.h>
 #include <string.h>
 
 #include "ops/bytes.h"
 #include "row.h"
 
-/* A packed weight ends each panel with the sums of its columns, and random bytes would be sums that no weight has. */
+/* A packed weight has the sums of its columns at the end of each panel, where random bytes would be impossible sums. */
 static void clear_sums(const berth_tensor *packed) {
   const size_t group = (size_t)packed->stride[1], panel = (size_t)packed->stride[0];
   for (int64_t i = 0; i < packed->dim[0]; i++) memset((char *)packed->data + (size_t)(i + 1) * panel - group, 0, group);

@@ -7,7 +7,7 @@ typedef struct image {
   int64_t height, width, channels, outputs, kernel, stride, pad;
 } image;
 
-/* Square images and windows; padding as keeps the extent, but for windows as wide as their stride. */
+/* Square images and windows; padding that keeps the extent, unless windows are as wide as their stride. */
 static image image_of(const int64_t *size) {
   const int64_t kernel = size[3], stride = size[4];
   return (image){.height = size[0],
@@ -100,7 +100,7 @@ static void make_line(subject *s, const berth__cpu_isa *isa, const int64_t *size
   s->operations = 2.0 * (double)s->call.out[0].dim[1] * (double)(window * channels) * (double)outputs;
 }
 
-/* Its operations are those of the convolution that it stands for, so that its share of the peak may pass 100 %. */
+/* Counts the operations of the direct convolution, so the fraction of the peak may exceed 100 %. */
 static void make_winograd(subject *s, const berth__cpu_isa *isa, const int64_t *size) {
   const image i = image_of(size);
   const int64_t tile = size[5], values = (tile + 2) * (tile + 2);

@@ -1,4 +1,4 @@
-/* Kernels that do little with each element: what counts is memory. */
+/* Kernels that do little with each element, and so are limited by memory. */
 #include <stdio.h>
 
 #include "ops/chain.h"
@@ -43,7 +43,7 @@ static void make_transpose(subject *s, const berth__cpu_isa *isa, const int64_t 
   snprintf(s->shape, sizeof s->shape, "%d channels, %d x %d", (int)channels, (int)side, (int)side);
 }
 
-/* Rows, columns, and for chains the step; channels, height and width, whether channels become the last axis. */
+/* Rows, columns, and for chains the step; channels, height and width, and whether channels become the last axis. */
 const row rows_of_memory[] = {
     {"softmax", "MiniLM", make_softmax, {12 * 128, 128}},
     {"softmax", "DeiT-tiny", make_softmax, {3 * 197, 197}},

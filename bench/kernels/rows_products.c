@@ -1,4 +1,4 @@
-/* Products with packed weights, and of two activations. */
+/* Products with packed weights, and products of two activations. */
 #include <stdio.h>
 
 #include "ops/chain.h"
@@ -35,7 +35,7 @@ static void make_product(subject *s, const berth__cpu_isa *isa, const int64_t *s
   if (t == TAIL_NONE) s->work = (bar_work){.kind = BAR_MATMUL, .has_bias = true, .m = m, .k = k, .n = n};
 }
 
-/* Weights packed as bf16, x rounded to it. */
+/* Weights packed as bf16, to which x is rounded. */
 static void make_bf16(subject *s, const berth__cpu_isa *isa, const int64_t *size) {
   const int64_t m = size[0], k = size[1], n = size[2], packed[] = {row_panels(isa, n), (k + 1) / 2, isa->panel, 2};
   call_start(&s->call, isa, BERTH__OP_product);
@@ -50,7 +50,7 @@ static void make_bf16(subject *s, const berth__cpu_isa *isa, const int64_t *size
   s->operations = 2.0 * (double)m * (double)k * (double)n;
 }
 
-/* Weights packed as f16: those of one row come from memory, and half as many bytes of them. */
+/* Weights packed as f16: for one row they are read from memory, with half the bytes. */
 static void make_f16(subject *s, const berth__cpu_isa *isa, const int64_t *size) {
   const int64_t m = size[0], k = size[1], n = size[2], packed[] = {row_panels(isa, n), k, isa->panel};
   call_start(&s->call, isa, BERTH__OP_product);
@@ -75,7 +75,7 @@ static void make_matmul(subject *s, const berth__cpu_isa *isa, const int64_t *si
   s->work = (bar_work){.kind = BAR_MATMUL, .batch = batch, .m = m, .k = k, .n = n};
 }
 
-/* m, k, n and an epilogue; for matmul a batch before them. */
+/* m, k, n and an epilogue; for matmul preceded by a batch. */
 const row rows_of_products[] = {
     {"product", "MiniLM", make_product, {128, 384, 1152}},
     {"product", "MiniLM", make_product, {128, 384, 384}},

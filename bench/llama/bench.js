@@ -1,10 +1,10 @@
 'use strict';
-// berth beside llama.cpp: the same files, prompts and threads, each engine in a process of its own, round by round in
-// turn. Prints two tables in Markdown; progress goes to stderr.
+// berth compared with llama.cpp: the same files, prompts and threads, each engine in its own process, in alternating
+// rounds. Prints two tables in Markdown; progress goes to stderr.
 //   node bench.js --run LLAMA_RUN --lib LIBLLAMA --work FOLDER [--text FILE] [--threads 1,2] [--rounds 3] [--count 32]
 //                 [--windows 4] [--no-speed] [--no-score] [--out FILE] NAME=MODEL.gguf...
-// A file given by --out that has marks for it keeps what is around the tables, as docs/benchmarks.md does. --work is
-// for logits and decoded weights, which are removed again.
+// In a file given by --out that contains the marks, only the text between them is replaced, as in docs/benchmarks.md.
+// --work is for logits and decoded weights, which are removed again.
 const {spawnSync} = require('child_process');
 const fs = require('fs');
 const os = require('os');
@@ -84,7 +84,7 @@ function speedTable(options, rows) {
 
 // ---- Accuracy ----
 
-// The logits of the same weights in f32, by llama.cpp, are what both are compared with.
+// The reference for both: logits of the same weights in f32, by llama.cpp.
 function measureScore(options, [name, model]) {
   const decoded = `${options.work}/decoded.gguf`, logits = `${options.work}/logits.bin`;
   const threads = Math.max(...options.threads);
@@ -119,7 +119,7 @@ function scoreTable(rows) {
     `|---${'|---:'.repeat(10)}|`, ...rows.map(scoreRow), ''];
 }
 
-// ---- All of it ----
+// ---- Everything ----
 
 function measureAll(options) {
   const speeds = [], scores = [], failures = [];
@@ -155,7 +155,7 @@ function report(options, {speeds, scores, failures}) {
   ].join('\n');
 }
 
-// Into a file that has the two marks the text goes between them; another is written anew.
+// If the file has the two marks, replaces the text between them; otherwise overwrites it.
 function writeReport(file, text) {
   const marks = ['<!-- bench-llama: what the command prints -->\n', '<!-- bench-llama: end -->\n'];
   const old = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';

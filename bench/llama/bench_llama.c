@@ -1,10 +1,10 @@
-/* Products with weights in blocks, of TinyLlama's shapes: how fast they are, and beside them ggml's, where its library
- * is given, in turns and with the same weights.
+/* The speed of products with weights in blocks, with TinyLlama's shapes, compared with ggml's if its library is given,
+ * alternating and with the same weights.
  *
  *   bench_llama [--ggml LIBGGML] [--threads N] [--rows N] [--seconds S] [TYPE...]
  *
- * GB/s are of the weight, GOP/s count a multiplication and a sum as two. `apart` is how far results of both are from
- * the product of the decoded weight with x in f64: the root of the mean square, over that of the results. */
+ * GB/s refer to the weight, GOP/s count a multiplication and an addition as two. `apart` is the root mean square
+ * difference from the product of the decoded weight with x in f64, relative to that of the results. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static uint64_t next_random(uint64_t *seed) {
 
 static float random_number(uint64_t *seed) { return (float)next_random(seed) * 0x1p-30f - 1.0f; }
 
-/* Blocks of random bytes, with scales that give elements of about 1. */
+/* Blocks of random bytes, with scales that make elements of about 1. */
 static void fill(berth_type type, uint8_t *block, uint64_t size, uint64_t *seed) {
   static const struct {
     berth_type type;
@@ -96,7 +96,7 @@ static void make_session(product *p, const options *o) {
     stop("a product", &err);
 }
 
-/* Times runs of both in turns; the least of each counts. */
+/* Times both in alternating runs; takes the minimum of each. */
 static void measure(product *p, double seconds, double *own, double *other) {
   berth_error err;
   *own = *other = 1e9;

@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct ggml_settings { /* what ggml_init takes */
+typedef struct ggml_settings { /* parameters of ggml_init */
   size_t size;
   void *buffer;
   bool has_no_data;
 } ggml_settings;
 
-/* The functions that are called, and where the backends' own are found. */
+/* The functions used, and where those of the backends are found. */
 struct ggml_library {
   void *handle;
   void *device, *backend;
-  void *repacked; /* a kind of buffer; NULL: there is none */
+  void *repacked; /* a buffer type; NULL: none */
   void *(*init)(ggml_settings);
   void (*free)(void *);
   void *(*tensor)(void *, int, int64_t, int64_t);
@@ -84,7 +84,7 @@ static bool start(ggml_library *g, const char *library, int threads) {
   if (g->backend == NULL || set_threads == NULL) return false;
   set_threads(g->backend, threads);
   void **kinds = extra != NULL ? extra(g->device) : NULL;
-  for (; kinds != NULL && *kinds != NULL; kinds++) g->repacked = *kinds; /* the last is the one that repacks */
+  for (; kinds != NULL && *kinds != NULL; kinds++) g->repacked = *kinds; /* the last one repacks weights */
   return true;
 }
 

@@ -3,7 +3,7 @@
 // GGUF: node stories15m.js llama2.data stories15M.gguf
 const fs = require('fs');
 
-const WEIGHTS_END = 60816028; // where the tokenizer begins
+const WEIGHTS_END = 60816028; // beginning of the tokenizer
 const ALIGNMENT = 32;
 
 const u32 = (x) => { const b = Buffer.alloc(4); b.writeUInt32LE(x); return b; };
@@ -21,7 +21,7 @@ function readHeader(data) {
   return {...header, vocabulary: Math.abs(header.vocabulary)};
 }
 
-// The tensors in the order of the file; those of all layers lie together.
+// The tensors in file order; those of all layers are contiguous.
 function readTensors(data, h) {
   let at = 28;
   const take = (...shape) => {

@@ -1,8 +1,7 @@
-/* Every op in its fast form and in awkward ones: odd types, strides and sizes. A form's rate is what it does in a
- * second of one thread, in bytes moved or, for ops that compute more than they move, in operations; the slowest form
- * stands beside the fast one. Forms are graphs, so what is measured is what a model gets, rewriting included. bench_ops
- * [--all] [--list] [OP]... Prints the table of docs/benchmarks.md; --all also prints every form, with the kernels that
- * ran. */
+/* Every op in a fast form and in awkward ones: unusual types, strides and sizes. A form's rate is its throughput on one
+ * thread, in bytes moved or, for ops that compute more than they move, in operations; the slowest form is shown next to
+ * the fast one. Forms are graphs, so the measurement includes rewriting, as for a model. bench_ops [--all] [--list]
+ * [OP]... Prints the table of docs/benchmarks.md; --all also prints every form, with the kernels that ran. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "rows.h"
 #include "work.h"
 
-#define FORM_MS 40.0 /* for each form */
+#define FORM_MS 40.0 /* per form */
 #define MOST_RATIO 4.0
 enum {
   LEAST_SAMPLES = 3
@@ -23,7 +22,7 @@ static void check(berth_status status, const berth_error *err, const char *what)
   exit(1);
 }
 
-static double now_ms(void) { /* of this thread alone: others may use the machine meanwhile */
+static double now_ms(void) { /* CPU time of this thread, because others may use the machine meanwhile */
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
@@ -31,10 +30,10 @@ static double now_ms(void) { /* of this thread alone: others may use the machine
 
 /* ---- Elements ---- */
 
-/* Small numbers: they are indices, lengths and positions too. Floats lie between 0 and 1. */
+/* Small numbers, because they are also indices, lengths and positions. Floats are between 0 and 1. */
 static void fill(berth_type type, void *data, size_t size) {
   const size_t each = berth_type_size(type), n = each != 0 ? size / each : 0;
-  if (n == 0) { /* blocks: any bytes are some numbers */
+  if (n == 0) { /* blocks: any bytes are valid */
     memset(data, 1, size);
     return;
   }
@@ -77,7 +76,7 @@ static void fill_values(berth_session *session, const berth_graph *graph) {
 /* ---- One form ---- */
 
 typedef struct outcome {
-  double ms, work; /* a run; bytes or operations */
+  double ms, work; /* per run; bytes or operations */
   bool by_flops;
   uint32_t n_reference;
   char kernels[160];
@@ -104,7 +103,7 @@ static void list_kernels(const berth_plan *plan, outcome *out) {
   free(steps);
 }
 
-/* The work of the node that the row is about, or, where it is made by rewriting, of the one that it is made of. */
+/* The work of the row's node or, if only rewriting makes it, of the node that it was made from. */
 static void find_work(const berth_graph *graph, const op_row *row, outcome *out) {
   const char *op = row->made_of != NULL ? row->made_of : row->op;
   for (uint32_t n = 0; n < berth_graph_n_nodes(graph); n++) {

@@ -1,4 +1,4 @@
-/* Forms that many ops have, and reasons that serve several. */
+/* Forms shared by many ops, and reasons that apply to several. */
 #ifndef BERTH_BENCH_OPS_FORMS_H
 #define BERTH_BENCH_OPS_FORMS_H
 

@@ -1,4 +1,4 @@
-/* Ops that go element by element. */
+/* Element-wise ops. */
 #include "forms.h"
 
 const op_row rows_elementwise[] = {

@@ -1,4 +1,4 @@
-/* Recurrent layers, transforms, and what is left. */
+/* Recurrent layers, transforms, and others. */
 #include "forms.h"
 
 const op_row rows_sequences[] = {

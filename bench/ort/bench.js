@@ -1,14 +1,14 @@
 'use strict';
-// berth beside ONNX Runtime: the same models, inputs and threads, each engine in a process of its own, round by round
-// in turn. Prints a table in Markdown; progress goes to stderr.
+// berth compared with ONNX Runtime: the same models, inputs and threads, each engine in its own process, in alternating
+// rounds. Prints a table in Markdown; progress goes to stderr.
 //   node bench.js --berth BERTH --ort-run PROGRAM --lib LIBONNXRUNTIME --generated FOLDER [--models FOLDER]
 //                 [--threads 1,2] [--rounds 5] [--dim NAME=N]... [--out FILE] [--rows FILE] [--small]
 //                 [MODEL.onnx|FOLDER|NAME]...
-// A file given by --out that has marks for it keeps what is around the table, as docs/benchmarks.md does.
-// --rows keeps what was measured in FILE and prints the table of all that it holds: a table taken model by model.
-// --dim binds named dimensions of models that have no inputs beside them; those give the shapes otherwise.
-// --small takes the small models of small.js, runs them back to back and with pauses, and prints a table of its own.
-// Without a list: every model below --models, and those of models.js, which are written to --generated.
+// In a file given by --out that contains the marks, only the text between them is replaced, as in docs/benchmarks.md.
+// --rows keeps the measurements in FILE and prints the table of all of them, so that a table can be measured model by
+// model. --dim binds named dimensions of models without input files, which otherwise give the shapes. --small takes the
+// small models of small.js, runs them back to back and with pauses, and prints a separate table. Without a list: every
+// model below --models, and those of models.js, which are written to --generated.
 const {spawnSync} = require('child_process');
 const fs = require('fs');
 const os = require('os');
@@ -16,7 +16,7 @@ const {listCases, nameOf, readList} = require('../../tests/onnx/ort/cases.js');
 const {makeModels, NAMES, SMALL_NAMES} = require('./models.js');
 const {measureSmall, reportSmall} = require('./bench_small.js');
 
-const ROUND_MS = 400; // how long the timed runs of one round should take
+const ROUND_MS = 400; // target duration of the timed runs of one round
 const MOST_RUNS = 500;
 
 function parse(argv) {
@@ -73,7 +73,7 @@ function engines(options, item, threads) {
   };
 }
 
-// ---- One model: rounds in turn, then the medians over the rounds ----
+// ---- One model: alternating rounds, then the medians over the rounds ----
 
 function median(numbers) {
   const sorted = [...numbers].sort((a, b) => a - b), half = sorted.length >> 1;
@@ -87,9 +87,9 @@ function howMany(engine) {
 }
 
 const adds = (result) => result.arena_peak - result.arena_after;
-// Its outputs lie in the arena, in slots of their own size rounded up; its inputs outside.
+// Its outputs are in the arena, in slots of their own size rounded up; its inputs are outside.
 const ortNeeds = (result) => result.arena_peak - result.arena_idle + result.inputs_size;
-// All but the weights: activations with inputs and outputs, scratch, and what preparation adds.
+// Everything but the weights: activations with inputs and outputs, scratch, and what preparation adds.
 const berthNeeds = (plan) => plan.activations_size + plan.scratch_size + (plan.preparation_size ?? 0);
 
 function measure(options, item, threads, progress) {
@@ -136,7 +136,7 @@ function measureAll(options, cases) {
 
 // ---- The table ----
 
-// A figure of 0 is nothing to compare with: a dash, and no part of a mean.
+// A figure of 0 cannot be compared: it is shown as a dash, and left out of means.
 const compares = ([ort]) => ort > 0;
 const ratio = (pair) => (compares(pair) ? (pair[1] / pair[0]).toFixed(2) : '-');
 const time = (ms) => (ms >= 100 ? ms.toFixed(0) : ms >= 1 ? ms.toFixed(2) : ms.toFixed(4));
@@ -149,7 +149,7 @@ function rowText({name, threads, ms, bytes, whole, rss}) {
   return `| ${[name, threads, ...pair(ms, time), ...memory, ...pair(rss, mib)].join(' | ')} |`;
 }
 
-// The geometric mean of the ratios at so many threads, and the worst of them.
+// The geometric mean of the ratios with this many threads, and the worst of them.
 function summary(rows, threads) {
   const of = (field) => rows.filter((row) => row.threads === threads && compares(row[field]));
   const mean = (some, field) => {
@@ -183,7 +183,7 @@ function report(options, {rows, failures}) {
   return [...lines, ...failures.map((text) => `- not measured: ${text}`), ''].join('\n');
 }
 
-// Into a file that has the two marks the text goes between them; another is written anew.
+// If the file has the two marks, replaces the text between them; otherwise overwrites it.
 function writeReport(file, text, name) {
   const marks = [`<!-- ${name}: what the command prints -->\n`, `<!-- ${name}: end -->\n`];
   const old = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
@@ -192,7 +192,7 @@ function writeReport(file, text, name) {
   fs.writeFileSync(file, isMarked ? `${old.slice(0, from)}${text}${old.slice(end)}` : text);
 }
 
-// Rows of this call take the place of older ones of the same model and number of threads.
+// Rows of this call replace older ones for the same model and number of threads.
 function withOlderRows(file, result) {
   const old = fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : [];
   const same = (a) => (b) => a.name === b.name && a.threads === b.threads;

@@ -1,6 +1,6 @@
 'use strict';
-// Small models beside ONNX Runtime: runs back to back, and one by one with pauses between them, which is how audio
-// arrives. A time is the least over the rounds of the median of a round, so that other work on the machine shows less.
+// Small models compared with ONNX Runtime: runs back to back, and single runs with pauses in between, like for incoming
+// audio. A time is the minimum over the rounds of each round's median, which reduces the effect of other load.
 const os = require('os');
 
 const PAUSE_MS = 10;
@@ -43,7 +43,7 @@ function measureSmall(options, cases, ways) {
   return {rows, failures};
 }
 
-const compares = ([ort]) => ort > 0; // with a figure of 0, nothing can be compared
+const compares = ([ort]) => ort > 0; // a figure of 0 cannot be compared
 const ratio = (pair) => (compares(pair) ? (pair[1] / pair[0]).toFixed(2) : '-');
 const us = (number) => (number >= 100 ? number.toFixed(0) : number.toFixed(1));
 const kib = (bytes) => (bytes / 1024).toFixed(1);

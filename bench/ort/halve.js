@@ -1,6 +1,6 @@
 'use strict';
-// Writes the f16 twin of an f32 model: every f32 tensor, input, output and cast becomes f16, in branches and bodies as
-// well. Scales and regions of Resize stay f32, as ONNX asks.
+// Writes the f16 twin of an f32 model: every f32 tensor, input, output and cast becomes f16, also in branches and loop
+// bodies. Scales and regions of Resize stay f32, as ONNX requires.
 //   node bench/ort/halve.js MODEL.onnx TWIN.onnx
 const fs = require('fs');
 
@@ -51,7 +51,7 @@ function write(fields) {
 }
 
 const get = (fields, number) => (fields.find(([n]) => n === number) || [])[2];
-// Fields of these numbers changed; all others as they are.
+// Changes the fields with these numbers; copies all others.
 const change = (data, by) => write(parse(data).map(([n, wire, v]) => [n, wire, by[n] ? by[n](v) : v]));
 
 // ---- ONNX ----
@@ -63,7 +63,7 @@ function half(value) { // to the nearest, ties to even
   if (size >= 65520) return sign | 0x7c00;
   const exponent = Math.max(Math.floor(Math.log2(size || 2 ** -24)), -14);
   const step = 2 ** (exponent - 10), whole = Math.floor(size / step), rest = size / step - whole;
-  const up = rest > 0.5 || (rest === 0.5 && whole % 2 === 1) ? 1 : 0; // may carry into the exponent, as it should
+  const up = rest > 0.5 || (rest === 0.5 && whole % 2 === 1) ? 1 : 0; // may correctly carry into the exponent
   return sign | (whole + up + (exponent + 14) * 1024);
 }
 

@@ -1,7 +1,7 @@
 'use strict';
-// Writes models of well-known shape with seeded random weights, for speed and memory:
+// Writes models of well-known architectures with seeded random weights, for speed and memory:
 //   node models.js FOLDER [--small] [NAME...]
-// Each becomes FOLDER/NAME/NAME.onnx with its inputs beside it (inputs.tsv and .npy files).
+// Each becomes FOLDER/NAME/NAME.onnx with its inputs (inputs.tsv and .npy files) in the same folder.
 const fs = require('fs');
 const path = require('path');
 const large = require('./networks.js');
@@ -31,7 +31,7 @@ function writeModel(folder, name, isSmall) {
   fs.writeFileSync(path.join(place, 'inputs.tsv'), inputs.map(({name: n}, i) => `in_${i}.npy\t${n}\n`).join(''));
 }
 
-// Models that are there already stay.
+// Existing models are kept.
 function makeModels(folder, names, isSmall) {
   for (const name of names) {
     if (!(name in networks)) throw new Error(`no model is called ${name}; there are ${Object.keys(networks).join(', ')}`);

@@ -1,7 +1,7 @@
 'use strict';
-// Networks of well-known shape, built with random weights. Each takes a graph and its sizes, adds its nodes, and
-// returns its inputs: {name, type, dims}; integers start at `offset`, and `limit` different ones are drawn. `full` is
-// the network as published, `small` is for tests.
+// Networks of well-known architectures with random weights. Each takes a graph and its sizes, adds its nodes, and
+// returns its inputs: {name, type, dims}; integers start at `offset`, with `limit` different values. `full` is the
+// published network, `small` is for tests.
 
 // ---- Parts ----
 
@@ -35,7 +35,7 @@ function layerNorm(g, x, width, epsilon) {
   return g.add('LayerNormalization', operands, {axis: -1, epsilon: {float: epsilon}});
 }
 
-function gelu(g, x) { // as exporters spell it
+function gelu(g, x) { // as exporters write it
   const erf = g.add('Erf', [g.add('Div', [x, g.scalar(Math.SQRT2)])]);
   return g.add('Mul', [g.add('Mul', [x, g.add('Add', [erf, g.scalar(1)])]), g.scalar(0.5)]);
 }
@@ -135,7 +135,7 @@ function resnet(g, {size, width, blocks, classes}) {
   return [{name: image, type: 'float32', dims}];
 }
 
-// Widen by 1x1, depthwise, squeeze and excite where asked, narrow by 1x1, and the shortcut where the shapes allow it.
+// Expands by 1x1, depthwise, optional squeeze-and-excite, projects by 1x1, and a shortcut if the shapes allow it.
 function invertedResidual(g, x, from, to, {expand, kernel, stride, act, excite}) {
   const wide = from * expand;
   let y = expand === 1 ? x : act(g, conv(g, x, from, wide));
@@ -166,7 +166,7 @@ function twoConvs(g, x, from, to) {
   return relu(g, conv(g, relu(g, conv(g, x, from, to, {kernel: 3})), to, to, {kernel: 3}));
 }
 
-// Every level on the way down is kept for the way up.
+// Every level on the way down is kept for a skip connection.
 function unet(g, {size, width, levels}) {
   const dims = [1, 3, size, size], image = g.input('image', 'float32', dims), skips = [];
   let x = image, from = 3;
@@ -188,7 +188,7 @@ function unet(g, {size, width, levels}) {
   return [{name: image, type: 'float32', dims}];
 }
 
-// ---- Their sizes. Stages of the mobile networks: how much wider, channels, blocks, stride, kernel ----
+// ---- Their sizes. Stages of the mobile networks: expansion, channels, blocks, stride, kernel ----
 
 const MOBILENET = [
   [1, 16, 1, 1, 3], [6, 24, 2, 2, 3], [6, 32, 3, 2, 3], [6, 64, 4, 2, 3], [6, 96, 3, 1, 3], [6, 160, 3, 2, 3],

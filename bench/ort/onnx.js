@@ -1,5 +1,5 @@
 'use strict';
-// Writes ONNX files: a protobuf writer, and a graph that is built node by node with seeded random weights.
+// Writes ONNX files: a protobuf writer, and a graph builder with seeded random weights.
 const fs = require('fs');
 
 const TYPES = {float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7};
@@ -95,7 +95,7 @@ class Graph {
     return name;
   }
 
-  // Scaled so that a sum over `fan` products keeps the size of its operands.
+  // Scaled so that a sum over `fan` products keeps the magnitude of its operands.
   weight(dims, fan) {
     return this.initializer(`w${this.count++}`, 'float32', dims, this.random.floats(product(dims), Math.sqrt(3 / fan)));
   }
@@ -104,14 +104,14 @@ class Graph {
     return this.initializer(`w${this.count++}`, 'float32', dims, new Float32Array(product(dims)).fill(value));
   }
 
-  // Bytes as a quantiser makes them: {type, dims, limit}, uniform in [-limit, limit].
+  // Bytes like those of a quantiser: {type, dims, limit}, uniform in [-limit, limit].
   bytes(type, dims, limit = 127) {
     const numbers = Int8Array.from({length: product(dims)}, () => Math.round((this.random.next() * 2 - 1) * limit));
     const data = type === 'uint8' ? Uint8Array.from(numbers, (n) => n + 128) : numbers;
     return this.initializer(`w${this.count++}`, type, dims, data);
   }
 
-  // Small constants, one of each.
+  // Small constants, without duplicates.
   constant(type, dims, numbers) {
     const key = `${type} ${dims} ${numbers}`;
     if (!this.constants.has(key)) {
@@ -127,7 +127,7 @@ class Graph {
 
   add(op, inputs, attributes = {}, domain = '') { return this.addMany(op, inputs, 1, attributes, domain)[0]; }
 
-  // A node with some results; an operand '' is left out.
+  // A node with several results; an operand '' is omitted.
   addMany(op, inputs, count, attributes = {}, domain = '') {
     const name = `${op.toLowerCase()}_${this.nodes.length}`;
     const outs = Array.from({length: count}, (_, i) => (i === 0 ? name : `${name}_${i}`));

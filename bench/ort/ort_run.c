@@ -1,9 +1,9 @@
-/* One model in ONNX Runtime, in a process with nothing else in it: time, peak of the arena, peak of resident memory.
+/* One model in ONNX Runtime, in its own process: time, peak of the arena, peak of resident memory.
  *   ort_run --lib LIBONNXRUNTIME MODEL.onnx [--threads N] [--warmup N] [--runs N] [--pause MS] [--no-pattern]
  *           [--input NAME=FILE.npy]... [--dim NAME=N]...
- * Prints one JSON object: what the arena holds after the runs (weights, packed weights, the outputs of the last run)
- * taken from its peak is what a run adds; inputs and outputs are on top of that. Inputs that are not given are filled
- * as `berth run` fills them; dimensions without an extent are 1 unless --dim says otherwise. */
+ * Prints one JSON object. The arena's peak minus its contents after the runs (weights, packed weights, the outputs of
+ * the last run) is what a run adds; inputs and outputs come on top. Inputs that are not given are filled as by `berth
+ * run`; dimensions without an extent are 1 unless --dim says otherwise. */
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ typedef struct state {
   OrtEnv *env;
   OrtSession *session;
   OrtMemoryInfo *memory;
-  OrtAllocator *names; /* of the strings that ONNX Runtime hands out */
+  OrtAllocator *names; /* for the strings that ONNX Runtime returns */
   const char *in_names[max_values], *out_names[max_values];
   OrtValue *in[max_values], *out[max_values];
   size_t n_in, n_out;
@@ -58,7 +58,7 @@ static double now_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* ---- What is asked for ---- */
+/* ---- Options ---- */
 
 static const char *value_of(int argc, char **argv, int *at) {
   if (*at + 1 >= argc) die("%s needs a value", argv[*at]);
@@ -96,7 +96,7 @@ static options parse(int argc, char **argv) {
   return o;
 }
 
-/* The value of NAME=VALUE in a list; a name may hold an '=' itself. */
+/* The value of NAME=VALUE in a list; a name may contain an '='. */
 static const char *find_setting(const char *const *list, int n, const char *name) {
   size_t length = strlen(name);
   for (int i = 0; i < n; i++)
@@ -112,7 +112,7 @@ static void open_library(state *s, const char *path) {
   if (library == NULL) die("%s", dlerror());
   void *symbol = dlsym(library, "OrtGetApiBase");
   if (symbol == NULL) die("%s", dlerror());
-  memcpy(&get_base, &symbol, sizeof(get_base)); /* ISO C has no cast for this */
+  memcpy(&get_base, &symbol, sizeof(get_base)); /* a data pointer cannot be cast to a function pointer */
   const OrtApiBase *base = get_base();
   s->version = base->GetVersionString();
   s->api = base->GetApi(ORT_API_VERSION);
@@ -204,7 +204,7 @@ static void make_input(state *s, const options *o, berth_context *ctx, size_t in
     fill_array(s, o, index, &array);
   else if (berth_npy_load(ctx, file, &array, &err) != BERTH_OK)
     die("%s", err.message);
-  /* The data stays for the life of the process: ONNX Runtime reads it in place. */
+  /* The data is never freed: ONNX Runtime reads it in place. */
   check(s, s->api->CreateTensorWithDataAsOrtValue(s->memory, array.data, (size_t)array.size, array.dim, array.rank,
                                                   element_of(array.type), &s->in[index]));
 }
@@ -226,7 +226,7 @@ static void make_values(state *s, const options *o) {
 
 /* ---- Running ---- */
 
-/* Before a run that is timed, as where audio arrives. */
+/* Before a timed run, like for incoming audio. */
 static void pause_for(int ms) {
   struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
   while (ms != 0 && nanosleep(&left, &left) != 0) {
@@ -240,7 +240,7 @@ static void drop_outputs(state *s) {
   }
 }
 
-/* The outputs of the run before go first, so that those of the last stay. */
+/* Frees the outputs of the previous run first, so that those of the last run stay. */
 static double run_once(state *s, int pause) {
   drop_outputs(s);
   pause_for(pause);
@@ -265,7 +265,7 @@ static double *timed_runs(state *s, const options *o) {
   return times;
 }
 
-/* ---- What it took ---- */
+/* ---- Results ---- */
 
 static unsigned long long peak_rss(void) {
   char line[256];
@@ -276,7 +276,7 @@ static unsigned long long peak_rss(void) {
   return kib * 1024;
 }
 
-/* What the caller holds: inputs and outputs. */
+/* The caller's memory: inputs and outputs. */
 static unsigned long long tensor_bytes(const state *s, OrtValue *const *values, size_t n) {
   unsigned long long total = 0;
   for (size_t i = 0; i < n; i++) {
@@ -292,7 +292,7 @@ static unsigned long long tensor_bytes(const state *s, OrtValue *const *values, 
   return total;
 }
 
-/* A figure of the arena that the session's CPU kernels allocate from; -1 where it keeps none. */
+/* A figure of the arena of the session's CPU kernels; -1 if it is not available. */
 static long long arena_figure(const state *s, const char *key) {
   OrtAllocator *arena;
   OrtKeyValuePairs *figures;

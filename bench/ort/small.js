@@ -1,7 +1,7 @@
 'use strict';
-// Thirty small models of the kinds that run beside a microphone or a sensor, with random weights: heads of wake words,
-// keyword spotting, detectors of voice and of anomalies, gestures, digits; in f32, quantised with QDQ, and with dynamic
-// quantisation. Same form as networks.js, and the sizes are those of published ones; there is nothing smaller for tests.
+// Thirty small models of the kinds that run next to a microphone or a sensor, with random weights: wake word heads,
+// keyword spotting, voice and anomaly detectors, gestures, digits; in f32, quantised with QDQ, and with dynamic
+// quantisation. The same form as networks.js, with published sizes; there is no smaller version for tests.
 
 const relu = (g, x) => g.add('Relu', [x]);
 const sigmoid = (g, x) => g.add('Sigmoid', [x]);
@@ -14,7 +14,7 @@ function linear(g, x, from, to) {
   return g.add('Add', [g.add('MatMul', [x, g.weight([from, to], from)]), g.weight([to], 100)]);
 }
 
-function norm(g, x, width) { // spelled out, as in files before opset 17
+function norm(g, x, width) { // expanded, as in files before opset 17
   const mean = g.add('ReduceMean', [x], {axes: [-1]}), centred = g.add('Sub', [x, mean]);
   const variance = g.add('ReduceMean', [g.add('Mul', [centred, centred])], {axes: [-1]});
   const deviation = g.add('Sqrt', [g.add('Add', [variance, g.scalar(1e-5)])]);
@@ -28,7 +28,7 @@ function layerNorm(g, x, width) {
 const input = (g, dims, name = 'x') => [g.input(name, 'float32', dims), {name, type: 'float32', dims}];
 const flatten = (g, x) => g.add('Flatten', [x], {axis: 1});
 
-// ---- Heads of wake words: 16 embeddings of 96 numbers in, the probability out ----
+// ---- Wake word heads: from 16 embeddings of 96 numbers to the probability ----
 
 function head(product, between, widths) {
   return (g) => {
@@ -45,7 +45,7 @@ function head(product, between, widths) {
 
 const nothing = (g, x) => x;
 
-// ---- Recurrent ones ----
+// ---- Recurrent networks ----
 
 const GATES = {LSTM: 4, GRU: 3};
 
@@ -63,7 +63,7 @@ function recurrent(op, {steps, width, hidden, outputs, directions = 1}) {
   };
 }
 
-function streaming(op, {width, hidden}) { // a step at a time, its state in and out
+function streaming(op, {width, hidden}) { // one step at a time, with its state as input and output
   return (g) => {
     const [x, given] = input(g, [1, 1, width]), [h, before] = input(g, [1, 1, hidden], 'h'), rows = GATES[op] * hidden;
     const weights = [g.weight([1, rows, width], width), g.weight([1, rows, hidden], hidden), g.weight([1, 2 * rows], 100)];
@@ -74,7 +74,7 @@ function streaming(op, {width, hidden}) { // a step at a time, its state in and 
   };
 }
 
-// ---- Convolutional ones ----
+// ---- Convolutional networks ----
 
 function conv(g, x, from, to, {kernel, stride = [1, 1], group = 1, pad = kernel.map((k) => (k - 1) >> 1)}) {
   const fan = (from / group) * kernel.reduce((a, b) => a * b, 1);
@@ -97,7 +97,7 @@ function separable({size, channels, layers, classes}) { // keyword spotting: 49 
   };
 }
 
-function lines({channels, length, widths, kernel, outputs}) { // along time
+function lines({channels, length, widths, kernel, outputs}) { // 1-d, along time
   return (g) => {
     const [x, given] = input(g, [1, channels, length]);
     let y = x, from = channels;
@@ -124,7 +124,7 @@ function pictures({size, from, widths, classes}) { // 3 x 3, halved by pooling
   };
 }
 
-// ---- Products alone ----
+// ---- Fully connected networks ----
 
 function layers(widths, last = nothing) {
   return (g) => {
@@ -210,7 +210,7 @@ function bytePictures({size, from, widths, classes}) {
   };
 }
 
-// ---- Dynamic quantisation: the activations' scales are found in the run ----
+// ---- Dynamic quantisation: a run determines the activations' scales ----
 
 function dynamic(type, op) { // MatMulInteger or ConvInteger
   return (g, x, dims, fan, attributes = {}) => {

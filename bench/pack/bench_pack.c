@@ -1,11 +1,11 @@
-/* The packer against the classical heuristics, one line an instance.
+/* The packer compared with classical heuristics, one line per instance.
  *
  *   bench_pack [-e EFFORT] [-s SEED] [FILE.csv ...]
  *
- * FILE has the columns id, lower, upper, size in that order, as MiniMalloc's instances do. Without files, those in the
- * folder $BERTH_PACK_DATA are taken (../shared/data/pack when that is not set). Sizes are shown divided by the largest
- * load; seconds are CPU time. The classical heuristics are quadratic and left out above 50,000 buffers. Where a program
- * `minimalloc` is on the PATH it is run too, at the size that berth reached, for at most 60 seconds. */
+ * FILE has the columns id, lower, upper, size in that order, like MiniMalloc's instances. Without files, those in the
+ * folder $BERTH_PACK_DATA are used (by default ../shared/data/pack). Sizes are relative to the load; seconds are CPU
+ * time. The classical heuristics are quadratic and are skipped above 50,000 buffers. If a program `minimalloc` is on
+ * the PATH it is run too, at the size that berth reached, for at most 60 seconds. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum {
 
 typedef struct settings {
   uint64_t effort, seed;
-  int minimalloc; /* there is one */
+  int minimalloc; /* it is available */
 } settings;
 
 static double seconds_of(clockid_t clock) {
@@ -31,7 +31,7 @@ static double seconds_of(clockid_t clock) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Reads the four columns; NULL when the file cannot be read or has another form. */
+/* Reads the four columns; NULL if the file cannot be read or has another form. */
 static berth_pack_buffer *read_instance(const char *path, size_t *n) {
   char line[512];
   size_t capacity = 1024;
@@ -117,7 +117,7 @@ static int bench_file(berth_context *ctx, const char *path, const settings *set)
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Every .csv of a folder, in the order of their names. */
+/* Every .csv of a folder, sorted by name. */
 static int bench_folder(berth_context *ctx, const char *folder, const settings *set) {
   char *paths[256];
   size_t n = 0;

@@ -1,9 +1,9 @@
-/* The classical heuristics that other compilers and runtimes place their buffers with, as a baseline. Small and plain:
- * quadratic in the number of buffers that live together, so they are for tens of thousands of buffers.
+/* The classical heuristics by which other compilers and runtimes place buffers, as a baseline. Small and simple:
+ * quadratic in the number of buffers alive together, so for tens of thousands of buffers at most.
  *
- *   size first-fit     TFLite Micro, RLX: largest first, each at the lowest offset that is free
+ * size first-fit     TFLite Micro, RLX: largest first, each at the lowest free offset
  *   size best-fit      TFLite, XLA: largest first, each in the smallest gap that is large enough
- *   breadth best-fit   TFLite's other one: by the moment with the most bytes alive, there largest first
+ * breadth best-fit   TFLite's other one: by the moment with the most bytes alive, then largest first
  *   start best-fit     ggml: in order of birth */
 #ifndef BERTH_BENCH_PACK_CLASSIC_H
 #define BERTH_BENCH_PACK_CLASSIC_H
@@ -56,7 +56,7 @@ static int classic_conflict(const berth_pack_buffer *a, const berth_pack_buffer 
   return a->lower < b->upper && b->lower < a->upper;
 }
 
-/* Where to put an item among its placed conflicts, which are sorted by offset. */
+/* The position of an item among its placed conflicts, which are sorted by offset. */
 static uint64_t classic_place(classic_item *const *near, size_t n, uint64_t size, int best_fit) {
   uint64_t top = 0, best = UINT64_MAX, room = UINT64_MAX;
   for (size_t k = 0; k < n; k++) {
@@ -71,7 +71,7 @@ static uint64_t classic_place(classic_item *const *near, size_t n, uint64_t size
   return best != UINT64_MAX ? best : top;
 }
 
-/* Bytes alive at the fullest moment of each item, by looking at every start of another one within its life. */
+/* Bytes alive at the fullest moment of each item, which is the start of some item within its life. */
 static void classic_breadths(classic_item *items, size_t n) {
   for (size_t i = 0; i < n; i++) { /* items are sorted by start: first the load at the start of each */
     items[i].offset = 0;
@@ -85,7 +85,7 @@ static void classic_breadths(classic_item *items, size_t n) {
   }
 }
 
-/* The size that a rule needs; 0 when memory is out. */
+/* The size that a rule needs; 0 if memory runs out. */
 static uint64_t classic_pack(const berth_pack_buffer *buffers, size_t n, classic_rule rule) {
   static int (*const order[CLASSIC_N])(const void *, const void *) = {classic_by_size, classic_by_size,
                                                                       classic_by_breadth, classic_by_start};

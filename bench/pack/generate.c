@@ -1,4 +1,4 @@
-/* Makes instances for the packer, in the CSV that `berth pack` and bench_pack read.
+/* Generates instances for the packer, in the CSV format of `berth pack` and bench_pack.
  *
  *   generate guillotine N SEED [HEIGHT [TIME]]   a strip cut into N pieces: the best packing is exactly HEIGHT
  *   generate dense N SEED [HEIGHT]               random lifetimes, 95 to 100% of HEIGHT alive at every moment
@@ -67,7 +67,7 @@ static size_t guillotine(piece *p, size_t n, uint64_t height, int64_t time) {
   return count;
 }
 
-/* Adds buffers where there is room until hardly any fits; the load, not a packing, is what is kept below HEIGHT. */
+/* Adds buffers until hardly any fits; the load, not a packing, is kept below HEIGHT. */
 static size_t dense(piece *p, size_t n, uint64_t height) {
   size_t time = n / 4 + 8, count = 0;
   uint64_t *load = calloc(time, sizeof *load);

@@ -1,10 +1,10 @@
-/* Records the lifetimes of what a program allocates, as an instance for the packer.
+/* Records the lifetimes of a program's allocations, as an instance for the packer.
  *
  *   make bench
  *   BERTH_TRACE=trace.csv LD_PRELOAD=build/measure/bench/pack/malloc_trace.so some-program
  *
- * Every block is one line `id,lower,upper,size`; the clock counts calls. Sizes are rounded up to 16, as malloc does.
- * Blocks that are never freed live to the end. BERTH_TRACE_MAX bounds the number of blocks (400,000 unless told). */
+ * Every block is one line `id,lower,upper,size`; the clock counts calls. Sizes are rounded up to 16, like in malloc.
+ * Blocks that are never freed live to the end. BERTH_TRACE_MAX limits the number of blocks (default: 400,000). */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -77,7 +77,7 @@ static void born(void *ptr, size_t size) {
   atomic_flag_clear(&lock);
 }
 
-/* Takes a slot out of its run of neighbours, so that later look-ups still find theirs. */
+/* Removes a slot from its probe sequence, so that later look-ups still work. */
 static void remove_slot(size_t at) {
   for (size_t next = (at + 1) % SLOTS; slots[next].ptr != NULL; next = (next + 1) % SLOTS) {
     size_t home = hash(slots[next].ptr);

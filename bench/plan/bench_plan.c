@@ -1,4 +1,4 @@
-/* What planning saves on a MiniLM-L6 encoder, beside what common planners do, and how long planning takes. Prints the
+/* What planning saves on a MiniLM-L6 encoder compared with common planners, and how long planning takes. Prints the
  * tables of docs/benchmarks.md. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int by_size(const void *a, const void *b) {
   return x->size != y->size ? (x->size < y->size ? 1 : -1) : (x->lower > y->lower) - (x->lower < y->lower);
 }
 
-/* The classical planner: the largest first, each at the lowest offset that is free while it lives. */
+/* The classical planner: largest first, each at the lowest offset that is free during its life. */
 static uint64_t greedy_by_size(interval *items, size_t n) {
   uint64_t end = 0;
   qsort(items, n, sizeof *items, by_size);
@@ -61,7 +61,7 @@ static uint64_t greedy_by_size(interval *items, size_t n) {
       int meets = other->lower < items[i].upper && items[i].lower < other->upper;
       if (!meets || other->offset >= at + items[i].size || at >= other->offset + other->size) continue;
       at = other->offset + other->size;
-      k = 0; /* the new place may meet one that was passed before */
+      k = 0; /* the new position may conflict with one that was passed before */
     }
     items[i].offset = at;
     if (at + items[i].size > end) end = at + items[i].size;
@@ -161,7 +161,7 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The median of several plans; what the last one is comes out too. */
+/* The median over several plans; also returns the last one. */
 static double time_of(const berth_graph *graph, berth_order order, berth_plan_info *info) {
   double ms[ROUNDS];
   for (int i = 0; i < ROUNDS; i++) {
@@ -212,7 +212,7 @@ static void add_node(builder *b, const char *op, berth_value x, berth_value y, s
 /* One of the last 200. */
 static berth_value recent(builder *b) { return b->values[b->n - 1 - draw(b) % (b->n < 200 ? b->n : 200)]; }
 
-/* Products that share one weight: in a row, or among sums and activations at random. */
+/* Products that share one weight: in sequence, or randomly among sums and activations. */
 static double time_of_large(berth_context *ctx, size_t n, int is_random) {
   builder b = {.random = 1, .values = calloc(n + 1, sizeof(berth_value)), .n = 1};
   berth_value w;

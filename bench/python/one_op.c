@@ -1,6 +1,6 @@
-/* One op from C: x in, one addition, y out, as bench_python.py does it from Python. Prints nanoseconds for a run alone
- * and for a run with the input written and the output read. one_op ELEMENTS CALLS ROUNDS    the best of so many rounds
- * counts */
+/* One op from C: x in, one addition, y out, like bench_python.py does it from Python. Prints nanoseconds for a run,
+ * and for a run with writing the input and reading the output.
+ *   one_op ELEMENTS CALLS ROUNDS    takes the best of these rounds */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -29,7 +29,7 @@ static berth_session *one_op_session(berth_context *ctx, int64_t n, berth_error 
   return session;
 }
 
-/* Nanoseconds of one call. */
+/* Nanoseconds per call. */
 static double one_op_time(berth_session *session, float *x, float *y, size_t size, long calls, int has_arrays) {
   const double start = now();
   for (long i = 0; i < calls; i++) {

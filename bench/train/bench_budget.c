@@ -1,5 +1,5 @@
-/* What a budget costs in training: for shares of what a step needs beside weights and moments, the work that comes on
- * top and the time that planning takes.
+/* The cost of a budget in training: for fractions of what a step needs in addition to weights and moments, the added
+ * work and the planning time.
  *   bench_budget [NAME] [PERCENT...] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"char", {8, 256, 65, 256, 12, 6, 384}, 0, 0},           /* a model of characters */
+    {"char", {8, 256, 65, 256, 12, 6, 384}, 0, 0},           /* a character model */
     {"gpt2", {8, 256, 50257, 1024, 12, 12, 768}, 0, 0},      /* GPT-2 124M */
-    {"gpt2-small", {4, 64, 50257, 1024, 12, 12, 768}, 0, 0}, /* the same, as llm.c is measured */
+    {"gpt2-small", {4, 64, 50257, 1024, 12, 12, 768}, 0, 0}, /* the same, with the sizes of llm.c's benchmark */
     {"inference", {8, 256, 65, 256, 12, 6, 384}, 0, 1},
 };
 

@@ -1,8 +1,8 @@
-/* Steps of training of GPT-2 124M, batches of 4 x 64 tokens, with random weights: time, bytes, and beside llm.c (whose
- * library scripts/bench-train.sh builds) the losses of all steps and every gradient.
+/* Training steps of GPT-2 124M, with batches of 4 x 64 tokens and random weights: time, bytes, and compared with llm.c
+ * (whose library scripts/bench-train.sh builds) the losses of all steps and every gradient.
  *   bench_gpt2 [--steps N] [--threads N] [--sgd] [--layers N] [--batch N] [--length N] [--device NAME]
  *              [--vocabulary N] [--channels N (heads of 64)] [--profile GPU] [--compute bf16] [--budget MEGABYTES]
- * [--llmc FILE.so] [--print FILE] */
+ *              [--llmc FILE.so] [--print FILE] */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdarg.h>
@@ -29,9 +29,9 @@ typedef struct options {
 } options;
 
 typedef struct tensor {
-  const char *name; /* as the graph has it; a layer's without its number */
+  const char *name; /* as in the graph; for a layer without its number */
   int rows, columns;
-  int is_layered, is_turned; /* llm.c has it the other way round */
+  int is_layered, is_turned; /* transposed in llm.c */
 } tensor;
 
 typedef struct bench {
@@ -65,7 +65,7 @@ static uint32_t draw(uint64_t *seed) {
   return (uint32_t)(*seed >> 33);
 }
 
-/* Like a normal number: a sum of four even ones. */
+/* Approximately normal: a sum of four uniform numbers. */
 static float draw_normal(uint64_t *seed) {
   float sum = 0;
   for (int i = 0; i < 4; i++) sum += (float)draw(seed) / 1073741824.0f - 1;
@@ -101,7 +101,7 @@ static const char *name_of(const tensor *t, int layer, char *room, size_t size, 
   return room;
 }
 
-/* Norms start at 1 and 0, other biases at 0, weights as draws. */
+/* Norms start at 1 and 0, other biases at 0, weights at random. */
 static void fill(bench *b, const tensor *t, float *out) {
   const size_t n = (size_t)t->rows * (size_t)t->columns, length = strlen(t->name);
   const int is_bias = t->name[length - 1] == 'b', is_norm = t->name[0] == 'l';
@@ -138,7 +138,7 @@ static void set_weights(bench *b) {
   }
 }
 
-/* The largest difference of a tensor's gradient, of its largest element. */
+/* The largest difference in a tensor's gradient, relative to its largest element. */
 static double compare_one(bench *b, berth_session *session, int tensor_index, int layer) {
   berth_error err;
   const tensor *t = &b->tensors[tensor_index];
@@ -170,7 +170,7 @@ static void set_batch(bench *b, berth_session *session, const int *ids, const in
   free(room);
 }
 
-/* A graph whose outputs are all gradients, on the weights that the first step begins with. */
+/* A graph whose outputs are all gradients, with the weights before the first step. */
 static berth_session *open_gradients(bench *b) {
   berth_error err;
   berth_graph *graph;
@@ -289,7 +289,7 @@ static float step_berth(bench *b, float rate, double *ms) {
   return loss;
 }
 
-/* In turns, so that both meet the same machine. */
+/* Alternating, so that both see the same machine load. */
 static void run_steps(bench *b) {
   const int n = b->o.shape.batch * b->o.shape.length;
   int *ids = malloc(2 * (size_t)n * sizeof *ids), *labels = ids + n;

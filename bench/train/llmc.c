@@ -1,4 +1,4 @@
-/* The library: llm.c's own source with what calls it from outside. LLMC_SOURCE is its train_gpt2.c. */
+/* The library: llm.c's own source and functions that expose it. LLMC_SOURCE is its train_gpt2.c. */
 #define TESTING
 #include LLMC_SOURCE
 

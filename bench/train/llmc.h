@@ -1,11 +1,11 @@
-/* llm.c's GPT-2 on the CPU behind four functions, which bench/train/llmc.c makes a library of: the script builds it
- * beside a checkout, and bench_gpt2 opens it. */
+/* llm.c's GPT-2 on the CPU with an interface of four functions. A script builds bench/train/llmc.c as a library against
+ * a checkout, and bench_gpt2 opens it. */
 #ifndef BERTH_BENCH_TRAIN_LLMC_H
 #define BERTH_BENCH_TRAIN_LLMC_H
 
 #include <stddef.h>
 
-/* llm.c's 16 tensors in its order; those of layers have all layers one after the other. */
+/* llm.c's 16 tensors in its order; those of layers contain all layers. */
 enum {
   LLMC_WTE,
   LLMC_WPE,
@@ -32,14 +32,14 @@ typedef struct llmc_shape {
 
 typedef struct llmc_library {
   void *(*create)(const llmc_shape *shape);
-  float *(*weights)(void *model, int tensor, size_t *count); /* to be written before the first step */
+  float *(*weights)(void *model, int tensor, size_t *count); /* to be set before the first step */
   const float *(*gradients)(void *model, int tensor);        /* of the last step */
-  /* One step of AdamW without decay of weights; t counts from 1. Gives the loss. */
+  /* One step of AdamW without weight decay; t counts from 1. Returns the loss. */
   float (*step)(void *model, const int *ids, const int *labels, float rate, int t);
-  size_t (*bytes)(void *model); /* what it has allocated, by its own counts */
+  size_t (*bytes)(void *model); /* allocated bytes, by its own counts */
 } llmc_library;
 
-/* What the library exports. */
+/* The library's only export. */
 const llmc_library *llmc_open(void);
 
 #endif

@@ -1,7 +1,9 @@
-/** A first visit to the page over a slow line: when the first digit stands there, what came over the line until then, and
+/**
+ * A first visit to the page over a slow connection: when the first digit appears, the bytes transferred until then, and
  * the longest tasks of the main thread and gaps between frames.
  *   BERTH_WEB_TESTS=build/web-tests node bench/web/first_visit.mjs [--mbit N] [--rtt MS] [--coding gzip|br|none]
- *     [--browser chromium|firefox] [--times N] [--waterfall] [FOLDER] */
+ *     [--browser chromium|firefox] [--times N] [--waterfall] [FOLDER]
+ */
 import { createRequire } from 'node:module';
 import { execSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -32,7 +34,7 @@ async function launch() {
     '--disable-extensions'] });
 }
 
-/** In the page, before anything of it. */
+/** Injected before the page's own code. */
 function watch() {
   const seen = { digit: 0, ready: 0, tasks: [], frames: [] };
   window.seen = seen;
@@ -41,7 +43,7 @@ function watch() {
       for (const { startTime, duration } of list.getEntries()) seen.tasks.push([Math.round(startTime), Math.round(duration)]);
     }).observe({ type: 'longtask', buffered: true });
   } catch {
-    /* Firefox tells of no tasks */
+    /* Firefox does not report tasks */
   }
   let last = 0;
   const frame = (now) => {

@@ -1,6 +1,8 @@
-/** A static server behind a slow line: all connections share so many bits a second, every request takes a round trip
- * before its first byte comes, and a new connection one more. What it does not play: the slow start of TCP, lost packets.
- * (A browser's own throttling leaves out what workers fetch.) */
+/**
+ * A static server with a simulated slow connection: all connections share a bandwidth, every request takes a round trip
+ * before its first byte arrives, and a new connection one more. TCP slow start and lost packets are not simulated. (A
+ * browser's own throttling does not affect requests of workers.)
+ */
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
@@ -10,12 +12,12 @@ const types = {
   '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8',
   '.wasm': 'application/wasm', '.svg': 'image/svg+xml', '.webmanifest': 'application/manifest+json',
 };
-const PIECE = 4096; // bytes that one response sends before it is another's turn
-const HEAD = 250; // bytes of a response's header, about
+const PIECE = 4096; // bytes that one response sends per turn
+const HEAD = 250; // approximate bytes of a response's header
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** The line: pieces of all responses in turn, at its rate. */
+/** The shared connection: pieces of all responses in turn, at its rate. */
 class Line {
   #queue = [];
   #isBusy = false;
@@ -37,7 +39,7 @@ class Line {
     while (this.#queue.length > 0) {
       const job = this.#queue.shift();
       const size = Math.min(PIECE, job.left);
-      due = Math.max(due, performance.now() - 4) + size / this.bytesPerMs; // a timer may be late, the line is not
+      due = Math.max(due, performance.now() - 4) + size / this.bytesPerMs; // a timer may be late
       const wait = due - performance.now();
       if (wait > 1) await pause(wait);
       job.write(job.at, size);
@@ -50,7 +52,7 @@ class Line {
   }
 }
 
-/** `log`: what was asked for: `path`, `bytes` on the line, `begin` and `end` in milliseconds of performance.now(). */
+/** `log`: the requests: `path`, `bytes` transferred, `begin` and `end` in milliseconds of performance.now(). */
 export async function serveSlowly(folder, { mbit = 10, rtt = 40, coding = 'gzip' } = {}) {
   const line = new Line(mbit * 1e6);
   const packed = new Map();

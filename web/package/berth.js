@@ -9,7 +9,7 @@ import { Threads, canShare, defaultThreads, memoryFor } from './threads.js';
 
 export { BerthError };
 
-/** A model with the files that it keeps weights in, as one. */
+/** Joins a model with the files of its external weights. */
 async function joined(source, files, tell) {
   const given = {};
   for (const [name, from] of Object.entries(files)) given[name] = await readAll(from, tell);
@@ -79,20 +79,20 @@ function countThreads(wanted) {
   return canShare() ? wanted : 1;
 }
 
-/* Bundlers look for just these words, and carry the files along. */
+/* Bundlers look for exactly these expressions, and include the files. */
 const modules = {
   'berth.wasm': () => new URL('./berth.wasm', import.meta.url),
   'berth-threads.wasm': () => new URL('./berth-threads.wasm', import.meta.url),
 };
 
-/** Compiles while the bytes come. */
+/** Compiles while bytes arrive. */
 async function compile(at, tell) {
   if (typeof WebAssembly.compileStreaming !== 'function') return WebAssembly.compile(await readAll(at, tell));
   const { readable, done } = readStream(at, tell);
   try {
     return await WebAssembly.compileStreaming(new Response(readable, { headers: { 'Content-Type': 'application/wasm' } }));
   } catch (error) {
-    await done; // what went wrong may be the reading
+    await done; // the cause may be a read error
     throw error;
   }
 }
@@ -103,10 +103,10 @@ async function fetchModule(base, isShared, onProgress) {
   return compile(base === undefined ? modules[name]() : new URL(name, new URL(base, globalThis.location?.href)), tell);
 }
 
-/** Which of the two modules it is: berth-threads.wasm is the one that is given its memory. */
+/** Which of the two modules it is: berth-threads.wasm imports its memory. */
 const takesMemory = (module) => WebAssembly.Module.imports(module).some(({ kind }) => kind === 'memory');
 
-/** A module that was compiled by others. */
+/** A precompiled module. */
 async function givenModule(given, isShared) {
   const module = await given;
   if (!(module instanceof WebAssembly.Module))

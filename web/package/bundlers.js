@@ -1,5 +1,5 @@
-/* Plugins for bundlers that do not carry files along which code names by new URL(..., import.meta.url). Vite, webpack and
- * Parcel do by themselves; esbuild and Rollup need one of these. */
+/* Plugins for bundlers that do not include files referenced by new URL(..., import.meta.url). Vite, webpack and Parcel
+ * do so themselves; esbuild and Rollup need one of these. */
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 const folder = dirname(fileURLToPath(import.meta.url));
 const NAMED = /new URL\('\.\/([\w.-]+)', import\.meta\.url\)/g;
 
-/** The code with what `at(name)` gives in the place of every file that it names; null: it names none. */
+/** The code with `at(name)` in place of every file reference; null: it has none. */
 async function withFiles(code, at) {
   const names = [...new Set([...code.matchAll(NAMED)].map(([, name]) => name))];
   if (names.length === 0) return null;

@@ -1,8 +1,8 @@
-/* ONNX models with external data: the library takes a model in memory whole, so the weights are put into it. The file is a
- * protocol buffer; messages without such a tensor stay as they are. */
+/* ONNX models with external data: the library reads a model from one block of memory, so the weights are inserted into
+ * it. The file is a protocol buffer; messages without such tensors are unchanged. */
 import { BerthError } from './program.js';
 
-/* Fields that lead to tensors, by message: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto */
+/* Fields that may contain tensors, by message: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto */
 const inside = {
   model: { 7: 'graph', 25: 'func' },
   graph: { 1: 'node', 5: 'tensor' },
@@ -11,10 +11,10 @@ const inside = {
   attribute: { 5: 'tensor', 6: 'graph', 10: 'tensor', 11: 'graph' },
 };
 const DIMS = 1, TYPE = 2, RAW = 9, EXTERNAL = 13, LOCATION = 14; // of a tensor
-const DEEPEST = 200; // messages in each other
+const DEEPEST = 200; // nested messages
 const VARINT = 0, WORD64 = 1, BYTES = 2, WORD32 = 5; // wire types
 
-/** Bytes of an element, by ONNX's number of its type; half a byte counts as such. */
+/** Bytes per element, by ONNX's type number; half a byte is 0.5. */
 const widths = {
   1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2, 17: 1, 18: 1, 19: 1, 20: 1, 21: 0.5, 22: 0.5,
 };
@@ -61,7 +61,7 @@ const sizeOf = (pieces) => pieces.reduce((sum, piece) => sum + piece.length, 0);
 
 const framed = (number, pieces) => [new Uint8Array([...varint(number * 8 + BYTES), ...varint(sizeOf(pieces))]), ...pieces];
 
-/** Where the data of a tensor lies, from its entries of key and value. */
+/** The location of a tensor's data, from its key-value entries. */
 function placeOf(bytes, entries) {
   const place = {};
   for (const entry of entries) {
@@ -83,11 +83,11 @@ function dimsOf(bytes, { wire, from, end, value }) {
   return dims;
 }
 
-/** The parts of a path from the last one on. */
+/** The components of a path, last one first. */
 const partsOf = (path) => path.split(/[/\\]/).filter((part) => part !== '' && part !== '.').reverse();
 
-/** The file that a location names; the folders of files need not be known. Of several that have the name of the file, the
- * one whose folders agree the furthest; null where there is none, or no telling which. */
+/** The file for a location; the folders of files may be unknown. Of several with the same file name, the one with the
+ * longest matching path; null if there is none, or it is ambiguous. */
 function find(files, location) {
   if (Object.hasOwn(files, location)) return files[location];
   const wanted = partsOf(location);
@@ -101,7 +101,7 @@ function find(files, location) {
   return best.length === 1 ? files[best[0].name] : null;
 }
 
-/** A tensor with its data in it; null: it has it already, or its file is not among those given, which the library says. */
+/** A tensor with its data included; null: it has it already, or its file was not given, which the library reports. */
 function wholeTensor(bytes, at, end, files) {
   const fields = [...fieldsOf(bytes, at, end)];
   if (!fields.some(({ number, value }) => number === LOCATION && value === 1)) return null;
@@ -119,7 +119,7 @@ function wholeTensor(bytes, at, end, files) {
   return [...kept, ...framed(RAW, [file.subarray(first, first + size)])];
 }
 
-/** A message with every tensor in it made whole; null: nothing changes. */
+/** A message with the data of all its tensors included; null: unchanged. */
 function whole(bytes, at, end, kind, files, depth = 0) {
   if (kind === 'tensor') return wholeTensor(bytes, at, end, files);
   if (depth > DEEPEST) throw malformed('its graphs lie too deep in each other');
@@ -137,5 +137,5 @@ function whole(bytes, at, end, kind, files, depth = 0) {
   return pieces;
 }
 
-/** The pieces of a model with the data that it has in `files` (Uint8Arrays by name). */
+/** The pieces of a model with the external data that is in `files` (Uint8Arrays by name). */
 export const withExternalData = (bytes, files) => whole(bytes, 0, bytes.length, 'model', files) ?? [bytes];

@@ -1,4 +1,4 @@
-/* A conversation with a model, whose memory was all taken when it was made. */
+/* A conversation with a model; all its memory is allocated at the start. */
 import { Handle } from './handle.js';
 import { BerthError } from './program.js';
 
@@ -27,7 +27,7 @@ export class Generator {
     this.device = device;
   }
 
-  /* What computes on the CPU waits for nobody. */
+  /* Calls on the CPU do not wait. */
   #call(name, ...args) {
     const { program, at } = this.#handle;
     return this.device === 'cpu' ? program.now(name, at, ...args) : program.call(name, at, ...args);
@@ -38,7 +38,7 @@ export class Generator {
     return program.queue(async () => void program.need(await this.#call(name, ...args)));
   }
 
-  /* Bytes that C sees while `use` goes on. */
+  /* Bytes in C's memory during `use`. */
   async #withBytes(bytes, use, onProgress) {
     const { program } = this.#handle;
     return program.queue(async () => {

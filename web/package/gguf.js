@@ -1,4 +1,4 @@
-/* GGUF files: what they are and what they take, by their headers alone; and generators of the whole. */
+/* GGUF files: descriptions and memory needs, from their headers only; and generators from the whole file. */
 import { checkSampling, Generator } from './generator.js';
 import { Handle } from './handle.js';
 import { Model } from './model.js';
@@ -6,9 +6,9 @@ import { BerthError, listener } from './program.js';
 import { readInto, readUntil } from './source.js';
 
 const SLIDE = 1; // berth_generator_flag
-const UNKNOWN = 2n ** 62n; // bytes of a file whose size nobody knows
+const UNKNOWN = 2n ** 62n; // size of a file if it is unknown
 const MOST_CTX = 2 ** 31 - 1;
-const STRAIGHT = 12; // tries on a straight line, before what is left is halved
+const STRAIGHT = 12; // probes by linear interpolation, before bisection
 
 const PLAN_OPTIONS = ['device', 'ctx', 'chunk', 'kv', 'onProgress'];
 const GENERATOR_OPTIONS = [...PLAN_OPTIONS, 'slide', 'sampling'];
@@ -57,7 +57,7 @@ class Gguf {
     }), options.onProgress);
   }
 
-  /* An arena grows with its context, nearly in a straight line: that is where the largest one that fits is looked for. */
+  /* The arena grows almost linearly with the context: searches for the largest context that fits by interpolation. */
   async fit(bytes, options = {}) {
     const { ctx: most = this.context || MOST_CTX, ...rest } = options;
     checkOptions(this.kv, options, PLAN_OPTIONS);
@@ -93,7 +93,7 @@ class Gguf {
     this.#mustGenerate();
     const tell = (done, total) => listener(options.onProgress)({ stage: 'reading the model', done, total });
     const file = await readInto(program, this.#source, tell);
-    let isTaken = false; // by C, also where it fails
+    let isTaken = false; // by C, even if it fails
     const generator = await program.queue(async () => {
       await program.threads?.reserve(program);
       return program.withTexts([device, kv], async ([deviceAt, kvAt]) => {

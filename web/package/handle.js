@@ -1,6 +1,6 @@
 import { BerthError } from './program.js';
 
-/** Something that has an address in C, until it is closed. */
+/** An object with an address in C, until it is closed. */
 export class Handle {
   #at;
   #close;

@@ -1,15 +1,15 @@
-/* What differs between hosts. Here is what browsers have; node.js puts in what Node has, before anything is loaded. */
+/* Differences between hosts. These are the values for browsers; node.js replaces them before anything is loaded. */
 export const host = {
-  /** `{ pieces, total }` of a file: URL; null: there are no files. */
+  /** `{ pieces, total }` of a file: URL; null: not supported. */
   openFile: null,
-  /** A file: URL as a Blob, of which nothing is read yet; null: there are no files. */
+  /** A file: URL as a Blob that has not been read yet; null: not supported. */
   openBlob: null,
-  /** A path as a URL; null: a string is an address. */
+  /** Converts a path to a URL; null: strings are addresses. */
   pathToUrl: null,
   threads: () => globalThis.navigator?.hardwareConcurrency ?? 1,
-  hasOneModule: true, // what is fetched counts
+  hasOneModule: true, // download size matters
   isIsolated: () => globalThis.crossOriginIsolated === true,
-  /* Bundlers look for just these words, and carry the script along. */
+  /* Bundlers look for exactly these expressions, and include the script. */
   newWorker: () => new Worker(new URL('./thread.js', import.meta.url), { type: 'module', name: 'berth-thread' }),
   listen: (worker, event, heard) => worker.addEventListener(event, heard, { once: true }),
 };

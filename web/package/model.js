@@ -27,7 +27,7 @@ function checkOptions(dims, options) {
       throw new BerthError('INVALID', `${name} takes a whole number, not ${options[name]}`);
 }
 
-/** Lets `use` see dimensions as C has them, beside other texts: a list, its length, and where the texts are. */
+/** Calls `use` with dimensions as C structs and with other texts: the list, its length, and the texts' addresses. */
 async function withDims(program, dims, texts, use) {
   const names = Object.keys(dims);
   return program.withTexts([...names, ...texts], async (places) => {
@@ -45,7 +45,7 @@ async function withDims(program, dims, texts, use) {
   });
 }
 
-/** Calls `name` (plan or session) with a graph and options. In a job. */
+/** Calls `name` (plan or session) with a graph and options. Inside a job. */
 async function make(program, name, graph, options) {
   const { device = 'cpu', dims = {}, budget = 0, effort = 0, keepInputs = false, f16Weights = false } = options;
   const flags = (keepInputs ? 0 : INPUTS_DIE) | (f16Weights ? F16_WEIGHTS : 0);
@@ -55,7 +55,7 @@ async function make(program, name, graph, options) {
 
 const reportOf = (program, plan, kind) => program.text(program.need(program.now('report', plan, REPORTS[kind])));
 
-/** A plan as data; the plan itself may be gone afterwards. */
+/** Describes a plan as data; the plan itself may be freed afterwards. */
 function describePlan(program, plan, { device = 'cpu', dims = {} }) {
   const { report, values, steps } = program.json(program.now('describe_plan', plan));
   const picture = reportOf(program, plan, 'svg');
@@ -107,7 +107,7 @@ export class Model {
     return this.#planned(options, (program, plan) => reportOf(program, plan, kind));
   }
 
-  /** What `look` sees of a plan, which is gone afterwards. */
+  /** Calls `look` with a plan that is freed afterwards. */
   async #planned(options, look) {
     const { program } = this.#handle;
     checkOptions(this.dims, options);
@@ -137,7 +137,7 @@ export class Model {
         [name, { type, shape, data: view(type, program.memory.buffer, at, countOf(shape)).slice() }])));
   }
 
-  /* The graph that learns, as a model of its own; dimensions are bound in it. */
+  /* The training graph, as a separate model with bound dimensions. */
   async #learning(own, { dims = {} }) {
     const { program } = this.#handle;
     checkOptions(this.dims, { dims });
@@ -267,7 +267,7 @@ class Session {
     return results;
   }
 
-  /** What lives from run to run, by name. */
+  /** States, which are kept from run to run, by name. */
   async states() {
     const { program } = this.#handle;
     return program.queue(async () => {

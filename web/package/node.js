@@ -1,4 +1,4 @@
-/* berth in Node: the same, with files and Node's workers. Bundlers for browsers never see this. */
+/* berth in Node: the same, with files and Node's workers. Bundlers for browsers never include this. */
 import { createReadStream, openAsBlob } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { host } from './host.js';
 
-const PIECE = 1 << 20; // bytes that are read at once
+const PIECE = 1 << 20; // bytes per read
 
 Object.assign(host, {
   openFile: async (url) => {
@@ -18,7 +18,7 @@ Object.assign(host, {
   threads: availableParallelism,
   hasOneModule: false,
   isIsolated: () => true,
-  newWorker: () => new Worker(new URL('./thread_node.js', import.meta.url), { execArgv: [] }), // those of the program are for it alone
+  newWorker: () => new Worker(new URL('./thread_node.js', import.meta.url), { execArgv: [] }), // not the program's own
   listen: (worker, event, heard) => worker.once(event, heard),
 });
 

@@ -1,23 +1,23 @@
-/* GGUF models that were split over several files: made one file, of which the tensors stay where they are. The first part
- * has all keys; each says which one it is (split.no, from 0), how many there are (split.count), and has tensors of its own.
- * The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
+/* GGUF models split over several files: joined to one file without changing the tensors. The first part has all keys;
+ * each part has its index (split.no, from 0), the number of parts (split.count), and its own tensors. The format:
+ * https://github.com/ggml-org/ggml/blob/master/docs/gguf.md */
 import { BerthError } from './program.js';
 import { openBlob } from './source.js';
 
 const MAGIC = 0x46554747; // "GGUF"
-const FIRST_LOOK = 1 << 20; // bytes, after which a header may be whole
-const ALIGNMENT = 32; // bytes, where the file does not say
-const MOST = 65535; // parts
+const FIRST_LOOK = 1 << 20; // bytes that may contain the whole header
+const ALIGNMENT = 32; // bytes, if the file does not say
+const MOST = 65535; // most parts
 const STRING = 8, ARRAY = 9;
-const SIZES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 }; // of values, by their type
-const OWN = ['split.no', 'split.count', 'split.tensors.count']; // of a part, and not of the whole
+const SIZES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 }; // bytes of values, by type
+const OWN = ['split.no', 'split.count', 'split.tensors.count']; // keys of a part that do not apply to the whole
 
 const decoder = new TextDecoder();
 const malformed = (message) => new BerthError('MALFORMED', message);
 
 class NeedsMore extends Error {}
 
-/** Reads a header from its beginning; more bytes may be needed. */
+/** Reads a header sequentially; it may need more bytes. */
 class Reader {
   at = 0;
 
@@ -52,7 +52,7 @@ class Reader {
     return decoder.decode(this.bytes.slice(from, from + size));
   }
 
-  /** A number where it is one. */
+  /** The value if it is a number. */
   value(type) {
     if (type === STRING) return this.string();
     if (type === ARRAY) return this.array();
@@ -81,7 +81,7 @@ function readKeys(reader, count) {
   return keys;
 }
 
-/** Each with its bytes up to the offset, which is the last of them. */
+/** Each with its bytes up to the offset, its last field. */
 function readTensors(reader, count) {
   return Array.from({ length: count }, () => {
     const from = reader.at;
@@ -117,7 +117,7 @@ export async function readHeader(blob) {
   }
 }
 
-/** In their order; all of them, and none twice. */
+/** Sorts the parts, and checks that none is missing or duplicated. */
 function ordered(parts) {
   const [{ count }] = parts, list = Array(count).fill(null);
   if (count === 1) throw new BerthError('INVALID', 'the file is a whole model, and others were given as parts of it');
@@ -136,7 +136,7 @@ function ordered(parts) {
 const u64 = (value) => new Uint8Array(BigUint64Array.of(BigInt(value)).buffer);
 const padding = (size, alignment) => new Uint8Array((alignment - (size % alignment)) % alignment);
 
-/** One file, as a Blob. */
+/** Joins them to one file, as a Blob. */
 export async function joinParts(sources) {
   const parts = ordered(await Promise.all(sources.map(async (source) => readHeader(await openBlob(source)))));
   const [{ version, kept, alignment }] = parts;

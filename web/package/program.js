@@ -1,4 +1,4 @@
-/* One instance of the WebAssembly module: its memory, its texts, and calls one after the other. */
+/* One instance of the WebAssembly module: its memory, its texts, and serialised calls. */
 import { wasiImports } from './wasi.js';
 import { WebGPU } from './webgpu.js';
 
@@ -10,7 +10,8 @@ export class BerthError extends Error {
   }
 }
 
-/** Tells `onProgress`, where there is one. What that throws is told to the host, and stops nothing: C may be calling. */
+/** Calls `onProgress`, if there is one. Its exceptions are reported to the host, and stop nothing, because C may be on
+ * the stack. */
 export const listener = (onProgress) => (progress) => {
   try {
     onProgress?.(progress);
@@ -23,7 +24,7 @@ export const listener = (onProgress) => (progress) => {
 
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 
-/* Numbers come signed; negative ones are addresses in the upper half of the memory. */
+/* Numbers are signed; negative ones are addresses in the upper half of the memory. */
 const unsigned = (result) => (result < 0 ? result >>> 0 : result);
 
 export class Program {
@@ -31,11 +32,11 @@ export class Program {
   #promising = new Map();
   #last = Promise.resolve();
   #view = new Uint8Array(0);
-  #ended = ''; // why nothing works any more
+  #ended = ''; // why it can no longer be used
 
-  #tell = listener(); // how far C is with the job
+  #tell = listener(); // receives C's progress in the job
 
-  /** `memory`: what `threads` share; null: the module's own, and there are none. */
+  /** `memory`: shared by `threads`; null: the module's own, without threads. */
   constructor(module, memory, threads) {
     this.memory = memory;
     this.threads = threads;
@@ -59,13 +60,13 @@ export class Program {
     this.webgpu.close();
   }
 
-  /** Throws where nothing can be called any more. */
+  /** Throws if it can no longer be used. */
   check() {
     if (this.#ended !== '') throw new BerthError('INVALID', this.#ended);
   }
 
-  /** Runs `job` when all before it are done: what a call leaves behind (an error, a text) is still there for the next
-   * line of its job. The stack of C has room for one call that waits for a GPU. */
+  /** Runs `job` after all previous ones: the results of a call (an error, a text) stay valid until the end of its job.
+   * C's stack has room for one call that waits for a GPU. */
   queue(job, onProgress) {
     const turn = this.#last.then(() => {
       this.#tell = listener(onProgress);
@@ -79,7 +80,7 @@ export class Program {
     return this.#exports.thread_dead() !== 0;
   }
 
-  /* A module that has stopped in the middle of something is in no state to go on. */
+  /* After a trap the module's state is undefined, so it is not used any more. */
   #stopped(error) {
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) return error;
     const what = this.hasDeadThread ? 'one of its threads stopped' : error.message;
@@ -87,7 +88,7 @@ export class Program {
     return new BerthError('INTERNAL', this.#ended);
   }
 
-  /** Calls a function that reaches no device. */
+  /** Calls a function that does not use a device. */
   now(name, ...args) {
     this.check();
     try {
@@ -97,7 +98,7 @@ export class Program {
     }
   }
 
-  /** Calls a function that may reach a device, and so may wait for one. In a job alone. */
+  /** Calls a function that may use a device, and so may wait for it. Only inside a job. */
   async call(name, ...args) {
     if (typeof WebAssembly.promising !== 'function') return this.now(name, ...args);
     this.check();
@@ -113,13 +114,13 @@ export class Program {
     }
   }
 
-  /** What a function gave, unless that is 0: then the error that it left. */
+  /** The result of a function; if it is 0, throws the error that it has left. */
   need(result) {
     if (result !== 0) return result;
     throw new BerthError(this.text(this.now('status')), this.text(this.now('error')));
   }
 
-  /** A view that is void when the memory has grown. */
+  /** A view that becomes invalid when the memory grows. */
   get bytes() {
     if (this.#view.buffer !== this.memory.buffer) this.#view = new Uint8Array(this.memory.buffer);
     return this.#view;
@@ -127,7 +128,7 @@ export class Program {
 
   text(at) {
     const end = this.bytes.indexOf(0, at);
-    return decoder.decode(this.bytes.slice(at, end)); // a copy: decoders take no shared memory
+    return decoder.decode(this.bytes.slice(at, end)); // a copy: decoders do not accept shared memory
   }
 
   json(at) {
@@ -144,7 +145,7 @@ export class Program {
     this.now('free', at);
   }
 
-  /** Lets `use` see texts as C has them, in a block that is gone afterwards. */
+  /** Calls `use` with texts in C's memory, in a block that is freed afterwards. */
   async withTexts(texts, use) {
     const encoded = texts.map((text) => encoder.encode(text + '\0'));
     const block = this.alloc(encoded.reduce((sum, text) => sum + text.length, 0));

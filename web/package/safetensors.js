@@ -1,5 +1,5 @@
 /* Tensors by name as a safetensors file. */
-const ALIGNED = 64; // the data begins at a multiple of it, the length of the header before it counted
+const ALIGNED = 64; // alignment of the data, which follows the header and its length
 
 const bytesOf = ({ data }) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 

@@ -1,18 +1,18 @@
-/* Where bytes come from: addresses, files, and what is in memory already. */
+/* Sources of bytes: addresses, files, and memory. */
 import { host } from './host.js';
 import { BerthError } from './program.js';
 
 const bytesOf = (view) => new Uint8Array(view.buffer ?? view, view.byteOffset ?? 0, view.byteLength);
 
-const PIECE = 1 << 20; // bytes that are read at once
-const FIRST_LOOK = 1 << 16; // bytes, after which a header may be whole
+const PIECE = 1 << 20; // bytes per read
+const FIRST_LOOK = 1 << 16; // bytes that may contain the whole header
 
 async function* piecesOf(stream) {
   const reader = stream.getReader();
   try {
     for (let piece; !(piece = await reader.read()).done;) yield piece.value;
   } finally {
-    await reader.cancel().catch(() => {}); // what is left is not wanted
+    await reader.cancel().catch(() => {}); // the rest is not needed
     reader.releaseLock();
   }
 }
@@ -25,9 +25,9 @@ async function* piecesOfBlob(blob) {
 async function openAddress(address) {
   const response = await fetch(address);
   if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
-  const isPacked = response.headers.get('content-encoding') !== null; // then its length is that of the packed bytes
+  const isPacked = response.headers.get('content-encoding') !== null; // then its length is that of the compressed bytes
   const total = isPacked ? 0 : Number(response.headers.get('content-length') ?? 0);
-  /* Of another origin a browser shows the length and hides that the bytes are packed. */
+  /* For another origin a browser shows the length but hides that the bytes are compressed. */
   return { pieces: piecesOf(response.body), total, isExact: response.type !== 'cors' };
 }
 
@@ -37,8 +37,8 @@ function resolve(source) {
   return host.pathToUrl(source);
 }
 
-/* { pieces, total, isExact }: Uint8Arrays one after the other, and how many bytes there are (0: nobody knows); there may
- * be more where that is not exact. */
+/* { pieces, total, isExact }: a sequence of Uint8Arrays, and the number of bytes (0: unknown); there may be more if it
+ * is not exact. */
 async function open(source) {
   if (typeof source === 'string' || source instanceof URL) {
     const url = resolve(source);
@@ -53,8 +53,7 @@ async function open(source) {
   throw new BerthError('INVALID', 'a model is an address, a Blob, an ArrayBuffer or a view of one');
 }
 
-/* Gives every piece to `take`, until that says that it is enough, and tells how far it is. What goes wrong on the way is
- * an error of berth's. */
+/* Passes every piece to `take`, until that has enough, and reports progress. Failures become berth's errors. */
 async function read(source, begin, take, tell) {
   try {
     const { pieces, total, isExact = true } = await open(source);
@@ -73,7 +72,7 @@ async function read(source, begin, take, tell) {
   }
 }
 
-/* A block in the memory of a program that grows as pieces come. */
+/* A block in a program's memory that grows as pieces arrive. */
 class Block {
   at = 0;
   size = 0;
@@ -107,7 +106,7 @@ class Block {
   }
 }
 
-/** The bytes in the memory of `program`, once: { at, size }; `at` is to be freed. */
+/** Copies the bytes to the memory of `program`: { at, size }; the caller frees `at`. */
 export async function readInto(program, source, tell) {
   const block = new Block(program);
   try {
@@ -119,8 +118,8 @@ export async function readInto(program, source, tell) {
   return block;
 }
 
-/** As much of the bytes as `look(at, size, total)` needs for an answer; it gives 0 where it needs more. `total` is Infinity
- * where nobody knows it. The bytes are what `look` takes over with its answer. */
+/** Reads until `look(at, size, total)` has enough bytes for an answer; it returns 0 if it needs more. `total` is
+ * Infinity if unknown. With its answer, `look` takes ownership of the bytes. */
 export async function readUntil(program, source, look, tell) {
   const block = new Block(program);
   let answer = 0, whole = Infinity, next = FIRST_LOOK;
@@ -144,7 +143,7 @@ export async function readUntil(program, source, look, tell) {
   }
 }
 
-/** The bytes as a stream, and a promise that fails as reading does. */
+/** The bytes as a stream, and a promise that is rejected if reading fails. */
 export function readStream(source, tell) {
   let heard;
   const done = new Promise((resolve, reject) => {
@@ -158,12 +157,12 @@ export function readStream(source, tell) {
       heard.reject(error);
       return writer.abort(error);
     })
-    .catch(() => {}); // nobody reads any more
+    .catch(() => {}); // the reader is gone
   done.catch(() => {});
   return { readable, done };
 }
 
-/** The bytes as a Blob; of a file, or a Blob, nothing is read. */
+/** The bytes as a Blob; a file or a Blob is not read. */
 export async function openBlob(source) {
   if (typeof Blob === 'function' && source instanceof Blob) return source;
   const url = typeof source === 'string' || source instanceof URL ? resolve(source) : null;

@@ -1,4 +1,4 @@
-/* Elements: the arrays of JavaScript for the types of berth, and inputs as they are given. */
+/* Elements: JavaScript's typed arrays for berth's types, and conversion of inputs. */
 import { BerthError } from './program.js';
 
 const ARRAYS = {
@@ -9,10 +9,10 @@ const ARRAYS = {
 
 export const countOf = (shape) => shape.reduce((product, extent) => product * extent, 1);
 
-/** Whether elements of the type are seen one by one: those of weights in blocks are not. */
+/** Whether elements of the type can be accessed one by one, unlike those in blocks. */
 export const isPlain = (type) => Object.hasOwn(ARRAYS, type);
 
-/** `count` elements at `at`, seen in memory. */
+/** A view of `count` elements at `at`. */
 export const view = (type, buffer, at, count) => new ARRAYS[type](buffer, at, count);
 
 const invalid = (message) => new BerthError('INVALID', message);
@@ -32,7 +32,7 @@ function elementsOf({ name, type, shape }, given) {
 const isWanted = (wanted, given) =>
   given instanceof wanted || (wanted === Uint8Array && given instanceof Uint8ClampedArray);
 
-/** What to write for an input: an array that `set` takes. */
+/** Converts an input to an array that `set` accepts. */
 export function toWrite(input, given) {
   const { name, type, shape } = input, wanted = ARRAYS[type], count = countOf(shape);
   if (wanted === undefined) throw invalid(`there is no type '${type}'; they are ${Object.keys(ARRAYS).join(', ')}`);
@@ -51,7 +51,7 @@ export function toWrite(input, given) {
   }
 }
 
-/** Every input has its array, and there is nothing else. */
+/** Checks that every input has an array, and that there are no others. */
 export function checkNames(inputs, given) {
   const names = inputs.map(({ name }) => name);
   const list = names.map((name) => `'${name}'`).join(', ');

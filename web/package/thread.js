@@ -1,11 +1,11 @@
-/* A worker that is one of berth's threads: an instance of the same module in the same memory, on a stack of its own. It
- * waits in C for work, for ever. */
+/* A worker that is one of berth's threads: an instance of the same module with the same memory and its own stack. It
+ * waits for work in C, for ever. */
 
-/** `port` hears when it has begun. */
+/** Tells `port` when it has begun. */
 export function begin({ module, memory, number, stack, tls }, port) {
   const imports = { env: { memory } };
   for (const { module: from, name, kind } of WebAssembly.Module.imports(module)) {
-    if (kind !== 'function') continue; // a thread computes, and asks for nothing
+    if (kind !== 'function') continue; // a thread computes, and needs no imports
     (imports[from] ??= {})[name] = () => {
       throw new Error(`a thread of berth called ${name}`);
     };
@@ -17,11 +17,11 @@ export function begin({ module, memory, number, stack, tls }, port) {
   try {
     exports.thread(number);
   } catch (error) {
-    exports.thread_died(); // somebody may wait for it
+    exports.thread_died(); // another thread may be waiting for it
     throw error;
   }
 }
 
-/* In a worker of a browser; thread_node.js does the same for Node's. */
+/* In a browser's worker; thread_node.js does the same for Node's. */
 if (typeof WorkerGlobalScope === 'function' && globalThis instanceof WorkerGlobalScope)
   globalThis.onmessage = ({ data }) => begin(data, globalThis);

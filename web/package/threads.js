@@ -1,18 +1,18 @@
-/* Threads: workers that are started before they are needed, so that C can hand them work without going back to
- * JavaScript. Each session has threads of its own, which sleep while others run. */
+/* Threads: workers that are started in advance, so that C can give them work without returning to JavaScript. Each
+ * session has its own threads, which sleep while others run. */
 import { BerthError } from './program.js';
 import { host } from './host.js';
 
 const DEFAULT_MOST = 8; // more seldom help, and each has a stack
 const STACK = 1 << 20; // bytes
-const INITIAL = 64; // pages, as cmake/Wasm.cmake has them
+const INITIAL = 64; // pages, as in cmake/Wasm.cmake
 const MAXIMUM = 65536, LEAST_MAXIMUM = 4096;
 
-/** Whether memory can be shared, and this thread may wait for another. */
+/** Whether memory can be shared, and this thread may block. */
 export function canShare() {
   try {
     const word = new Int32Array(new SharedArrayBuffer(4));
-    Atomics.wait(word, 0, 1, 0); // throws where waiting is forbidden: on the main thread of a page
+    Atomics.wait(word, 0, 1, 0); // throws on the main thread of a page, which must not block
     return host.isIsolated();
   } catch {
     return false;
@@ -23,7 +23,7 @@ export const defaultThreads = () => Math.min(host.threads(), DEFAULT_MOST);
 
 const sharedMemory = (maximum) => new WebAssembly.Memory({ initial: INITIAL, maximum, shared: true });
 
-/** A memory that may become as large as the machine lets it. */
+/** A memory with the largest maximum that the machine allows. */
 function largestMemory() {
   for (let maximum = MAXIMUM; ; maximum /= 2) {
     try {
@@ -34,9 +34,9 @@ function largestMemory() {
   }
 }
 
-/** A shared memory, which the module with threads needs; null: the other one brings its own. A page that is not isolated
- * may have one too, and must only not give it to others. It takes the module with threads all the same: when it is
- * isolated, at the next visit, that is the one which it has already. */
+/** A shared memory for the module with threads; null: the other module brings its own. A page that is not isolated can
+ * create one too, but must not share it. It still uses the module with threads, which is then already cached when the
+ * page is isolated, at the next visit. */
 export function memoryFor(threads) {
   if (threads > 1) return largestMemory();
   try {
@@ -51,7 +51,7 @@ export class Threads {
   #each;
   #workers = [];
 
-  /** `each`: how many a session takes. */
+  /** `each`: threads per session. */
   constructor(module, each) {
     this.#module = module;
     this.#each = each;
@@ -74,13 +74,13 @@ export class Threads {
     await new Promise((resolve, reject) => {
       host.listen(worker, 'message', resolve);
       host.listen(worker, 'error', (error) => {
-        // The news that a thread has died may overtake the one that it had begun: then it is for who waits for it.
+        // The message that a thread has died may overtake the one that it has begun: then it ends the wait.
         if (program.hasDeadThread) resolve();
         else reject(new BerthError('NOMEM', `a thread cannot be started: ${error.message ?? 'thread.js was not found'}`));
       });
       worker.postMessage({ module: this.#module, memory: program.memory, number, stack, tls });
     });
-    worker.unref?.(); // Node does not stay for it
+    worker.unref?.(); // does not keep Node running
   }
 
   close() {

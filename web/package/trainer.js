@@ -1,4 +1,4 @@
-/* A model that learns: its graph with a loss and an optimiser, whose runs are steps, planned in one block. */
+/* A model being trained: its graph with a loss and an optimiser, whose runs are steps, planned in one block. */
 import { BerthError } from './program.js';
 import { writeSafetensors } from './safetensors.js';
 
@@ -6,12 +6,12 @@ const LOSSES = ['cross_entropy', 'mse'], OPTIMIZERS = ['adamw', 'sgd'];
 const NUMBERS = { momentum: 0.9, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weightDecay: 0.01, clip: 0 }; // in C's order
 const OWN = ['loss', 'output', 'optimizer', 'rate', 'params', 'accumulate', ...Object.keys(NUMBERS)];
 const LABELS = 'train.labels', LOSS = 'train.loss', RATE = 'learning_rate';
-/* web_training of exports.h: six doubles, four pointers, two numbers */
+/* struct web_training of exports.h: six doubles, four pointers, two numbers */
 const TRAINING_SIZE = 6 * 8 + 4 * 4 + 2 * 4, TEXTS_AT = 48, PARAMS_AT = 60, COUNT_AT = 64, ACCUMULATE_AT = 68;
 
 const invalid = (message) => new BerthError('INVALID', message);
 
-/** The options of a trainer, apart from those that sessions have too. */
+/** Separates the trainer's options from those of sessions. */
 export function splitOptions(given) {
   const own = { loss: 'cross_entropy', output: '', optimizer: 'adamw', rate: 0.001, params: [], accumulate: 1, ...NUMBERS };
   const rest = {};
@@ -36,7 +36,7 @@ function checkOwn(own) {
   if (!Array.isArray(own.params)) throw invalid('params takes a list of names');
 }
 
-/** Lets `use` see the options as C has them, in a block that is gone afterwards. */
+/** Calls `use` with the options as a C struct, in a block that is freed afterwards. */
 export async function withTraining(program, own, use) {
   return program.withTexts([own.loss, own.output, own.optimizer, ...own.params], async (places) => {
     const [names, params] = [places.slice(0, 3), places.slice(3)];
@@ -62,9 +62,9 @@ export class Trainer {
   #own;
   #params; // names of the model's weights
   #steps = 0;
-  #runs = 0; // of the step that is under way
+  #runs = 0; // of the current step
 
-  /** `model`: the graph that learns, which is closed with it; `params`: names of the weights of what it was made of. */
+  /** `model`: the training graph, which is closed with it; `params`: names of the original model's weights. */
   constructor(model, session, own, params) {
     this.#model = model;
     this.#session = session;

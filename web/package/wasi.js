@@ -1,9 +1,9 @@
-/* What the C library imports: a clock and nothing else. There are no files, no arguments and no environment. */
+/* The imports of the C library: only a clock. There are no files, no arguments and no environment. */
 
 const OK = 0, BAD_FILE = 8, NO_FILE = 44;
-const REALTIME = 0; // the clock that knows the date
+const REALTIME = 0; // the wall clock
 
-/** `memory()` gives the instance's memory, which is there when the functions are called. */
+/** `memory()` returns the instance's memory, which exists when the functions are called. */
 export function wasiImports(memory) {
   const view = () => new DataView(memory().buffer);
   const nothing = (count, size) => {
@@ -21,7 +21,7 @@ export function wasiImports(memory) {
       return OK;
     },
     random_get: (at, size) => {
-      const bytes = crypto.getRandomValues(new Uint8Array(size)); // a copy: it takes no shared memory
+      const bytes = crypto.getRandomValues(new Uint8Array(size)); // a copy: it does not accept shared memory
       new Uint8Array(memory().buffer).set(bytes, at >>> 0);
       return OK;
     },

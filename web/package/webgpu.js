@@ -1,20 +1,20 @@
-/* What src/device/webgpu/browser.c imports: navigator.gpu as functions of numbers. Every object of the browser has a
- * number here for as long as C holds it. What takes its time ends as an answer in a queue, which C empties; `wait` lets
- * the browser go on until there is one (JavaScript Promise Integration), so C never sees a promise. */
+/* The imports of src/device/webgpu/browser.c: navigator.gpu as functions of numbers. Every browser object has a number
+ * here as long as C holds it. Asynchronous calls end as an answer in a queue, which C empties; `wait` returns to the
+ * browser until there is one (JavaScript Promise Integration), so C never sees a promise. */
 
-/* As api.h has them. */
+/* As in api.h. */
 const SUCCESS = 1, FAILED = 3;
 const NO_ERROR = 1, VALIDATION = 2, OUT_OF_MEMORY = 3, INTERNAL = 4;
-const LOST_UNKNOWN = 1; // a device that C destroys says nothing more
+const LOST_UNKNOWN = 1; // the only loss reported: a device destroyed by C reports nothing
 const FILTERS = [, 'validation', 'out-of-memory', 'internal'];
 const BIND_KINDS = [, , 'uniform', 'storage'];
 const MODE_READ = 1, COMPUTE = 4;
-/* As browser.c has them. */
+/* As in browser.c. */
 const ANSWER_OBJECT = 0, ANSWER_MAP = 1, ANSWER_SCOPE = 2, ANSWER_LOST = 3, ANSWER_ERROR = 4;
 const ANSWER_WORDS = 7;
 
-const SCRATCH = 1 << 20; // bytes that are copied at once where a browser takes none from shared memory
-const LONGEST_WAIT = 60e3; // ms; C looks at its clock in between
+const SCRATCH = 1 << 20; // bytes copied at once if a browser does not accept shared memory
+const LONGEST_WAIT = 60e3; // ms; C checks its clock in between
 
 const canWait = () => typeof WebAssembly.Suspending === 'function' && typeof WebAssembly.promising === 'function';
 
@@ -39,17 +39,17 @@ function nameOf(adapter) {
   return description || device || [vendor, architecture].filter(Boolean).join(' ') || 'a GPU';
 }
 
-/** `imports` is the module "webgpu" of an instance; `memory` must be set to the instance's before it is called.
- * `gpu` stands in for navigator.gpu in tests. */
+/** `imports` is the module "webgpu" of an instance; set `memory` to the instance's before they are called. `gpu`
+ * replaces navigator.gpu in tests. */
 export class WebGPU {
   /** @type {WebAssembly.Memory} */
   memory = null;
   imports;
 
   #gpu;
-  #objects = [null]; // by number
-  #owners = [null]; // the instance that each belongs to
-  #free = []; // numbers
+  #objects = [null]; // indexed by number
+  #owners = [null]; // the instance that owns each
+  #free = []; // free numbers
   #answers = [];
   #wake = null;
   #timer = 0;
@@ -58,28 +58,28 @@ export class WebGPU {
   #text = new Uint8Array(512);
   #encoder = new TextEncoder();
   #decoder = new TextDecoder();
-  #entries = []; // given one by one, for the next thing that is made from a list
+  #entries = []; // collected one by one, for the next object made from a list
   #limits = {};
   #one = [null];
   #offsets = new Uint32Array(4);
-  #scratch = null; // made when a browser refuses shared memory
+  #scratch = null; // created when a browser refuses shared memory
 
   constructor(gpu = globalThis.navigator?.gpu) {
     this.#gpu = gpu;
     this.imports = this.#table();
   }
 
-  /** Objects of the browser that C holds. */
+  /** The number of browser objects that C holds. */
   get count() {
     return this.#objects.length - 1 - this.#free.length;
   }
 
-  /** Gives the GPU back. For C its devices are lost; it may still release what it holds. */
+  /** Releases the GPU. For C its devices are lost; it may still release its objects. */
   close() {
     for (const object of this.#objects) object?.destroy?.();
   }
 
-  // ---- Numbers for objects ----
+  // ---- Numbers of objects ----
 
   #put(object, owner) {
     const at = this.#free.length !== 0 ? this.#free.pop() : this.#objects.length;
@@ -90,12 +90,12 @@ export class WebGPU {
 
   #release(at) {
     const object = this.#objects[at];
-    if (object === this.#owners[at]) object.isOpen = false; // an instance
+    if (object === this.#owners[at]) object.isOpen = false; // it is an instance
     this.#objects[at] = this.#owners[at] = null;
     this.#free.push(at);
   }
 
-  // ---- Memory: it may have grown since the last call, which makes views of it void ----
+  // ---- Memory: it may have grown since the last call, which invalidates views of it ----
 
   #bytes() {
     if (this.#view.buffer !== this.memory.buffer) this.#view = new Uint8Array(this.memory.buffer);
@@ -107,7 +107,7 @@ export class WebGPU {
     return this.#wordView;
   }
 
-  /* Decoders take no shared memory: they get a copy. */
+  /* Copies, because decoders do not accept shared memory. */
   #string(at, size) {
     return this.#decoder.decode(this.#bytes().slice(at >>> 0, (at >>> 0) + size));
   }
@@ -139,7 +139,7 @@ export class WebGPU {
     this.#stir();
   }
 
-  /* `value`: what is answered where `promise` is kept, out of what it gives. */
+  /* `value`: computes the answer from the result of `promise`. */
   #ask(owner, kind, callback, promise, value) {
     promise.then(
       (given) => this.#answer(owner, kind, callback, SUCCESS, value(given), ''),
@@ -171,7 +171,7 @@ export class WebGPU {
 
   // ---- Errors ----
 
-  /* What a call throws is not in the browser's error scopes: it is put into ours. */
+  /* Exceptions of calls are not in the browser's error scopes, so they are added to berth's own. */
   #fault(owner, error) {
     const scope = owner.scopes.at(-1);
     if (scope === undefined) this.#answer(owner, ANSWER_ERROR, owner.onError, SUCCESS, typeOf(error), error.message);

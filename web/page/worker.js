@@ -1,11 +1,12 @@
 /**
- * The worker that berth runs in: requests `{ id, kind, ... }` come in, and `{ id, progress }`, then `{ id, value }` or
- * `{ id, error }` go out. One request after the other; only `stop` is heard at once. README.md has the kinds.
+ * berth's worker: requests `{ id, kind, ... }` come in, and `{ id, progress }`, then `{ id, value }` or `{ id, error }`
+ * go out. Requests are processed one after the other; only `stop` takes effect at once. README.md lists the kinds.
  */
 import { load } from './package/berth.js';
 import { inputsOf, pause, runMany } from './worker/runs.js';
 import { arrayOf, writer } from './common/types.js';
-/* What these import, so that all is asked for at once: a file that is found by reading another waits for it. */
+/* Imports of the following modules, so that all are requested at once: a file found by reading another would wait for
+ * it. */
 import './common/random.js';
 import './worker/summary.js';
 import './package/external.js';
@@ -30,11 +31,11 @@ const models = new Map();
 const sessions = new Map();
 const stopped = new Set();
 let berth = null;
-let give = null; // the module, which the page fetches
+let give = null; // provides the module, which the page fetches
 const module = new Promise((resolve) => {
   give = resolve;
 });
-const loading = load({ module }); // before anybody asks
+const loading = load({ module }); // before the first request
 loading.catch(() => {});
 let nextHandle = 1;
 
@@ -66,7 +67,7 @@ async function isGguf({ file, url }) {
   return (await file.slice(0, 4).text()) === 'GGUF';
 }
 
-/** Of a GGUF file the header is read, and no more: it may be larger than any memory. */
+/** Reads only the header of a GGUF file, which may be larger than any memory. */
 async function openGguf(source, onProgress) {
   const isElsewhere = source.url && new URL(source.url).origin !== location.origin;
   const parts = Object.values(source.files ?? {});
@@ -80,7 +81,7 @@ async function openGguf(source, onProgress) {
   }
 }
 
-/** `seeded`: whether its weights are made up, since a graph in the text form came without any. */
+/** `seeded`: its weights are generated, because a graph in the text form has none. */
 async function openModel(source, onProgress) {
   if (source.builtIn) return { model: await berth.digits(), seeded: false };
   if (await isGguf(source)) return openGguf(source, onProgress);
@@ -94,8 +95,10 @@ async function openModel(source, onProgress) {
   return { model: await berth.model(bytes, options), seeded: made !== null };
 }
 
-/** A model with inputs made constants, as `fixed` says by name: type, shape, numbers. That cannot be undone: with other
- * numbers the model is opened again. */
+/**
+ * A model with inputs made constants, as given by name in `fixed`: type, shape, numbers. That cannot be undone: for
+ * other numbers the model is opened again.
+ */
 async function fixedModel(entry, fixed = {}, onProgress) {
   const key = JSON.stringify(fixed);
   if (entry.fixed === key) return entry.model;
@@ -113,8 +116,10 @@ async function fixedModel(entry, fixed = {}, onProgress) {
   return model;
 }
 
-/** What a request is about: an entry's model, with its inputs fixed, or of a GGUF file the one with that cache; and the
- * options for it. */
+/**
+ * The subject of a request: an entry's model, with its inputs fixed, or for a GGUF file the model with that cache; and
+ * its options.
+ */
 async function modelFor(entry, fixed, { kv = entry.gguf?.defaultKv, ...options }, onProgress) {
   if (!entry.gguf) {
     const model = await fixedModel(entry, fixed, onProgress);
@@ -124,7 +129,7 @@ async function modelFor(entry, fixed, { kv = entry.gguf?.defaultKv, ...options }
   return [model, optionsFor(model, { ...options, keepInputs: true }, onProgress)]; // as generators plan
 }
 
-/** The options for a model: a dimension that only a fixed input had is not open any more. */
+/** The options for a model: a dimension that only a fixed input had is no longer open. */
 function optionsFor(model, { dims, ...options }, onProgress) {
   const open = Object.entries(dims).filter(([name]) => model.dims.includes(name));
   return { ...options, dims: Object.fromEntries(open), onProgress };

@@ -69,7 +69,7 @@ static void put_shape(const berth_shape *shape) {
   json_close_array(&text);
 }
 
-/* What the elements of an input may be. */
+/* Valid elements of an input. */
 static void put_range(const berth_graph *graph, berth_value value) {
   const range r = ranges_of(graph, value);
   if (r.below != INT64_MAX) json_int(&text, "below", r.below);
@@ -187,7 +187,7 @@ const char *berth_web_describe_nodes(const web_graph *described, const berth_dim
   return whole ? web_text_finish() : NULL;
 }
 
-/* With these dimensions where that is possible, and otherwise with the least. */
+/* With these dimensions if possible, otherwise with the smallest. */
 static berth_graph *bind_somehow(const berth_graph *graph, berth_dim *dims, size_t n_dims) {
   berth_graph *bound = NULL;
   if (berth_graph_bind(graph, dims, n_dims, &bound, &web_error) == BERTH_OK) return bound;
@@ -270,7 +270,7 @@ static bool put_value(const berth_plan *plan, berth_value value) {
   return true;
 }
 
-/* Bytes that a step has for itself. */
+/* The scratch of a step. */
 static bool put_scratch(const berth_plan *plan, uint32_t step) {
   const berth_graph *graph = berth_plan_graph(plan);
   berth_node_info node = BERTH_NODE_INFO_INIT;
@@ -295,7 +295,7 @@ static bool put_scratch(const berth_plan *plan, uint32_t step) {
   return true;
 }
 
-/* What a step reads and makes, what runs it, and how much that is. */
+/* The operands, results, kernel and work of a step. */
 static bool put_step(const berth_plan *plan, const berth_step_info *step) {
   berth_node_info node = BERTH_NODE_INFO_INIT;
   const berth_graph *graph = berth_plan_graph(plan);

@@ -4,7 +4,7 @@
 
 #include "embedded.h"
 
-#define ALIGNED 64 /* bytes: as the arena's values lie */
+#define ALIGNED 64 /* bytes: alignment of the arena's values */
 
 berth_context *web_context;
 berth_error web_error;
@@ -50,11 +50,11 @@ double berth_web_allocations(void) { return (double)n_allocations; }
 
 /* ---- Graphs and plans ----------------------------------------------------------------------------------------- */
 
-/* A graph with the bytes that it uses. Sessions hold it too: the graph inside them reads the same bytes. */
+/* A graph with the bytes that it uses. Sessions keep it too: the graph inside them uses the same bytes. */
 struct web_graph {
   berth_graph *graph;
-  void *weights;   /* to be freed; NULL: it has none beside the model */
-  web_graph *base; /* whose bytes it reads; NULL: its own */
+  void *weights;   /* to be freed; NULL: none besides the model's */
+  web_graph *base; /* the graph whose bytes it uses; NULL: its own */
   uint32_t n_holders;
 };
 
@@ -155,7 +155,7 @@ void berth_web_plan_close(berth_plan *plan) { berth_plan_destroy(plan); }
 
 /* ---- Sessions ------------------------------------------------------------------------------------------------- */
 
-/* An input or output as the host sees it: in the arena, or where that cannot be seen in a block of its own. */
+/* An input or output for the host: in the arena, or if that is not accessible in a separate block. */
 typedef struct place {
   void *data;
   size_t size;
@@ -186,7 +186,7 @@ static uint64_t size_of(const berth_graph *graph, berth_value value) {
 
 static int place_all(web_session *s) {
   const berth_graph *graph = berth_plan_graph(berth_session_plan(s->session));
-  berth_error err; /* not to be seen is no failure */
+  berth_error err; /* an inaccessible arena is not an error */
   for (uint32_t i = 0; i < s->n_inputs; i++) {
     place *at = &s->inputs[i];
     if (berth_session_input_data(s->session, i, &at->data, &at->size, &err) == BERTH_OK) continue;

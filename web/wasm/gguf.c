@@ -1,4 +1,4 @@
-/* GGUF files by their headers: what they are, and what generating text with them takes. */
+/* GGUF files from their headers: descriptions, and the memory needed to generate text. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,22 +6,22 @@
 #include "exports.h"
 #include "generation_plan.h"
 
-/* How a cache may keep keys and values. Which of these there are, the library says of every file. */
+/* Storage types of a cache. The library decides for every file which are supported. */
 static const char *const kinds[] = {"f32", "f16", "bf16", "q8_0"};
 enum {
   n_kinds = sizeof kinds / sizeof kinds[0]
 };
 
-/* The bytes, which every graph reads. */
+/* The header's bytes, which all graphs share. */
 typedef struct header {
-  void *data; /* NULL: they are still the host's */
+  void *data; /* NULL: still owned by the host */
   uint32_t n_holders;
 } header;
 
 struct web_gguf {
   header *bytes;
   berth_model_info *info;
-  web_graph *graphs[n_kinds]; /* NULL: there is no such cache */
+  web_graph *graphs[n_kinds]; /* NULL: not supported */
 };
 
 static void header_release(void *user, const void *data, size_t size) {
@@ -43,7 +43,7 @@ static bool gguf_load(web_gguf *g, int kind, const void *data, size_t size, uint
   g->bytes->n_holders++;
   const berth_status status =
       berth_graph_from_memory_with(web_context, data, size, header_release, g->bytes, &desc, &graph, &web_error);
-  if (status == BERTH_UNSUPPORTED && kind != 0) return true; /* the first one is there for every model */
+  if (status == BERTH_UNSUPPORTED && kind != 0) return true; /* every model supports the first one */
   return status == BERTH_OK && (g->graphs[kind] = web_graph_hold(graph, NULL)) != NULL;
 }
 
@@ -101,9 +101,9 @@ web_graph *berth_web_gguf_graph(const web_gguf *g, const char *kv) {
   return graph != NULL ? web_graph_retain(graph) : NULL;
 }
 
-/* ---- What it is ---- */
+/* ---- Description ---- */
 
-/* Bytes of all tensors of a type, where tensor i is the first of that type; else 0. */
+/* Bytes of all tensors of a type, if tensor i is the first one of it; otherwise 0. */
 static uint64_t gguf_type_bytes(const berth_model_info *info, size_t i) {
   uint64_t bytes = 0;
   for (size_t j = 0; j < info->n_tensors; j++) {
@@ -114,14 +114,14 @@ static uint64_t gguf_type_bytes(const berth_model_info *info, size_t i) {
   return bytes;
 }
 
-/* As everywhere else; a model without a cache has the first one alone. */
+/* The same default as everywhere; a model without a cache has only the first one. */
 static const char *gguf_default_kind(const web_gguf *g) {
   for (int kind = 0; kind < n_kinds; kind++)
     if (g->graphs[kind] != NULL && strcmp(kinds[kind], "f16") == 0) return kinds[kind];
   return kinds[0];
 }
 
-/* How many rows layers with a sliding window see; 0: there are none. */
+/* The rows that layers with a sliding window see; 0: none. */
 static int64_t gguf_window(const berth_graph *graph) {
   berth_dim dims[BERTH_GENERATOR_DIMS];
   for (size_t n = berth_generator_dims(graph, INT32_MAX, 1, 1, dims); n-- > 0;)

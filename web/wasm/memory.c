@@ -1,5 +1,5 @@
-/* Counts the bytes that are allocated: the linker puts these functions in the place of the C library's (--wrap), whose
- * allocator keeps no count. */
+/* Counts allocated bytes: the linker replaces the C library's functions by these (--wrap), because its allocator keeps
+ * no count. */
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ void *__real_realloc(void *block, size_t size);
 int __real_posix_memalign(void **out, size_t align, size_t size);
 void __real_free(void *block);
 
-extern char __heap_base; /* behind what the module itself takes */
+extern char __heap_base; /* end of the module's static data */
 static size_t n_used;
 
 static void *count(void *block) {

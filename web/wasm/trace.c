@@ -1,4 +1,4 @@
-/* A run that is looked at: how long every step took, and what it made. */
+/* A profiled run: the time of every step, and its results. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +7,12 @@
 
 typedef struct trace_kept {
   uint32_t step, out;
-  berth_tensor tensor; /* data: dense elements of its own */
-  uint64_t count;      /* of them; the first of the tensor */
+  berth_tensor tensor; /* data: its own dense elements */
+  uint64_t count;      /* number of its elements; index of its first tensor */
 } trace_kept;
 
 typedef struct trace {
-  double *ms; /* one per step; the rounds of a loop add up, and of what they make the last is kept */
+  double *ms; /* one per step; rounds of a loop are summed, and their last results are kept */
   bool *ran;
   trace_kept *kept;
   uint32_t n_steps, n_kept, capacity, most;
@@ -36,7 +36,7 @@ static uint64_t trace_count(const berth_tensor *tensor) {
   return count;
 }
 
-/* The first elements in the order of the shape, wherever they lie. */
+/* The first elements in row-major order. */
 static void trace_copy(const berth_tensor *tensor, size_t width, uint64_t count, unsigned char *dst) {
   int64_t index[BERTH_MAX_RANK] = {0};
   for (uint64_t i = 0; i < count; i++) {
@@ -64,14 +64,14 @@ static trace_kept *trace_slot(uint32_t step, uint32_t out) {
   return &traced.kept[traced.n_kept++];
 }
 
-/* The first elements of a value in the arena. A device without 64 bits keeps such integers in 32. */
+/* The first elements of a value in the arena. A device without 64-bit integers stores them in 32 bits. */
 static bool trace_read(berth_value value, berth_type type, uint64_t all, uint64_t count, void *dst) {
   const berth_arena *arena = berth_session_arena(traced.session);
   const bool is_wide = type == BERTH_I64 || type == BERTH_U64;
   if (!is_wide || berth_arena_capacity(arena, value) >= 8 * all)
     return berth_arena_read(arena, value, 0, dst, count * berth_type_size(type), NULL) == BERTH_OK;
   if (berth_arena_read(arena, value, 0, dst, 4 * count, NULL) != BERTH_OK) return false;
-  for (uint64_t i = count; i-- > 0;) { /* from the last on, so that none is lost */
+  for (uint64_t i = count; i-- > 0;) { /* from the last one on, so that none is overwritten */
     uint32_t word;
     memcpy(&word, (const char *)dst + 4 * i, sizeof word);
     const int64_t wide = type == BERTH_I64 ? (int64_t)(int32_t)word : (int64_t)word;
@@ -80,9 +80,9 @@ static bool trace_read(berth_value value, berth_type type, uint64_t all, uint64_
   return true;
 }
 
-/* value: read from the arena where the host cannot address it. */
+/* value: read from the arena if the host cannot address it. */
 static void trace_keep(uint32_t step, uint32_t out, const berth_tensor *tensor, berth_value value) {
-  const size_t width = berth_type_size(tensor->type); /* 0: in blocks, which nobody here reads */
+  const size_t width = berth_type_size(tensor->type); /* 0: in blocks, which are not supported here */
   const uint64_t all = trace_count(tensor), count = all < traced.most ? all : traced.most;
   if (width == 0 || count == 0) return;
   trace_kept *kept = trace_slot(step, out);
@@ -98,12 +98,12 @@ static void trace_keep(uint32_t step, uint32_t out, const berth_tensor *tensor, 
   if (tensor->data != NULL) {
     trace_copy(tensor, width, count, data);
   } else if (!trace_read(value, tensor->type, all, count, data)) {
-    free(data); /* it has no bytes: another step makes it on the way */
+    free(data); /* it has no bytes: another step computes it internally */
     kept->tensor.data = NULL;
   }
 }
 
-/* What a step on a GPU made: no tensor of it is told of, but it lies in the arena. */
+/* The results of a step on a GPU: the observer gets no tensors, but they are in the arena. */
 static void trace_keep_arena(uint32_t step, uint32_t node) {
   const berth_graph *graph = berth_plan_graph(berth_session_plan(traced.session));
   berth_node_info info = BERTH_NODE_INFO_INIT;

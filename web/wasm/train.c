@@ -1,5 +1,5 @@
-/* Training: of a model, a loss and an optimiser, a graph whose runs are steps; and weights, of models and of sessions.
- */
+/* Training: from a model, a loss and an optimiser to a graph whose runs are steps; and weights, of models and
+ * sessions. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static berth_value train_output(const berth_graph *graph, const char *name) {
   return BERTH_VALUE_NONE;
 }
 
-/* Adds what is asked for (labels, or values) and how far the output is from it. */
+/* Adds an input for the target (labels, or values) and the loss. */
 static bool train_add_loss(berth_graph *graph, bool is_classes, const char *name, berth_value *loss) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   berth_value output = train_output(graph, name), given;

@@ -1,5 +1,5 @@
-/* llama.cpp from its shared library, whose functions are found by name. Its structs change from version to version: the
- * parts that are used here are laid out as in b10361, and its defaults are looked at before anything is believed. */
+/* llama.cpp from its shared library, whose functions are looked up by name. Its structs change between versions: the
+ * parts used here have the layout of b10361, and its defaults are checked before use. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +132,7 @@ static void *llama_open(const engine_options *o) {
   context.n_ctx = o->ctx;
   context.n_batch = context.n_ubatch = o->chunk;
   context.n_threads = context.n_threads_batch = o->threads;
-  if (o->f32_cache) context.type_k = context.type_v = context.flash_attention = 0; /* which would round to f16 again */
+  if (o->f32_cache) context.type_k = context.type_v = context.flash_attention = 0; /* which would round to f16 */
   s->context = s->lib.context(s->model, context);
   if (s->context == NULL) engine_stop("llama.cpp makes no context for %s", o->model);
   s->vocabulary = s->lib.vocabulary(s->model);

@@ -1,14 +1,14 @@
-/* One engine, one model, one measurement in a process of its own; prints a JSON object. bench.js puts them together.
+/* One measurement of one engine and one model in its own process; prints a JSON object, which bench.js collects.
  *
  *   llama_run speed --engine berth|llama [--lib LIBLLAMA] [--threads N] [--ctx N] [--chunk N] [--count N] [--no-map]
  *             --text FILE MODEL
  *   llama_run score the same, with [--windows N] [--own-cache] [--keep FILE | --against FILE]
  *   llama_run quantise --lib LIBLLAMA --type N FROM TO
  *
- * speed reads --chunk tokens of the text and generates --count more, always the best one. score is the perplexity of
- * the text in windows of --ctx tokens, with caches of f32, or with --own-cache of what an engine has by default; --keep
- * writes the logits, and --against compares with logits that were kept: the mean divergence (KL) from them, how often
- * the best token is the same, and the largest difference of two logits. */
+ * speed reads --chunk tokens of the text and generates --count more, always the most likely one. score is the
+ * perplexity of the text in windows of --ctx tokens, with f32 caches, or with --own-cache the engine's default; --keep
+ * writes the logits, and --against compares with kept logits: the mean KL divergence from them, how often the most
+ * likely token is the same, and the largest difference of two logits. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ static int32_t best_of(const float *logits, uint32_t count) {
 static int32_t *text_tokens(const engine *e, void *state, const char *path, size_t *n) {
   size_t size;
   char *text = read_text(path, &size);
-  int32_t *tokens = malloc((size + 8) * sizeof *tokens); /* none has less than a byte */
+  int32_t *tokens = malloc((size + 8) * sizeof *tokens); /* a token has at least one byte */
   if (tokens == NULL) engine_stop("out of memory");
   *n = e->encode(state, text, size, tokens, size + 8);
   free(text);
@@ -88,7 +88,7 @@ static void speed(const engine *e, const options *o) {
   e->read(state, tokens, o->engine_options.chunk);
   got[0] = best_of(e->logits(state, &vocabulary), vocabulary);
   const double first = now_ms();
-  /* What a first reading has to set up does not count again: the same once more is the speed of reading. */
+  /* Set-up during the first reading does not count: a second reading measures the speed. */
   e->reset(state);
   const double again = now_ms();
   e->read(state, tokens, o->engine_options.chunk);
@@ -146,7 +146,7 @@ static void compare(scoring *s, const float *logits, uint32_t count) {
 
 static void on_scores(void *user, uint32_t position, const float *logits, uint32_t count) {
   scoring *s = user;
-  if (position < s->n / 2 || position + 1 >= s->n) return; /* as `berth generate --perplexity` */
+  if (position < s->n / 2 || position + 1 >= s->n) return; /* like `berth generate --perplexity` */
   s->nats += log_sum(logits, count) - (double)logits[s->window[position + 1]];
   s->scored++;
   if (s->keep != NULL && fwrite(logits, sizeof *logits, count, s->keep) != count) engine_stop("logits are not written");

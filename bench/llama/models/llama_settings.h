@@ -1,4 +1,4 @@
-/* What llama.cpp is given to load a model: as in b10361, for who checks its defaults first. */
+/* llama.cpp's parameters for loading a model, in the layout of b10361; check its defaults before use. */
 #ifndef BERTH_BENCH_LLAMA_SETTINGS_H
 #define BERTH_BENCH_LLAMA_SETTINGS_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-  LLAMA_REST = 512 /* bytes of a struct after what is known of it */
+  LLAMA_REST = 512 /* space for later fields of a struct */
 };
 
 typedef struct llama_model_settings {

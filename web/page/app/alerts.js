@@ -1,4 +1,4 @@
-/** What went wrong, where the reader is looking: the library's sentence, and what to do. */
+/** Error messages where the reader is looking: the library's message, and what to do. */
 import { $, el } from './dom.js';
 import { Cancelled } from './client.js';
 
@@ -34,7 +34,7 @@ const sentence = (text) => {
   return /[.!?]$/.test(capital) ? capital : `${capital}.`;
 };
 
-/** Sections of help.html, by what went wrong. */
+/** Sections of help.html, by where the error occurred. */
 const sections = {
   NOMEM: ['memory', 'About memory'],
   DEVICE_NOMEM: ['memory', 'About memory'],
@@ -45,7 +45,10 @@ const sections = {
   DEVICE_LOST: ['gpu', 'About the GPU'],
 };
 
-/** `where`: load, digit, network, fit, talk, plan or run. `said`: the library's own words, where others stand for them. */
+/**
+ * `where`: load, digit, network, fit, talk, plan or run. `said`: the library's own message, if another one is shown
+ * instead.
+ */
 export function showAlert(where, error, whatToDo, said) {
   if (error instanceof Cancelled) return;
   const box = $(`alert-${where}`);

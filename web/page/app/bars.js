@@ -1,4 +1,4 @@
-/** The block against what it would be without sharing, and against what no packing can beat. */
+/** The size of the block compared with that without sharing, and with the lower bound of any packing. */
 import { $, el } from './dom.js';
 import { bytes, exactBytes, percent } from './format.js';
 

@@ -1,11 +1,13 @@
-/** Where a network may have to fit, and whether it does. Pure. */
+/** Boards that a network may have to fit on, and whether it does. Pure functions. */
 import { bytes } from './format.js';
 
 const KIB = 1024,
   MIB = 1024 * KIB,
   GIB = 1024 * MIB;
 
-/** `memory`: bytes for a program's data; `flash`: bytes that weights may be read from, 0 where they are in memory too. */
+/**
+ * `memory`: bytes for a program's data; `flash`: bytes of memory-mapped flash for weights, 0 if they are in memory too.
+ */
 export const boards = [
   { id: 'pico', name: 'Raspberry Pi Pico', what: '264 KiB of RAM, 2 MiB of flash', memory: 264 * KIB, flash: 2 * MIB },
   { id: 'esp32', name: 'ESP32', what: '320 KiB of RAM for data, 4 MiB of flash', memory: 320 * KIB, flash: 4 * MIB },
@@ -15,18 +17,18 @@ export const boards = [
 
 const kept = ({ weights_size: weights, state_size: state }) => ({ weights, state });
 
-/** What a network takes of a board: bytes of memory, and of flash. */
+/** What a network needs on a board: bytes of memory, and of flash. */
 export function needOf(board, report) {
   const { weights } = kept(report);
   return board.flash ? { memory: report.arena_size - weights, flash: weights } : { memory: report.arena_size, flash: 0 };
 }
 
-/** The budget that makes a plan fit, where one might: weights in flash are in the block as planned, so they count. */
+/** A budget that may make a plan fit: weights in flash are part of the planned block, so they are added. */
 export const budgetFor = (board, report) => board.memory + (board.flash ? kept(report).weights : 0);
 
 /**
- * "fits": as it is; "tight": perhaps with a budget, which a plan must say; "no": never. `share`: of the board's memory;
- * `words`: why.
+ * "fits": without changes; "tight": possibly with a budget, which a plan must confirm; "no": never. `share`: of the
+ * board's memory; `words`: the reason.
  */
 export function verdictOf(board, report) {
   const need = needOf(board, report);

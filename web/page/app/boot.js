@@ -1,6 +1,5 @@
-/* Before anything else: berth's module is fetched, and compiled as it comes, while the page is still being read; and its
- * worker is started. client.js brings the two together. What is dropped or chosen before anybody listens is kept for
- * source.js. */
+/* Runs first: fetches and compiles berth's module while the page is still loading, and starts its worker. client.js
+ * connects the two. Files dropped or chosen before the listeners exist are kept for source.js. */
 (() => {
   const hasSharedMemory = () => {
     try {
@@ -17,7 +16,7 @@
     return WebAssembly.compileStreaming(isNamed ? response : new Response(response.body, named));
   };
   window.berthModule = compile(hasSharedMemory() ? 'package/berth-threads.wasm' : 'package/berth.wasm');
-  window.berthModule.catch(() => {}); // client.js tells of it
+  window.berthModule.catch(() => {}); // client.js reports it
   window.berthWorker = new Worker('worker.js', { type: 'module', name: 'berth' });
   window.berthDropped = [];
   const early = (event) => {

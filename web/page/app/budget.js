@@ -1,14 +1,14 @@
-/** The memory slider: the budget of a plan, dragged, with its price. */
+/** The memory slider: the budget of a plan, with its price. */
 import { $, el } from './dom.js';
 import { bytes, exactBytes } from './format.js';
 import { priceOf, priceWords, smallestIn } from './price.js';
 
 const STEPS = 1000;
 const KIB = 1024;
-const PATIENCE = 3; // budgets that may be refused one after the other
+const PATIENCE = 3; // consecutive refused budgets
 
 let full = null; // { key, plan }: the plan without a budget
-let floor = 0; // bytes: less is not found
+let floor = 0; // bytes: the smallest found
 let isOurs = false; // the slider has set the budget
 let refused = 0;
 let replan = () => {};
@@ -41,9 +41,9 @@ function drag() {
   replan();
 }
 
-let first = 0; // bytes that a link asks for
+let first = 0; // budget in bytes requested by a link
 
-/** The model that is opened next has this budget. */
+/** Sets the budget of the model that is opened next. */
 export function startBudget(size = 0) {
   first = size;
 }
@@ -51,7 +51,7 @@ export function startBudget(size = 0) {
 /** The plan without a budget. */
 export const fullPlan = () => full.plan;
 
-/** Another model: what was dragged for the one before is no budget for it. */
+/** For another model the previous budget is dropped. */
 export function forgetBudget() {
   if (first) {
     setBudget(first);
@@ -63,8 +63,8 @@ export function forgetBudget() {
 }
 
 /**
- * After every plan: `options` are those that it was made with. `planWithout` gives a promise of the plan without a
- * budget, for where none was seen yet.
+ * Called after every plan: `options` are those that it was made with. `planWithout` returns a promise of the plan
+ * without a budget, if it is not known yet.
  */
 export async function showBudget(plan, { fixed, options: { budget, ...options } }, planWithout) {
   const key = JSON.stringify([fixed, options]);
@@ -89,7 +89,9 @@ export async function showBudget(plan, { fixed, options: { budget, ...options } 
   $('budget-price').textContent = isLeast ? 'No smaller plan was found: this is the least that it takes.' : priceWords(price);
 }
 
-/** Whether a failed plan is one that the slider asked too much of: then it goes to the smallest that there is. */
+/**
+ * Whether a plan failed because the slider's budget was too small: then the slider moves to the smallest possible one.
+ */
 export function isRefusedBudget(error) {
   const smallest = error.status === 'INFEASIBLE' && isOurs ? smallestIn(error.message) : NaN;
   if (!Number.isFinite(smallest) || ++refused > PATIENCE) return false;

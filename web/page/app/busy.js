@@ -1,11 +1,11 @@
-/** The bar at the bottom for what takes longer than a moment, with a button that ends it. */
+/** The bar at the bottom for longer operations, with a button to cancel. */
 import { $ } from './dom.js';
 
-const PATIENCE = 500; // milliseconds before anything is shown: what is quick should not flicker
+const PATIENCE = 500; // milliseconds before anything is shown, so that short operations do not flicker
 
 const jobs = new Set();
 
-/** For tests, and for whoever wants to know: whether anything is under way, shown or not. */
+/** For tests and other observers: whether anything is running, shown or not. */
 const markBusy = () => document.documentElement.toggleAttribute('data-busy', jobs.size > 0);
 
 function show() {
@@ -15,7 +15,7 @@ function show() {
   if (!visible) return;
   const bar = $('busy-bar');
   const text = job.total ? `${job.stage}, ${job.done} of ${job.total}` : `${job.stage}…`;
-  // Counting aloud helps nobody: the words change only with the stage.
+  // Screen readers should not announce every number: the words change only with the stage.
   if ($('busy-stage').dataset.stage !== job.stage) {
     $('busy-stage').textContent = job.total ? job.stage : text;
     $('busy-stage').dataset.stage = job.stage;
@@ -30,7 +30,7 @@ function show() {
   $('cancel').hidden = !job.cancel;
 }
 
-/** Shows `stage` while `work(onProgress)` goes on. */
+/** Shows `stage` during `work(onProgress)`. */
 export async function busy(stage, work, cancel) {
   const job = { stage, done: 0, total: 0, cancel, due: false };
   const timer = setTimeout(() => {

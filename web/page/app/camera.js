@@ -1,4 +1,4 @@
-/** The camera as an input: the picture of this moment, once or again and again. */
+/** The camera as an input: single pictures or a sequence. */
 import { el } from './dom.js';
 import { fault } from './fault.js';
 
@@ -34,14 +34,14 @@ export function stopCamera() {
   video.srcObject = null;
 }
 
-/** What createImageBitmap takes: the picture of now. */
+/** The current picture, for createImageBitmap. */
 export async function cameraPicture() {
   await start();
   if (video.readyState < 2) await new Promise((resolve) => video.addEventListener('loadeddata', resolve, { once: true }));
   return video;
 }
 
-/** The part of an input's editor that shows it; `onProblem` hears what is wrong. */
+/** The part of an input's editor that shows the camera; `onProblem` receives errors. */
 export function cameraPart(onProblem) {
   const again = el('button', { type: 'button', 'data-test': 'camera-live', 'aria-pressed': 'false', text: 'Run again and again' });
   again.addEventListener('click', async () => {
@@ -61,7 +61,7 @@ export function cameraPart(onProblem) {
   return { part, show };
 }
 
-/** `run()` runs once; it says whether that went well. */
+/** `run()` runs once; returns whether it succeeded. */
 export function watchCamera(run) {
   runNow = run;
 }

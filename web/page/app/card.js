@@ -1,4 +1,4 @@
-/** Pictures to pass on, as SVG text: a card with the verdicts, and a badge for a README. Pure. */
+/** Pictures for sharing, as SVG text: a card with the verdicts, and a badge for a README. Pure functions. */
 import { bytes, exactBytes } from './format.js';
 
 const escape = (text) => String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -14,7 +14,7 @@ const colours = {
 const WIDTH = 1200,
   HEIGHT = 630;
 
-/** A text that is no longer than its place. */
+/** Truncates a text to its space. */
 const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
 
 const words = { fits: 'fits', tight: 'fits in slices', no: 'does not fit' };
@@ -34,7 +34,7 @@ function tile({ name, state, text, share }, x, y) {
 </g>`;
 }
 
-/** The packing picture, small: rectangles alone. `boxes`: group, and x, y, width, height from 0 to 1. */
+/** A small packing picture of plain rectangles. `boxes`: group, and x, y, width, height from 0 to 1. */
 const thumb = (boxes, x, y, width, height) =>
   `<g transform="translate(${x} ${y})"><rect width="${width}" height="${height}" rx="12" fill="${colours.card}" stroke="${colours.line}"/>` +
   boxes
@@ -62,7 +62,7 @@ ${thumb(boxes, 60, 510, 1068, 84)}
 `;
 }
 
-/** As wide as the words are, roughly: badges are small, and fonts differ little. */
+/** An approximate text width: badges are small, and fonts differ little. */
 const widthOf = (text) => Math.round(7 * text.length + 14);
 
 export function badgeSvg(size, state = 'fits') {
@@ -84,7 +84,7 @@ export const badgeMarkdown = (file, size, link) => {
   return link ? `[${image}](${link})` : image;
 };
 
-/** Boxes of a plan for the card: the run alone, beside the weights. */
+/** Boxes of a plan for the card: only the run, without the weights. */
 export function boxesOf({ frames, buffers, span }) {
   if (frames.length === 0) return [];
   const [first, last] = [frames[0].step, frames.at(-1).step + 1];

@@ -1,14 +1,16 @@
-/** Bytes against the length of the context: weights, keys and values, and the rest, one on top of the other, with a line
- * for the memory that there is. */
+/**
+ * Bytes over the length of the context: weights, keys and values, and the rest, stacked, with a line for the available
+ * memory.
+ */
 import { bytes } from './format.js';
 import { shortTokens } from './ctx_scale.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const LEFT = 66, RIGHT = 14, TOP = 26, BOTTOM = 46; // pixels around the plot
-const BETWEEN = 8; // places between two points, where the curve is drawn: the sizes grow straight, the axis does not
-const FARTHEST = 1.6; // times the largest size, up to which a line for the memory stretches the chart
+const BETWEEN = 8; // interpolated points, because sizes grow linearly but the axis is not linear
+const FARTHEST = 1.6; // the memory line may stretch the chart up to this multiple of the largest size
 
-/** From the bottom up. */
+/** From bottom to top. */
 export const layers = [
   { kind: 'weights', title: 'weights', of: (plan) => plan.weights_size },
   { kind: 'cache', title: 'keys and values', of: (plan) => plan.state_size },
@@ -26,12 +28,12 @@ const el = (tag, attributes, ...children) => {
   return element;
 };
 
-/** A power of two that makes three to six steps of `most`. */
+/** A power of two that divides `most` into three to six steps. */
 export function stepOf(most) {
   return 2 ** Math.ceil(Math.log2(Math.max(1, most) / 5));
 }
 
-/** Sizes at a length between those that were planned, on the straight line between them. */
+/** Sizes at a length between planned ones, by linear interpolation. */
 export function between(plans, ctx) {
   const after = plans.findIndex((plan) => plan.ctx >= ctx);
   if (after <= 0) return layers.map(({ of }) => of(plans.at(after)));
@@ -40,7 +42,7 @@ export function between(plans, ctx) {
   return layers.map(({ of }) => of(a) + share * (of(b) - of(a)));
 }
 
-/** The right end of the axis of bytes. */
+/** The end of the axis of bytes. */
 export const topOf = (largest, budget) => (budget <= FARTHEST * largest ? Math.max(largest, budget) : largest) * 1.04;
 
 function curves(scale, plans, x, y) {
@@ -99,7 +101,7 @@ function cursor(ctx, plans, height, x, y) {
   ];
 }
 
-/** Draws into `svg`. `plans`: by rising ctx; `largest`: the bytes that the axis must have room for. */
+/** Draws into `svg`. `plans`: by ascending ctx; `largest`: the bytes that the axis must include. */
 export function drawChart(svg, { scale, plans, ctx, budget, largest, width, height }) {
   const top = topOf(largest, budget);
   const x = (n) => LEFT + scale.share(n) * (width - LEFT - RIGHT);
@@ -113,5 +115,5 @@ export function drawChart(svg, { scale, plans, ctx, budget, largest, width, heig
   );
 }
 
-/** The share of the axis of contexts that a pointer is at, of a chart `width` pixels wide. */
+/** The position of a pointer on the axis of contexts, as a fraction, for a chart `width` pixels wide. */
 export const shareAt = (pixel, width) => (pixel - LEFT) / (width - LEFT - RIGHT);

@@ -1,6 +1,6 @@
-/** The page's side of the worker: requests that are promises. README.md has the kinds. */
+/** The page's side of the worker: requests as promises. README.md lists the kinds. */
 
-/** What a request ends with when it was called off. */
+/** The error of a cancelled request. */
 export class Cancelled extends Error {
   constructor() {
     super('called off');
@@ -19,11 +19,11 @@ export class Client {
   #waiting = new Map();
   #nextId = 1;
 
-  /** Until this is done only what `restart` was told goes through. */
+  /** Until this is resolved only the requests of `restart` are sent. */
   ready = null;
 
   #start() {
-    // The first one was started by boot.js, and the module is compiled once for all of them.
+    // boot.js started the first one, and the module is compiled once for all of them.
     const worker =
       window.berthWorker ?? new Worker(new URL('../worker.js', import.meta.url), { type: 'module', name: 'berth' });
     window.berthWorker = null;
@@ -81,20 +81,20 @@ export class Client {
     return this.#send(kind, values, onProgress, this.ready);
   }
 
-  /** Lets a run of many end after the one that it is in. */
+  /** Stops a series of runs after the current one. */
   stop(run) {
     this.#worker?.postMessage({ kind: 'stop', run });
   }
 
   /**
-   * Ends whatever goes on, and starts a new worker: everything that was opened is gone. `boot(call)` makes the requests
-   * that come before all others, which wait for `ready`.
+   * Terminates the worker and starts a new one, without anything that was opened. `boot(call)` makes the first
+   * requests; all others wait for `ready`.
    */
   restart(boot) {
     this.#end(new Cancelled());
     this.#start();
     this.ready = boot((...request) => this.#send(...request));
-    this.ready.catch(() => {}); // who waits for it hears of it
+    this.ready.catch(() => {}); // those who wait for it handle errors
     return this.ready;
   }
 }

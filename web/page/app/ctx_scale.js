@@ -1,25 +1,25 @@
-/** Lengths of context: from few tokens to what a model was made for, each step as far as the next that doubles it. */
+/** The scale of context lengths: from few tokens to the model's maximum, logarithmic. */
 
 const FEWEST = 64;
 const STEPS = 1000; // of the slider
 const PER_DOUBLING = 16; // values between a power of two and the next
 
 export class CtxScale {
-  /** `most`: tokens at the right end. */
+  /** `most`: tokens at the end. */
   constructor(most) {
     this.most = Math.max(1, most);
     this.least = 2 ** Math.floor(Math.log2(Math.max(1, Math.min(FEWEST, this.most / 16))));
     this.steps = STEPS;
   }
 
-  /** From 0 to 1; what is outside stays at the ends. */
+  /** From 0 to 1; values outside are clamped. */
   share(ctx) {
     if (this.most === this.least) return 1;
     const share = Math.log2(ctx / this.least) / Math.log2(this.most / this.least);
     return Math.min(1, Math.max(0, share));
   }
 
-  /** The length at a share, as round as people like it. */
+  /** The length at a position, rounded. */
   at(share) {
     const exact = this.least * (this.most / this.least) ** Math.min(1, Math.max(0, share));
     if (exact >= this.most) return this.most;
@@ -27,7 +27,7 @@ export class CtxScale {
     return Math.min(this.most, Math.max(this.least, Math.round(Math.round(exact / step) * step)));
   }
 
-  /** Where plans are made for the chart: every power of two, and the end. */
+  /** The lengths planned for the chart: every power of two, and the end. */
   get points() {
     const points = [];
     for (let ctx = this.least; ctx < this.most; ctx *= 2) points.push(ctx);
@@ -35,7 +35,7 @@ export class CtxScale {
   }
 }
 
-/** "4K", "131,072": as contexts are called. */
+/** "4K", "131,072": the usual notation of contexts. */
 export function shortTokens(n) {
   if (n >= 1 << 20 && n % (1 << 20) === 0) return `${n >> 20}M`;
   return n >= 1024 && n % 1024 === 0 ? `${n / 1024}K` : new Intl.NumberFormat('en').format(n);

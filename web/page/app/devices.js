@@ -1,4 +1,4 @@
-/** Where it runs: a choice of the devices that are there, with the reasons of those that are not. */
+/** The device: a choice of the available ones, with the reasons why others are not. */
 import { $, el } from './dom.js';
 
 const titles = { cpu: 'CPU', webgpu: 'GPU (WebGPU)' };

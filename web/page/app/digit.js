@@ -1,4 +1,4 @@
-/** Draw a digit: every change is shrunk to what the network sees, and run. */
+/** Draw a digit: after every change it is scaled down to the network's input, and run. */
 import { $, colour, el } from './dom.js';
 import { bytes, milliseconds, percent } from './format.js';
 import { device } from './devices.js';
@@ -19,9 +19,9 @@ let going = false;
 let again = false;
 let nextShown = 3;
 let onSeen = () => {};
-let source = { builtIn: true }; // of the model: what ships, or what it has learned
+let source = { builtIn: true }; // of the model: built in, or after learning
 
-/** The class after the ten digits, once the network knows it. */
+/** The class after the ten digits, if the network knows it. */
 export const SIGN = '★';
 const nameOf = (label) => (label < 10 ? String(label) : SIGN);
 
@@ -34,7 +34,7 @@ function rowOf(digit) {
 
 const rows = Array.from({ length: 10 }, (_, digit) => rowOf(digit));
 
-/** A row for every class that the network has. */
+/** A row for every class of the network. */
 function fitRows(count) {
   if (count === rows.length || count === 0) return;
   while (rows.length < count) rows.push(rowOf(rows.length));
@@ -100,7 +100,7 @@ async function recognise() {
 
 let following = Promise.resolve();
 
-/** One run at a time; what was drawn meanwhile is run after it. */
+/** One run at a time; what is drawn meanwhile is run afterwards. */
 function follow() {
   again = true;
   if (going || !client) return;
@@ -121,13 +121,13 @@ async function recogniseAll() {
   going = false;
 }
 
-/** The model that reads, and what it sees now: null where nothing is drawn. */
+/** The model and its current input: null if nothing is drawn. */
 export async function digitNow() {
   await sessionNow();
   return { model, classes: source.classes ?? 10, seen: shrink(pad.ink(), SIDE, SIZE) };
 }
 
-/** Reads with another model from now on: one that has learned, or, with null, the one that ships. */
+/** Uses another model from now on: one that has learned, or, with null, the built-in one. */
 export async function readWith(learned) {
   const old = { model, session };
   source = learned ?? { builtIn: true };
@@ -137,7 +137,7 @@ export async function readWith(learned) {
   await following;
 }
 
-/** The worker is gone, and the model with it. */
+/** The worker was terminated, and the model with it. */
 export function loseDigit() {
   model = null;
   session = null;
@@ -148,7 +148,7 @@ function showOne() {
   nextShown = (nextShown + 7) % 10;
 }
 
-/** `seen` hears of every digit that was recognised: the session, and what went in. */
+/** `seen` is called for every recognised digit, with the session and its input. */
 export function watchDigit(seen) {
   onSeen = seen;
   $('digit-bars').replaceChildren(...rows.map(({ item }) => item));
@@ -159,14 +159,14 @@ export function watchDigit(seen) {
   showProbabilities([]);
 }
 
-/** berth is there: from now on drawings are recognised. */
+/** berth is loaded: from now on drawings are recognised. */
 export function startDigit(ownClient) {
   client = ownClient;
-  if (pad.isEmpty) showOne(); // until somebody draws
+  if (pad.isEmpty) showOne(); // until the user draws
   follow();
 }
 
 export { follow as digitAgain };
 
-/** When what was drawn so far is recognised, or it was said why it is not. */
+/** When everything drawn so far has been recognised, or an error has been shown. */
 export const digitDone = () => following;

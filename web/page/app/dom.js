@@ -1,4 +1,4 @@
-/** Few words for making and finding elements. */
+/** Helpers for creating and finding elements. */
 
 export const $ = (id) => document.getElementById(id);
 
@@ -15,7 +15,7 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
-/** Gives a file to the reader. */
+/** Saves a file. */
 export function save(name, parts, type) {
   const url = URL.createObjectURL(new Blob(parts, { type }));
   el('a', { href: url, download: name }).click();
@@ -34,7 +34,7 @@ const probe = el('span', { class: 'probe', hidden: true });
 const colours = new Map();
 addEventListener('themechange', () => colours.clear());
 
-/** The colour that a CSS variable has now, as a canvas takes it. */
+/** The current colour of a CSS variable, for a canvas. */
 export function colour(name) {
   if (!colours.has(name)) {
     if (!probe.isConnected) document.body.append(probe);
@@ -44,7 +44,7 @@ export function colour(name) {
   return colours.get(name);
 }
 
-/** Makes a canvas as sharp as the screen; gives its context, in CSS pixels. */
+/** Sets a canvas to the screen's resolution; returns its context, in CSS pixels. */
 export function sharpen(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
   const across = Math.round(width * ratio),

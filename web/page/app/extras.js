@@ -1,4 +1,4 @@
-/** What hangs on the model that is open and on its plan: playing it, its memory as a slider, boards, links, files. */
+/** Parts that depend on the open model and its plan: animation, memory slider, boards, links, files. */
 import { $, save } from './dom.js';
 import { fileName } from './format.js';
 import { showAlert } from './alerts.js';
@@ -21,25 +21,25 @@ let plan = null;
 
 const sampleOf = (source) => samples.find((sample) => sample.source === source)?.id;
 
-/** How a source is found again: by a sample's name, an address, or as it is. */
+/** How a source can be reopened: by a sample's name, an address, or itself. */
 function originOf(source) {
   const sample = sampleOf(source);
   if (sample) return { sample };
   return source.url ? { url: source.url } : {};
 }
 
-/** An address that asks for another model than the one that is open would bring that back at a reload. */
+/** Removes an address that asks for another model, because a reload would bring that back. */
 function dropLink() {
   try {
     const link = parseLink(location.hash, location.href);
     const { url, sample } = originOf(page.current().source);
     if (link && (link.url !== url || link.sample !== sample)) history.replaceState(null, '', location.pathname + location.search);
   } catch {
-    /* it asks for nothing that can be opened */
+    /* it does not name a model */
   }
 }
 
-/** A model is open, and nothing is planned yet. */
+/** A model has been opened, and not been planned yet. */
 export function extrasOpened() {
   dropLink();
   forgetBudget();
@@ -47,10 +47,10 @@ export function extrasOpened() {
   $('run').toggleAttribute('data-seeded', page.current().seeded);
 }
 
-/** After every plan, with what it was made of. */
+/** Called after every plan, with what it was made from. */
 export async function extrasPlanned(given, { model, fixed, options }) {
   plan = given;
-  await new Promise((resolve) => setTimeout(resolve)); // the plan is painted first
+  await new Promise((resolve) => setTimeout(resolve)); // lets the plan be painted first
   if (page.current().handle !== model) return;
   const { name, source, language } = page.current();
   const planWith = (budget) => page.client.call('plan', { model, fixed, options: { ...options, budget } });
@@ -85,7 +85,7 @@ async function saveReport() {
   }
 }
 
-/** Opens what was asked for: a sample, an address, a file that was kept. */
+/** Opens what was requested: a sample, an address, a stored file. */
 async function openOrigin({ sample, url, source, dims, budget }, isQuiet = false) {
   const known = samples.find(({ id }) => id === (sample ?? source?.sample));
   if (!known && !url && (source?.sample || sample)) throw new Error(`there is no sample '${sample ?? source.sample}'`);
@@ -94,7 +94,7 @@ async function openOrigin({ sample, url, source, dims, budget }, isQuiet = false
   else await page.open(source ?? { url, name: nameOf(url) }, dims, isQuiet);
 }
 
-/** Whether the address of this page asked for a model. */
+/** Whether the page's address asked for a model. */
 async function openLink() {
   try {
     const link = parseLink(location.hash, location.href);
@@ -106,7 +106,7 @@ async function openLink() {
   return true;
 }
 
-/** The first model: what the address says, what was open last, or a sample. */
+/** The first model: from the address, the last one, or a sample. */
 export async function openFirst() {
   const [first] = samples;
   const isLinked = await openLink();
@@ -116,7 +116,7 @@ export async function openFirst() {
   const [alert, words] = [$('alert-network'), [...$('alert-network').childNodes]];
   await page.open(first.source, first.dims, true);
   if (words.length === 0) return;
-  alert.replaceChildren(...words); // what was wrong stays in sight
+  alert.replaceChildren(...words); // keeps the error visible
   alert.hidden = false;
 }
 

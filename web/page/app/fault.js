@@ -1,2 +1,2 @@
-/** An error of the page's own, with a status as the library's have one: alerts.js knows what to do about each. */
+/** An error of the page itself, with a status like the library's: alerts.js has advice for each. */
 export const fault = (status, message) => Object.assign(new Error(message), { status });

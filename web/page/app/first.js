@@ -1,5 +1,7 @@
-/** The first screen: as little as it takes to read a digit. The rest of the page, main.js, is fetched when the line is
- * free again, and starts when the first digit stands there. */
+/**
+ * The first screen: the minimum for reading a digit. The rest of the page, main.js, is fetched after that, and starts
+ * when the first digit has appeared.
+ */
 import { showAlert } from './alerts.js';
 import { digitDone, startDigit, watchDigit } from './digit.js';
 import { watchHero } from './hero.js';

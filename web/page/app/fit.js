@@ -1,4 +1,4 @@
-/** Will it fit: what a language model takes, for every length of context, against the memory that there is. */
+/** Will it fit: the memory of a language model for every context length, compared with the available memory. */
 import { $, el, later } from './dom.js';
 import { bytes, count, exactBytes } from './format.js';
 import { Cancelled } from './client.js';
@@ -8,27 +8,27 @@ import { drawChart, layers, shareAt } from './chart.js';
 import { CtxScale } from './ctx_scale.js';
 
 const GIB = 2 ** 30;
-const DEFAULT_CTX = 4096; // where the file does not say what the model was made for, and at most at first
+const DEFAULT_CTX = 4096; // if the file does not say what the model was made with, and the initial maximum
 const CHUNK = 64;
 const HEIGHT = 280; // pixels of the chart
 
 let client = null;
-let setCtx = () => {}; // tells the rest of the page
+let setCtx = () => {}; // updates the rest of the page
 let current = null; // { model (a handle), language, scale, ctx, kv, series: { key: plans }, turn }
 
-/** How generators and plans of the model that is open keep their cache; nothing for other models. */
+/** Cache options of generators and plans of the open model; nothing for other models. */
 export const cacheOptions = () => (current ? { kv: current.kv } : {});
 
 /** Options of a generator of the model that is open. */
 export const generatorOptions = () => ({ device: device(), ctx: current.ctx, kv: current.kv });
 
-/** Rows of layers with a sliding window: what one sees, and a chunk less one more. Nothing where no layer has one. */
+/** Rows of layers with a sliding window: the window plus a chunk minus one. Nothing if no layer has one. */
 export function nearFor(ctx, rows) {
   const window = current?.language.window ?? 0;
   return window > 0 && ctx > 0 && rows > 0 ? { near: Math.min(ctx, window + rows - 1) } : {};
 }
 
-/** The dimensions that a generator binds when it reads text. */
+/** The dimensions of a generator that reads a prompt. */
 export const dimsFor = (ctx) => ({ rows: chunkFor(ctx), ctx, ...nearFor(ctx, chunkFor(ctx)) });
 
 export const chunkFor = (ctx) => Math.min(CHUNK, ctx);
@@ -40,7 +40,7 @@ const budget = () => {
 const seriesKey = () => `${device()} ${current.kv}`;
 const series = () => current.series[seriesKey()] ?? [];
 
-// ---- What is shown ----
+// ---- Display ----
 
 function draw() {
   const plans = series();
@@ -113,7 +113,7 @@ function verdictOf(plan, fitting) {
   return fits ? `fits into ${room}, with room for ${most}` : `does not fit into ${room}; ${count(fitting.ctx)} tokens would`;
 }
 
-// ---- What is asked ----
+// ---- Requests ----
 
 const ask = (kind, more = {}) => {
   const { ctx, ...options } = { ...generatorOptions(), ...more.options };
@@ -132,7 +132,7 @@ const markReady = (yes) => {
   else delete $('talk').dataset.ready;
 };
 
-/** The size at the context that is chosen, the points of the chart, then the largest context that fits. */
+/** The size at the chosen context, the points of the chart, then the largest context that fits. */
 async function look() {
   const own = current, turn = ++own.turn;
   const isOver = () => own !== current || turn !== own.turn;
@@ -167,7 +167,7 @@ async function look() {
 }
 const lookSoon = later(120, look);
 
-/** Another context or cache, from here or from the fields of the plan. */
+/** Another context or cache, from here or from the plan's fields. */
 function change(values) {
   if (!current) return;
   Object.assign(current, values);
@@ -183,10 +183,10 @@ export function chooseCtx(ctx) {
   change({ ctx });
 }
 
-/** After the device changed, or a worker was lost. */
+/** After the device has changed, or a worker was terminated. */
 export const fitAgain = () => current && look();
 
-/** `language`: what the worker says of a GGUF file. Gives the dimensions that a plan begins with. */
+/** `language`: the worker's description of a GGUF file. Returns the initial dimensions of the plan. */
 export function openFit(model, language) {
   const made = language.context || DEFAULT_CTX;
   const ctx = Math.min(made, DEFAULT_CTX);

@@ -1,4 +1,4 @@
-/** Describes a file that is not a model, by its first bytes: a sentence, and what to do. */
+/** Describes a file that is not a model, by its first bytes: a sentence, and advice. */
 
 const starts = (...bytes) => (head) => bytes.every((byte, i) => byte === null || head[i] === byte);
 const text = (start) => (head) => new TextDecoder('latin1').decode(head).trimStart().toLowerCase().startsWith(start);
@@ -36,7 +36,7 @@ const kinds = [
   [text('{'), 'is a JSON file, not a model', 'Choose the ONNX or GGUF file that lies beside it.'],
 ];
 
-/** `{ what, advice }` about a file that could not be opened; `advice` is undefined where nothing is known. */
+/** `{ what, advice }` for a file that could not be opened; `advice` is undefined if there is none. */
 export async function explain(file, error) {
   const name = `“${file.name}”`;
   if (file.size === 0) return { what: `${name} is empty.`, advice: 'Download or export it again.' };

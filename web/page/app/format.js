@@ -1,4 +1,4 @@
-/** Numbers as people read them. */
+/** Numbers in readable form. */
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
@@ -20,14 +20,14 @@ export function bytes(n) {
 /** "4,096 bytes" */
 export const exactBytes = (n) => `${whole.format(n)} ${n === 1 ? 'byte' : 'bytes'}`;
 
-/** A power of two of bytes, of which there are at most `most` in a span. */
+/** A power of two of bytes, of which at most `most` fit into a span. */
 export function roundBytes(span, most) {
   let step = 1;
   while (span / step > most) step *= 2;
   return step;
 }
 
-/** A browser's clock may have steps of a millisecond, so that what is short takes none. */
+/** A browser's clock may have a resolution of a millisecond, so short runs may take 0. */
 export function milliseconds(ms) {
   if (ms <= 0) return 'under 1 ms';
   if (ms >= 1000) return `${(ms / 1000).toFixed(2)} s`;
@@ -35,7 +35,7 @@ export function milliseconds(ms) {
   return `${ms.toFixed(ms >= 10 ? 1 : ms >= 1 ? 2 : 3)} ms`;
 }
 
-/** Four significant digits, without an exponent where that can be read. */
+/** Four significant digits, without an exponent if that is readable. */
 export function number(value) {
   if (value === null || value === undefined) return '–';
   if (!Number.isFinite(value)) return String(value);
@@ -48,7 +48,7 @@ export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}
 
 export const typeOf = ({ type, shape }) => `${type}[${shape.join(', ')}]`;
 
-/** The place of element `index` in a shape: "[0, 3, 7]". */
+/** The coordinates of element `index` in a shape: "[0, 3, 7]". */
 export function placeOf(index, shape) {
   const place = [];
   let rest = index;
@@ -65,5 +65,5 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** What a file's name may hold, as the command line has it. */
+/** A valid file name, with the rules of the command line. */
 export const fileName = (name) => name.replace(/[^A-Za-z0-9._-]/g, '_');

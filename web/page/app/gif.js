@@ -1,8 +1,8 @@
-/** A GIF encoder: frames of palette indices, packed by LZW; what did not change since the frame before is left out. */
+/** A GIF encoder: frames of palette indices, compressed by LZW; unchanged pixels are transparent. */
 
 const MOST_CODES = 4096;
 
-/** Codes of growing width, from the low bits up, in blocks of 255 bytes. */
+/** Codes of increasing width, low bits first, in blocks of 255 bytes. */
 class Bits {
   #bytes = [];
   #block = [];
@@ -38,9 +38,9 @@ class Bits {
   }
 }
 
-const SLOTS = 1 << 13; // twice as many as there are codes
+const SLOTS = 1 << 13; // twice the number of codes
 
-/** Codes by their prefix and the index after it: open addressing, since a Map of numbers is slow. */
+/** Codes by prefix and next index: open addressing, since a Map of numbers is slow. */
 class Codes {
   #keys = new Int32Array(SLOTS).fill(-1);
   #codes = new Int16Array(SLOTS);
@@ -49,7 +49,7 @@ class Codes {
     this.#keys.fill(-1);
   }
 
-  /** The code of a key, or -1: then it gets `code` if that is not -1. */
+  /** The code of a key, or -1: then it gets `code` unless that is -1. */
   find(key, code) {
     let slot = (key * 0x9e3779b1) >>> 19;
     while (this.#keys[slot] !== -1) {
@@ -64,7 +64,7 @@ class Codes {
   }
 }
 
-/** LZW as GIF has it, for indices below 2^depth. */
+/** GIF's variant of LZW, for indices below 2^depth. */
 export function lzw(indices, depth) {
   const clear = 1 << depth,
     end = clear + 1;
@@ -103,7 +103,7 @@ export class Gif {
   #parts = [];
   #before = null;
 
-  /** `palette`: at most 255 colours as [r, g, b]; one index more stands for "as before". */
+  /** `palette`: at most 255 colours as [r, g, b]; one more index means "unchanged". */
   constructor(width, height, palette) {
     this.width = width;
     this.height = height;
@@ -114,11 +114,11 @@ export class Gif {
     this.#parts.push(
       [...text('GIF89a'), ...short(width), ...short(height), 0x80 | 0x70 | (this.depth - 1), 0, 0],
       table.flat(),
-      [0x21, 0xff, 11, ...text('NETSCAPE2.0'), 3, 1, 0, 0, 0], // again and again
+      [0x21, 0xff, 11, ...text('NETSCAPE2.0'), 3, 1, 0, 0, 0], // repeats for ever
     );
   }
 
-  /** A frame of palette indices, one per pixel, that stands for `ms`. */
+  /** A frame of palette indices, one per pixel, shown for `ms`. */
   add(indices, ms) {
     const { clear, width, height } = this;
     const before = this.#before;
@@ -141,10 +141,10 @@ export class Gif {
 const SHADES = 1 << 15; // five bits of each channel
 const shade = (data, i) => ((data[i] >> 3) << 10) | ((data[i + 1] >> 3) << 5) | (data[i + 2] >> 3);
 
-/** Gathers the colours of pictures (RGBA), and then stands for each of them by one of the most frequent. */
+/** Collects the colours of pictures (RGBA), and then maps each to one of the most frequent. */
 export class Palette {
   #counts = new Uint32Array(SHADES);
-  #colours = new Map(); // the first colour of each shade
+  #colours = new Map(); // the first colour found for each shade
   #nearest = new Int16Array(SHADES).fill(-1);
   list = [];
 
@@ -155,7 +155,7 @@ export class Palette {
     }
   }
 
-  /** At most `most` colours: 255, since one index of a GIF is for what does not change. */
+  /** At most `most` colours: 255, since one index of a GIF means unchanged. */
   settle(most = 255) {
     const order = [...this.#colours.keys()].sort((a, b) => this.#counts[b] - this.#counts[a]);
     this.list = order.slice(0, most).map((at) => this.#colours.get(at));
@@ -171,7 +171,7 @@ export class Palette {
     return best;
   }
 
-  /** A picture as indices of the list. */
+  /** A picture as palette indices. */
   indices(data) {
     const out = new Uint8Array(data.length / 4);
     for (let i = 0; i < out.length; i++) {

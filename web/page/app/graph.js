@@ -1,4 +1,4 @@
-/** The graph as it was read: nodes to move among, search, attributes, and where their values lie in the plan. */
+/** The original graph: navigation, search, attributes, and the positions of values in the plan. */
 import { $, el, later, sharpen } from './dom.js';
 import { bytes, count, typeOf } from './format.js';
 import { choosePicture } from './picture.js';
@@ -7,7 +7,7 @@ import { paintGraph, stripeOf } from './graph_draw.js';
 const NEAREST = 2,
   FARTHEST = 0.02;
 const SHOWN = 40; // results of a search
-const TAP = 6; // pixels that a tap may slip
+const TAP = 6; // pixels that a tap may move
 
 const canvas = $('graph-canvas');
 let page = null; // { client, current() }
@@ -17,7 +17,7 @@ let view = { x: 0, y: 0, scale: 1 };
 let chosen = -1;
 let found = new Set();
 let due = false;
-let isNear = false; // the section was in sight
+let isNear = false; // the section was visible
 
 function repaint() {
   if (due || !graph) return;
@@ -30,7 +30,7 @@ function repaint() {
   });
 }
 
-/** All of it where that can be read; else its beginning. */
+/** Fits the whole graph if it is readable then; otherwise its beginning. */
 function fit() {
   const { width, height } = canvas.getBoundingClientRect();
   const { left, right, top, bottom } = graph.layout.box;
@@ -62,7 +62,7 @@ function nodeAt(event) {
   return graph.layout.nodes.findIndex((n) => Math.abs(x - n.x) <= n.width / 2 && Math.abs(y - n.y) <= n.height / 2);
 }
 
-/** A value with its type and, where it has bytes in the plan, a button to it. */
+/** A value with its type and, if it has bytes in the plan, a button to find it. */
 function valueLine(name) {
   const value = graph.values.get(name);
   const placed = plan?.values.get(name);
@@ -134,7 +134,7 @@ function search() {
   repaint();
 }
 
-/** Up and down along edges, left and right among those of a layer. */
+/** Up and down along edges, left and right within a layer. */
 function step(key) {
   const { nodes } = graph.layout;
   if (chosen < 0) return 0;
@@ -159,7 +159,7 @@ function watchKeys() {
   });
 }
 
-/** One pointer drags and taps, two pinch. */
+/** One pointer drags and taps, two pointers zoom. */
 function watchPointers() {
   const down = new Map();
   let slipped = 0;
@@ -190,7 +190,7 @@ function watchPointers() {
   canvas.addEventListener('pointerup', lift);
   canvas.addEventListener('pointercancel', lift);
   canvas.addEventListener('wheel', (event) => {
-    if (!graph || (!event.ctrlKey && !event.metaKey)) return; // a plain wheel moves the page
+    if (!graph || (!event.ctrlKey && !event.metaKey)) return; // the plain wheel scrolls the page
     event.preventDefault();
     const box = canvas.getBoundingClientRect();
     zoomBy(Math.exp(-event.deltaY / 200), event.clientX - box.left - box.width / 2, event.clientY - box.top - box.height / 2);
@@ -222,10 +222,10 @@ async function load() {
 
 const say = (error) => $('graph-detail').replaceChildren(el('p', { class: 'hint', text: error.message }));
 
-/** Names in the plan have endings where rewriting changed a value: its layout, its slices. */
+/** Names in the plan have suffixes where rewriting changed a value: its layout, its slices. */
 const plainName = (name) => name.replace(/#.*$/, '');
 
-/** What has bytes in the plan, by its name in the graph; of several, such as slices, the largest. */
+/** Values with bytes in the plan, by their name in the graph; of several, such as slices, the largest. */
 function placedValues(values) {
   const placed = new Map();
   for (const value of values) {
@@ -236,13 +236,13 @@ function placedValues(values) {
   return placed;
 }
 
-/** After every plan: `values` of it, and the dimensions that it was made with. */
+/** Called after every plan, with its `values` and dimensions. */
 export function showGraph(values, dims) {
   plan = { values: placedValues(values), dims };
   load().then(showDetail, say);
 }
 
-/** The node that makes a value, chosen in the picture or the table. */
+/** The node that makes a value, selected in the picture or the table. */
 function follow(name) {
   const i = name && graph ? graph.layout.nodes.findIndex(({ out }) => out.includes(plainName(name))) : -1;
   if (i >= 0 && i !== chosen) choose(i, true);
@@ -254,7 +254,7 @@ export function watchGraph(given) {
   watchKeys();
   $('graph-search').addEventListener('input', later(120, search));
   $('graph-search').addEventListener('keydown', (event) => {
-    if (event.key === 'Enter') search(); // what is typed may not be looked for yet
+    if (event.key === 'Enter') search(); // the search may not have run yet
     if (event.key === 'Enter' && found.size) choose([...found][0], true);
   });
   $('graph-in').addEventListener('click', () => zoomBy(1.4));

@@ -1,7 +1,7 @@
-/** Paints a graph that was laid out: what is in sight, and no more than can be read. */
+/** Paints a graph that has been laid out: only the visible part, and only readable text. */
 import { colour } from './dom.js';
 
-const READABLE = 0.45; // below this scale there are no words,
+const READABLE = 0.45; // below this scale no text is shown,
 const FAR = 0.2; // and below this one, no outlines and no bends
 
 const kinds = [
@@ -10,7 +10,7 @@ const kinds = [
   [/reshape|transpose|slice|concat|split|gather|expand|squeeze|pad|cast|identity|flatten/, '--kind-unshared'],
 ];
 
-/** The colour that a node of this kind has, by its variable. */
+/** The colour of a node of this kind, by its variable. */
 export const stripeOf = ({ kind, op }) => {
   if (kind === 'input') return '--kind-input';
   if (kind === 'output') return '--kind-output';
@@ -29,7 +29,7 @@ function pathOf(context, points, half) {
   }
 }
 
-/** From afar: straight lines, all in one stroke. */
+/** Zoomed out: straight lines, all in one stroke. */
 function paintFarEdges(context, edges, view, colours) {
   context.strokeStyle = colours.line;
   context.lineWidth = 1 / view.scale;
@@ -86,7 +86,7 @@ function paintNode(context, node, i, view, colours, chosen, isFound) {
   context.fillText(node.shape, left + 15, top + 33, node.width - 20);
 }
 
-/** `view`: scale, x and y of the middle; `found`: a set of nodes that a search found. */
+/** `view`: scale, x and y of the centre; `found`: the set of nodes found by a search. */
 export function paintGraph(context, width, height, layout, view, chosen, found) {
   const colours = {
     line: colour('--field'), field: colour('--field'), card: colour('--card'), soft: colour('--accent-soft'),

@@ -1,14 +1,14 @@
-/** Small pictures of an output: bars for a short row, a heat map for what has two axes or more. */
+/** Small pictures of an output: bars for a short row, a heat map for two axes or more. */
 import { el } from './dom.js';
 import { number } from './format.js';
 import { reader } from '../common/types.js';
 
-const FEW = 64; // so many that each can be told from the next
+const FEW = 64; // few enough to distinguish each
 const MOST_BARS = 200;
-const LARGEST = 512; // pixels of a map along one side
-const THIN = 16; // a map is at most so many times as long as it is wide
+const LARGEST = 512; // largest side of a map in pixels
+const THIN = 16; // largest ratio of a map's sides
 
-/** From deep water to sand to signal red, by three points in each channel. */
+/** From deep water to sand to signal red, by three points per channel. */
 function heatColour(share) {
   const stops = [
     [18, 48, 63],
@@ -21,13 +21,13 @@ function heatColour(share) {
   return stops[low].map((channel, i) => channel + (stops[low + 1][i] - channel) * (at - low));
 }
 
-/** All shades, as pixels have them: a map may have a quarter of a million, and the page must not stop for it. */
+/** All shades as pixels: a map may have a quarter of a million of them, and must not block the page. */
 const colours = Uint32Array.from({ length: 256 }, (_, i) => {
   const [r, g, b] = heatColour(i / 255).map(Math.round);
   return new Uint32Array(Uint8Array.of(r, g, b, 255).buffer)[0];
 });
 
-/** At most MOST_BARS numbers: where there are more, each stands for some, by the one that is farthest from 0. */
+/** At most MOST_BARS numbers: if there are more, each stands for several, by the one farthest from 0. */
 function thin({ type, data }) {
   const read = reader(type);
   const each = Math.ceil(data.length / MOST_BARS);
@@ -61,7 +61,7 @@ function bars(output) {
   return chart;
 }
 
-/** The matrix that is shown, from its first element on: all of it, but of a thin one only what can be seen. */
+/** The matrix shown, from its first element on: all of it, or the visible part of a thin one. */
 function partOf(shape) {
   const height = shape[shape.length - 2],
     width = shape[shape.length - 1];
@@ -96,7 +96,7 @@ function map({ type, shape, data, summary: { min, max } }) {
   return canvas;
 }
 
-/** What fits an output, or null. */
+/** A suitable chart for an output, or null. */
 export function chartOf(output) {
   const { shape, data, summary } = output;
   if (summary.min === null || data.length < 2) return null;

@@ -1,4 +1,4 @@
-/** The first thing to see: the network that reads digits, in its block of memory, while it reads one. */
+/** The first picture: the network that reads digits, in its block of memory, while it runs. */
 import { $ } from './dom.js';
 import { bytes, exactBytes, percent } from './format.js';
 import { showAlert } from './alerts.js';
@@ -6,9 +6,9 @@ import { framesOf } from './play_frames.js';
 import { Harbour } from './play.js';
 
 let harbour = null;
-let shown = ''; // the model and the device whose plan is shown
-let last = null; // the digit that was recognised last
-let tensors = null; // what the steps made of it, once somebody asks
+let shown = ''; // the model and the device of the plan shown
+let last = null; // the digit recognised last
+let tensors = null; // the values of its steps, once requested
 
 function look() {
   const { client, session, inputs } = last;
@@ -36,7 +36,7 @@ async function showPlanOf({ client, model, device }) {
   showFigures(plan);
 }
 
-/** Gives what hears of every digit. */
+/** Returns a function to call for every digit. */
 export function watchHero() {
   harbour = new Harbour($('play'), { look });
   return async (digit) => {

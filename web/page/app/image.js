@@ -1,9 +1,9 @@
-/** Pictures for inputs that look like pictures: [N, C, H, W] or [N, H, W, C], with or without N. */
+/** Pictures for inputs with image shapes: [N, C, H, W] or [N, H, W, C], with or without N. */
 import { arrayOf, countOf, isFloat, writer } from '../common/types.js';
 
 const CHANNELS = [1, 3, 4];
 
-/** How numbers come from a channel's byte. */
+/** Conversion of a channel's byte to a number. */
 export const scales = {
   unit: { title: '0 to 1', of: (byte) => byte / 255 },
   both: { title: '−1 to 1', of: (byte) => byte / 127.5 - 1 },
@@ -14,7 +14,7 @@ export const scales = {
   },
 };
 
-/** Where the channels, the height and the width are; null where it is no picture. */
+/** The axes of channels, height and width; null if it is not an image. */
 export function layoutOf({ type, shape }) {
   if (type === 'bool' || shape.length < 3 || shape.length > 4) return null;
   if (shape.length === 4 && shape[0] !== 1) return null;
@@ -24,7 +24,7 @@ export function layoutOf({ type, shape }) {
   return null;
 }
 
-/** The picture, cut to the input's proportions around its middle, as elements. */
+/** The picture, cropped at the centre to the input's proportions, as elements. */
 export async function imageElements(file, input, scale) {
   const { channels, height, width, last } = layoutOf(input);
   const bitmap = await createImageBitmap(file);

@@ -1,4 +1,4 @@
-/** One input of a run: how its elements are made, or the file that they come from. */
+/** One input of a run: how its elements are generated, or the file with them. */
 import { el } from './dom.js';
 import { fault } from './fault.js';
 import { count, typeOf } from './format.js';
@@ -9,7 +9,7 @@ import { cameraPart, cameraPicture, hasCamera, stopCamera } from './camera.js';
 const option = (value, text) => el('option', { value, text });
 
 export class InputEditor {
-  #file = null; // what was given, as it is: shapes may change behind it
+  #file = null; // the original file: shapes may change later
   #fill;
   #seed;
   #constant;
@@ -17,7 +17,7 @@ export class InputEditor {
   #given;
   #camera = null;
 
-  /** `onArray(name, shape)` hears of an array with another shape than the input has now. */
+  /** `onArray(name, shape)` is called for an array with another shape than the input's current one. */
   constructor(input, id, onProblem, onArray) {
     this.input = input;
     this.onProblem = onProblem;
@@ -35,7 +35,7 @@ export class InputEditor {
     this.#camera = image && hasCamera() ? cameraPart(onProblem) : null;
     this.#seed = el('input', { type: 'number', min: 0, step: 1, value: 0, inputmode: 'numeric', 'data-test': 'seed' });
     this.#constant = el('input', { type: 'number', step: 'any', value: input.value ?? 1, 'data-test': 'constant' });
-    if (input.value !== undefined) this.#fill.value = 'constant'; // a mask, or a setting that the model asks for
+    if (input.value !== undefined) this.#fill.value = 'constant'; // a mask, or a setting that the model expects
     this.#scale = el(
       'select',
       { 'data-test': 'scale' },
@@ -100,7 +100,7 @@ export class InputEditor {
       const file = event.dataTransfer.files[0];
       if (!file) return;
       event.preventDefault();
-      event.stopPropagation(); // or the page would take it for a model
+      event.stopPropagation(); // otherwise the page would open it as a model
       this.#take(file);
     });
   }
@@ -119,17 +119,17 @@ export class InputEditor {
     this.#look(file).then(() => this.onProblem(null), this.onProblem);
   }
 
-  /** Whether a file will do. An array of another shape may change that of the input. */
+  /** Whether a file is suitable. An array of another shape may change the input's. */
   async #look(file) {
     if (file.name.endsWith('.npy')) {
       const { shape } = readNpy(await file.arrayBuffer());
       if (String(shape) !== String(this.input.shape)) this.onArray?.(this.input.name, shape);
-      if (!this.element.isConnected) return; // another editor has taken over
+      if (!this.element.isConnected) return; // another editor has replaced it
     }
     await this.spec();
   }
 
-  /** What was chosen, for an editor of the same input after the shapes have changed. */
+  /** The choice, for a new editor of the same input after the shapes have changed. */
   get choice() {
     return {
       fill: this.#fill.value,
@@ -149,7 +149,7 @@ export class InputEditor {
     this.#show();
   }
 
-  /** What the worker is told. */
+  /** The description sent to the worker. */
   async spec() {
     const fill = this.#fill.value;
     if (fill === 'random')

@@ -1,10 +1,10 @@
-/** The last model, kept in this browser across a reload: a file with its bytes, anything else by its address. */
+/** The last model, stored in this browser: a file with its bytes, anything else by its address. */
 import { $, el } from './dom.js';
 
-const MOST = 512 * 1024 * 1024; // bytes of files that are kept
+const MOST = 512 * 1024 * 1024; // bytes of files that are stored
 const STORE = 'last';
 const KEY = 'model',
-  FIELDS = 'fields'; // apart, since a file is written once and fields change often
+  FIELDS = 'fields'; // separate, since a file is written once and fields change often
 
 function database() {
   return new Promise((resolve, reject) => {
@@ -32,7 +32,7 @@ async function store(mode, act) {
 
 const filesOf = (source) => Object.values(source).flat().filter((part) => part instanceof Blob);
 
-/** What was kept: { source, dims, budget }; null where nothing was, or this browser keeps nothing. */
+/** What was stored: { source, dims, budget }; null if nothing was, or this browser stores nothing. */
 export async function keptModel() {
   try {
     const source = await store('readonly', (all) => all.get(KEY));
@@ -58,7 +58,7 @@ export async function forgetModel() {
   try {
     await store('readwrite', (all) => all.clear());
   } catch {
-    /* then it was not kept either */
+    /* then nothing was stored either */
   }
   written = null;
   delete document.documentElement.dataset.kept;
@@ -66,11 +66,13 @@ export async function forgetModel() {
 }
 
 let last = Promise.resolve();
-let written = null; // the source that is kept
-let unwanted = null; // the one that was to be forgotten
+let written = null; // the stored source
+let unwanted = null; // the source to be removed
 
-/** Keeps what is open, one after the other; what is too large, or comes with the page anyway, is not kept. `key` tells
- * sources apart. */
+/**
+ * Stores what is open, one write at a time; skips what is too large, or comes with the page anyway. `key` identifies
+ * sources.
+ */
 export function keepModel(source, key, dims, budget) {
   last = last.then(async () => {
     const size = filesOf(source).reduce((sum, file) => sum + file.size, 0);
@@ -86,7 +88,7 @@ export function keepModel(source, key, dims, budget) {
         forgetModel();
       });
     } catch {
-      await forgetModel(); // no room, or a window that keeps nothing
+      await forgetModel(); // no space, or a private window
     }
     return undefined;
   });

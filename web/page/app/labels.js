@@ -1,9 +1,9 @@
-/** Names for the classes of an output: those of kinds of models that are known by their shapes, or of a file. Pure. */
+/** Names for the classes of an output: for kinds of models known by their shapes, or from a file. Pure functions. */
 import { layoutOf } from './image.js';
 
 const words = (text) => text.split(' ');
 
-/** By the picture or the sound that goes in, and the number of classes that come out. */
+/** By the kind of the input, image or sound, and the number of classes. */
 const known = [
   { what: 'digits', classes: 10, sides: [8, 28], channels: 1, labels: words('0 1 2 3 4 5 6 7 8 9') },
   { what: 'CIFAR-10', classes: 10, sides: [32], channels: 3, labels: words('airplane automobile bird cat deer dog frog horse ship truck') },
@@ -13,9 +13,9 @@ const spoken = { what: 'speech commands', classes: 12, labels: words('down go le
 
 const isSpoken = ({ shape }) => [49, 10].every((extent) => shape.includes(extent)) || shape.at(-1) === 490;
 
-let given = null; // { name, labels } of a file
+let given = null; // { name, labels } from a file
 
-/** The lines of a file are the names, in order; an empty file takes them away. */
+/** The lines of a file are the names, in order; an empty file removes them. */
 export function takeLabels(name, text) {
   const labels = text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
   given = labels.length ? { name, labels } : null;
@@ -26,7 +26,7 @@ export const givenLabels = () => given;
 
 const classesOf = ({ shape }) => shape.at(-1) ?? 0;
 
-/** { what, labels } for an output of a model with these inputs; null where nobody knows. */
+/** { what, labels } for an output of a model with these inputs; null if unknown. */
 export function labelsFor(inputs, output) {
   const classes = classesOf(output);
   if (given?.labels.length === classes) return { what: given.name, labels: given.labels };

@@ -18,7 +18,10 @@ function dimsOf(text) {
   return dims;
 }
 
-/** What a fragment asks for: { url or sample, dims, budget }; null: it is none of ours. Throws what is wrong with it. */
+/**
+ * The request of a fragment: { url or sample, dims, budget }; null: not a link of this page. Throws a message if it is
+ * invalid.
+ */
 export function parseLink(fragment, base) {
   const given = new URLSearchParams(fragment.replace(/^#/, ''));
   const model = given.get('model'),
@@ -45,7 +48,7 @@ export const nameOf = (url) => decodeURIComponent(new URL(url).pathname.split('/
 
 const shortSize = (size) => (size % 1024 === 0 ? `${size / 1024}K` : String(size));
 
-/** The fragment for what is open; null where there is no address: a file is on one machine. */
+/** The fragment for what is open; null if there is no address, as for a local file. */
 export function makeLink({ url, sample, dims = {}, budget = 0 }) {
   if (!url && !sample) return null;
   const pairs = Object.entries(dims).map(([name, extent]) => `${encodeURIComponent(name)}:${extent}`);

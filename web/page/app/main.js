@@ -1,4 +1,4 @@
-/** What happens when: a network is opened, planned again and again, and run. first.js starts it. */
+/** The sequence of events: a network is opened, planned repeatedly, and run. first.js starts it. */
 import { $, save } from './dom.js';
 import { count, fileName } from './format.js';
 import { busy } from './busy.js';
@@ -23,8 +23,8 @@ import { extrasOpened, extrasPlanned, isRefusedBudget, openFirst, watchExtras } 
 import { watchOffline } from './offline.js';
 import { watchTeach } from './teach.js';
 
-let current = null; // { source, handle, name, inputs, ... } of the model that is open
-let opening = 0; // counts what was asked to be opened: only the last one matters
+let current = null; // { source, handle, name, inputs, ... } of the open model
+let opening = 0; // counts open requests: only the last one matters
 
 async function lookForDevices() {
   showDevices(await client.call('devices'), () => {
@@ -35,10 +35,10 @@ async function lookForDevices() {
   });
 }
 
-/** The options of a plan with the fields as they are. */
+/** The options of a plan from the current fields. */
 const optionsNow = () => ({ ...planOptions(), ...cacheOptions() });
 
-/** Ends what the worker is at, and gets back to where the page was before it. */
+/** Cancels the worker's request, and restores the page's previous state. */
 async function cancel() {
   loseSession();
   loseDigit();
@@ -68,18 +68,18 @@ function showModel({ name, nNodes, inputs, outputs, dims, seeded }) {
   $('model-facts').textContent = words.join(' · ');
 }
 
-/** Brings a part of the page to where the reader is looking. */
+/** Scrolls a part of the page into view. */
 const reveal = (id) => $(id).scrollIntoView({ block: 'start', behavior: 'instant' });
 
-/** Dimensions to begin with: those that are wanted, or usual, where the model takes them, and otherwise the least. */
+/** Initial dimensions: the requested or usual ones, if the model accepts them, otherwise the smallest. */
 async function firstDims({ handle, dims, language }, wanted) {
   const all = { ...usualDims(dims), ...wanted };
   const own = Object.fromEntries(dims.map((name) => [name, all[name]]));
   if (language || dims.length === 0) return own;
-  return client.call('guess', { model: handle, dims: own }).catch(() => own); // the plan says what is wrong
+  return client.call('guess', { model: handle, dims: own }).catch(() => own); // the plan reports what is wrong
 }
 
-/** Nothing of the model before is left, neither on the page nor in the worker. */
+/** Removes everything of the previous model, on the page and in the worker. */
 function forget() {
   const old = current;
   current = null;
@@ -94,7 +94,7 @@ function forget() {
   if (old) client.call('free', { model: old.handle }).catch(() => {});
 }
 
-/** Why a file could not be opened, for anyone; and what the library says of it. */
+/** Why a file could not be opened, in general words; and the library's message. */
 async function showNotOpened(source, error) {
   forget();
   markSource(null);
@@ -108,7 +108,7 @@ async function showNotOpened(source, error) {
   markReady();
 }
 
-/** `isQuiet`: nobody asked for it, so nobody is led to it. */
+/** `isQuiet`: opened automatically, so the page does not scroll to it. */
 async function open(source, dims, isQuiet = false) {
   const turn = ++opening;
   clearAlert('network');
@@ -137,7 +137,7 @@ async function open(source, dims, isQuiet = false) {
     extrasOpened();
     await replan(true);
     if (turn !== opening || isQuiet) return;
-    reveal(info.language ? 'talk' : 'plan'); // what was above it may have changed its height
+    reveal(info.language ? 'talk' : 'plan'); // the content above may have changed its height
     if (current?.planned) $('opened').textContent = `${info.name} is open.`;
   } catch (error) {
     if (turn !== opening || error instanceof Cancelled) return;
@@ -146,7 +146,7 @@ async function open(source, dims, isQuiet = false) {
   }
 }
 
-/** The dimensions become those of an array that was given for an input, where its shape fits the model's. */
+/** Sets the dimensions to those of an array given for an input, if its shape fits the model's. */
 function bindToArray(name, shape) {
   const open = current.inputs.find((input) => input.name === name)?.shape;
   if (!open || open.length !== shape.length) return;
@@ -167,10 +167,10 @@ const boundShape = ({ shape, ...rest }, dims) => ({
 
 const keyOf = (options) => JSON.stringify(options);
 
-/** What a plan, a session and a picture are made of: the model, with the fields as they are. */
+/** The basis of plans, sessions and pictures: the model, with the current fields. */
 const target = () => ({ model: current.handle, fixed: fixedInputs(), options: optionsNow() });
 
-/** What is shown is for what stands in the fields: the plan, or why there is none. */
+/** What is shown now corresponds to the fields: the plan, or an error. */
 const markReady = () => {
   document.documentElement.dataset.ready = 'yes';
 };
@@ -191,7 +191,7 @@ async function planOnce(fresh) {
   if (current?.handle !== handle) return;
   clearAlert('plan');
   const boundTo = keyOf([fixed, options.dims]);
-  if (current.boundTo !== boundTo) forgetRun(); // another device may be compared with; other shapes may not
+  if (current.boundTo !== boundTo) forgetRun(); // results of another device are comparable, but not of other shapes
   Object.assign(current, { boundTo, planned: key });
   showPlan(plan);
   if (current.language) showNoInputs(current.language.generates ? TALKS : EMBEDS);
@@ -206,7 +206,7 @@ async function planOnce(fresh) {
   markReady();
 }
 
-/** Plans with the fields as they are. One at a time; what changed meanwhile is planned after it. */
+/** Plans with the current fields. One at a time; changes in between are planned afterwards. */
 async function replan(fresh = false) {
   if (!current) return;
   const own = planning;
@@ -245,7 +245,7 @@ const saveSvg = () =>
     'image/svg+xml',
   );
 
-/** `isLoaded`: berth is there. Else all stands as it would, and says what is wrong when it is asked. */
+/** `isLoaded`: berth is loaded. Otherwise everything is shown, and reports the error when it is used. */
 export async function start(isLoaded) {
   showSources(open);
   watchSetup(() => {
@@ -268,7 +268,7 @@ export async function start(isLoaded) {
   if (!isLoaded) return;
   if (opening === 0) await openFirst();
   watchOffline(); // now that nothing else needs the network
-  lookForDevices().catch((error) => showAlert('network', error)); // a browser may take its time with the GPU
+  lookForDevices().catch((error) => showAlert('network', error)); // a browser may take long to find the GPU
 }
 
 /** For tests and for the console. */

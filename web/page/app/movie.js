@@ -1,4 +1,4 @@
-/** The harbour as a GIF or as a video: painted frame by frame beside the page, which stays responsive. */
+/** The animation as a GIF or a video: painted frame by frame without blocking the page. */
 import { save } from './dom.js';
 import { fileName } from './format.js';
 import { Gif, Palette } from './gif.js';
@@ -8,11 +8,11 @@ const WIDTH = 720,
   HEIGHT = 400,
   TITLE = 34;
 const MOST = 150; // frames
-const SAMPLES = 6; // of them give the palette
+const SAMPLES = 6; // of them determine the palette
 
 const pause = () => new Promise((resolve) => setTimeout(resolve));
 
-/** Times at which it is painted: some per step, so that buffers are seen coming. */
+/** The times of frames: several per step, so that buffers are seen moving. */
 export function timesOf(steps) {
   const each = Math.max(1, Math.min(5, Math.floor(MOST / Math.max(1, steps))));
   const stride = Math.max(1, Math.ceil((steps * each) / MOST));
@@ -21,7 +21,7 @@ export function timesOf(steps) {
   return times;
 }
 
-/** Paints the scene at a time into a canvas. */
+/** Returns a function that paints the scene at a time on a canvas. */
 function painter(canvas, title, scene) {
   const context = canvas.getContext('2d', { willReadFrequently: true });
   const layer = new OffscreenCanvas(WIDTH, HEIGHT - TITLE);
@@ -64,11 +64,11 @@ export async function saveMovie(name, title, scene, onProgress) {
 }
 
 const FRAME = 40; // milliseconds
-const HOLD = 1200; // at the end
-const BITS = 4e6; // a second
+const HOLD = 1200; // after the end
+const BITS = 4e6; // per second
 const KINDS = ['video/webm;codecs=vp9', 'video/webm', 'video/mp4'];
 
-/** The kind of video that this browser makes; undefined: none. */
+/** A kind of video that this browser can record; undefined: none. */
 export const videoKind = () =>
   typeof MediaRecorder === 'function' && HTMLCanvasElement.prototype.captureStream
     ? KINDS.find((kind) => MediaRecorder.isTypeSupported(kind))
@@ -76,7 +76,7 @@ export const videoKind = () =>
 
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A recorder sees a film as it goes on: `each` milliseconds a step, as it plays. */
+/** Records the animation in real time: `each` milliseconds per step, as it plays. */
 export async function saveVideo(name, title, scene, each, onProgress) {
   const canvas = Object.assign(document.createElement('canvas'), { width: WIDTH, height: HEIGHT });
   const paint = painter(canvas, title, { ...scene, chosen: null });

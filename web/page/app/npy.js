@@ -18,7 +18,7 @@ const types = {
 };
 const wrong = (message) => fault('MALFORMED', message);
 
-/** The header is a Python dictionary of three known entries. */
+/** The header is a Python dictionary with three known entries. */
 function parseHeader(text) {
   const descr = /'descr':\s*'([<>|=])(\w\d+)'/.exec(text);
   const fortran = /'fortran_order':\s*(True|False)/.exec(text);
@@ -73,7 +73,7 @@ export function writeNpy({ type, shape, data }) {
   return [header, stored];
 }
 
-/** The elements of an array for an input of another type, where none is lost: bf16 takes f32. */
+/** Converts an array to an input's type if no information is lost: bf16 accepts f32. */
 export function fitArray(array, input) {
   const same = array.shape.length === input.shape.length && array.shape.every((extent, i) => extent === input.shape[i]);
   if (!same)

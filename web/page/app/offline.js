@@ -1,4 +1,4 @@
-/** The service worker's page side: what it has done, and the two things that need a press of a button. */
+/** The page's side of the service worker: its status, and the two actions that need a button. */
 import { $, el } from './dom.js';
 
 function say(text, action, act) {
@@ -13,7 +13,7 @@ function whenInstalled(worker, act) {
   else worker.addEventListener('statechange', () => worker.state === 'installed' && act());
 }
 
-/** A newer version waits until no page of the old one is left; with this page alone, a press is enough. */
+/** A newer version waits until no page of the old one is open; if this is the only page, a button is enough. */
 function offerUpdate(worker) {
   say('A newer version of this page is there.', 'Use it', () => {
     navigator.serviceWorker.addEventListener('controllerchange', () => location.reload(), { once: true });
@@ -51,7 +51,7 @@ export async function watchOffline() {
     };
     look();
     registration.addEventListener('updatefound', look);
-    registration.update().catch(() => {}); // there is no network
+    registration.update().catch(() => {}); // offline
   } catch {
     if (!controlled) say('The files could not be kept for use without a network; everything else works.');
   }

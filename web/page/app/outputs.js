@@ -1,4 +1,4 @@
-/** What came out: numbers about each output, the largest elements, a small picture, and files to keep. */
+/** The outputs: statistics of each, the largest elements, a small picture, and downloads. */
 import { $, el, save } from './dom.js';
 import { fileName, number, placeOf, typeOf } from './format.js';
 import { chartOf } from './heat.js';
@@ -9,7 +9,7 @@ import { reader } from '../common/types.js';
 const SHOWN = 5;
 
 let current = [];
-let inputs = []; // of the model: they say what kind it is
+let inputs = []; // of the model: they tell its kind
 
 /** For tests and for the console: the arrays of the last run, by name. */
 export const outputsOf = () =>
@@ -21,14 +21,14 @@ function jsonOf({ name, type, shape, data }) {
   return JSON.stringify({ name, type, shape, data: numbers });
 }
 
-/** What a class is called. */
+/** The name of a class. */
 function labelAt({ shape }, labels, index) {
   return labels ? labels[index % shape.at(-1)] : null;
 }
 
 const isSeeded = () => $('run').hasAttribute('data-seeded');
 
-/** The best class by its name, and where the names come from. */
+/** The best class by name, and the source of the names. */
 function best(output, known) {
   const [top] = output.summary.top;
   if (!known || !top) return null;
@@ -136,13 +136,13 @@ export function clearOutputs() {
   $('outputs').replaceChildren(el('p', { class: 'hint', text: 'Not run yet.' }));
 }
 
-/** A file with one name per line, for the classes of any output that has so many. */
+/** A file with one name per line, for the classes of any output with as many. */
 export function watchLabels() {
   $('labels-file').addEventListener('change', async ({ target }) => {
     const [file] = target.files;
     if (!file) return;
     const n = takeLabels(file.name, await file.text());
-    target.value = ''; // the same file may be chosen again
+    target.value = ''; // allows choosing the same file again
     const fits = current.some(({ shape }) => shape.at(-1) === n);
     $('labels-say').textContent = `${n} names${current.length && !fits ? '; no output has so many elements in its last axis' : ''}`;
     if (current.length && givenLabels()) showOutputs(current);

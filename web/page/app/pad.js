@@ -1,9 +1,12 @@
-/** A square to draw in: mouse, pen, fingers and keys. The ink is apart from what is seen in the theme's colours. */
+/**
+ * A square to draw in, with mouse, pen, fingers or keys. The ink is stored separately from its display in the theme's
+ * colours.
+ */
 import { colour, sharpen } from './dom.js';
 
-export const SIDE = 128; // points of the ink
-const PEN = 10; // points that a stroke is wide
-const STEP = 5; // points that an arrow key goes
+export const SIDE = 128; // points per side
+const PEN = 10; // width of a stroke in points
+const STEP = 5; // points per arrow key
 
 function paintHint(context, width, height) {
   Object.assign(context, {
@@ -22,7 +25,7 @@ export class Pad {
   #pen = { x: SIDE / 2, y: SIDE / 4, down: false };
   #keyed = false;
   #isEmpty = true;
-  #isShown = false; // drawn by the page: it goes when somebody draws
+  #isShown = false; // drawn by the page: removed when the user draws
   #due = false;
 
   constructor(canvas, onChange) {
@@ -131,7 +134,7 @@ export class Pad {
     context.stroke();
   }
 
-  /** How dark each point is, 0 to 1. */
+  /** The darkness of each point, 0 to 1. */
   ink() {
     const { data } = this.#context.getImageData(0, 0, SIDE, SIDE);
     return Float32Array.from({ length: SIDE * SIDE }, (_, i) => data[4 * i + 3] / 255);

@@ -1,4 +1,4 @@
-/** The packing picture: painting it when something changes, and pointers, fingers and keys. */
+/** The packing picture: repainting after changes, and pointers, fingers and keys. */
 import { $, colour, el, sharpen } from './dom.js';
 import { bytes } from './format.js';
 import { margin, paint, placing } from './picture_draw.js';
@@ -6,8 +6,8 @@ import { pictureAsSvg } from './picture_svg.js';
 import { roles } from './roles.js';
 import { View } from './picture_view.js';
 
-const STEP = 1.6; // of a press on + or -
-const TAP = 6; // pixels that a tap may slip
+const STEP = 1.6; // zoom per press on + or -
+const TAP = 6; // pixels that a tap may move
 
 const canvas = $('picture');
 const tip = $('tip');
@@ -17,7 +17,7 @@ let size = { width: 0, height: 0 };
 let onChoose = () => {};
 let due = false;
 
-/** What a run neither makes nor reads anew. */
+/** Values that a run neither makes nor reads for the first time. */
 const isLasting = ({ group }) => group === 'weight' || group === 'preparation';
 
 function repaint() {
@@ -87,7 +87,7 @@ function moveBy(dx, dy) {
   repaint();
 }
 
-/** Pointers: one drags and taps, two pinch. */
+/** Pointers: one drags and taps, two zoom. */
 function watchPointers() {
   const down = new Map();
   let slipped = 0;
@@ -125,7 +125,7 @@ function watchPointers() {
   canvas.addEventListener(
     'wheel',
     (event) => {
-      if (!event.ctrlKey && !event.metaKey) return; // a plain wheel moves the page
+      if (!event.ctrlKey && !event.metaKey) return; // the plain wheel scrolls the page
       event.preventDefault();
       zoomBy(Math.exp(-event.deltaY / 200), at(event));
     },
@@ -133,7 +133,7 @@ function watchPointers() {
   );
 }
 
-/** The buffer next to the chosen one: in time for left and right, in bytes among those alive for up and down. */
+/** The buffer next to the selected one: in time for left and right, in bytes among those alive for up and down. */
 function neighbour(key) {
   const { buffers, chosen } = scene;
   const inTime = [...buffers].sort((a, b) => a.birth - b.birth || a.offset - b.offset);
@@ -169,12 +169,12 @@ function fit() {
 }
 
 let report = null;
-let firstRunStep = 0; // those before it only prepare weights, and run once
+let firstRunStep = 0; // the steps before it are the prelude
 
-/** Only what is planned anew in every run, or the weights too. */
+/** Only what is planned for every run, or also the weights. */
 function showPart(whole) {
   const shown = whole ? all : all.filter((buffer) => !isLasting(buffer));
-  const below = report.weights_size + report.state_size; // what lives throughout
+  const below = report.weights_size + report.state_size; // what is always alive
   const bottom = whole ? 0 : below;
   scene.buffers = shown;
   scene.floor = bottom;
@@ -191,7 +191,7 @@ function showPart(whole) {
 
 const shownRoles = () => Object.keys(roles).filter((role) => scene.buffers.some(({ group }) => group === role));
 
-/** What is seen, as a file: the same colours, the same part, the same labels. */
+/** The visible part as a file, with the same colours and labels. */
 export const pictureSvg = (title) =>
   pictureAsSvg(scene, size, title, shownRoles().map((role) => [colour(`--kind-${role}`), roles[role]]));
 
@@ -205,7 +205,7 @@ function showLegend() {
   );
 }
 
-/** A label ends where another value takes the place over. */
+/** A label ends where another value overwrites the slot. */
 function markLabels(buffers) {
   const byName = new Map(buffers.map((buffer) => [buffer.name, buffer]));
   for (const buffer of buffers) buffer.labelEnd = buffer.death;
@@ -217,7 +217,7 @@ function markLabels(buffers) {
 
 export function showPicture(plan) {
   ({ report, firstRunStep } = plan);
-  // Those that lie in another's place are painted over it.
+  // Values in another's slot are painted over it.
   all = plan.values
     .filter((value) => value.offset >= 0 && value.size > 0 && value.death > value.birth)
     .sort((a, b) => (a.shares === '' ? 0 : 1) - (b.shares === '' ? 0 : 1) || a.birth - b.birth);
@@ -229,7 +229,7 @@ export function showPicture(plan) {
   onChoose(scene.chosen);
 }
 
-/** Chooses a buffer by its name, as a row of the table does. */
+/** Selects a buffer by its name, like a row of the table. */
 export function choosePicture(name) {
   const buffer = all.find((b) => b.name === name) ?? null;
   if (buffer && !scene.buffers.includes(buffer)) showPart(true);

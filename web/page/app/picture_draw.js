@@ -1,4 +1,4 @@
-/** Paints a plan: a rectangle a buffer, axes, and the lower bound. Knows nothing of pointers and keys. */
+/** Paints a plan: one rectangle per buffer, axes, and the lower bound. Independent of pointers and keys. */
 import { colour } from './dom.js';
 import { bytes, roundBytes } from './format.js';
 import { roles } from './roles.js';
@@ -6,8 +6,8 @@ import { roles } from './roles.js';
 export const margin = { left: 62, right: 10, top: 10, bottom: 26 };
 
 const FONT = '11px system-ui, sans-serif';
-const LINE = 14; // pixels of a label
-const SHORTEST = 4; // letters of a name that are worth showing
+const LINE = 14; // height of a label in pixels
+const SHORTEST = 4; // shortest part of a name worth showing
 
 function paintColours() {
   const fills = {};
@@ -23,7 +23,7 @@ function paintColours() {
   };
 }
 
-/** Where things are on the canvas, from where they are in the plan. */
+/** Converts coordinates in the plan to the canvas. */
 export function placing(view, width, height) {
   const across = (width - margin.left - margin.right) / (view.x1 - view.x0);
   const up = (height - margin.top - margin.bottom) / (view.y1 - view.y0);
@@ -64,7 +64,7 @@ function paintAxes(context, view, place, width, height, colours, floor) {
   }
 }
 
-/** As much of a name as fits, without what rewriting has added to it; '' where too little does. */
+/** As much of a name as fits, without suffixes of rewriting; '' if too little fits. */
 function shorten(context, name, room) {
   const text = name.replace(/#.*$/, '');
   if (context.measureText(text).width <= room) return text;
@@ -75,7 +75,7 @@ function shorten(context, name, room) {
   return '';
 }
 
-/** Labels, the largest buffers' first; one that would touch another is left out. */
+/** Labels, the largest buffers' first; overlapping ones are left out. */
 function paintLabels(context, shown, place, width, colours) {
   const taken = [];
   context.textAlign = 'left';
@@ -107,7 +107,7 @@ function paintBuffer(context, buffer, [x, y, w, h], colours) {
   context.fillRect(x + gap, y + gap, Math.max(w - 2 * gap, 0.7), Math.max(h - 2 * gap, 0.7));
   context.globalAlpha = 1;
   if (!shared || w <= 6 || h <= 6) return;
-  // a stripe on the side where it took the place over
+  // a stripe on the side where it overwrote the slot
   context.fillStyle = colours.paper;
   context.globalAlpha = 0.55;
   context.fillRect(x + 2, y + 2, 1.5, h - 4);
@@ -146,7 +146,7 @@ function outline(context, buffer, place, colour, width) {
   context.strokeRect(x, y, Math.max(w, 2), Math.max(h, 2));
 }
 
-/** `scene`: buffers, view, floor (where the scale of bytes begins), bound, pointed, chosen. */
+/** `scene`: buffers, view, floor (start of the scale of bytes), bound, pointed, chosen. */
 export function paint(context, width, height, scene) {
   const { view, buffers, floor, bound, pointed, chosen } = scene;
   const colours = paintColours();

@@ -1,18 +1,18 @@
-/** The packing picture as SVG: the painter of the screen paints here too, into elements in the place of pixels. */
+/** The packing picture as SVG: the same painting code, with elements instead of pixels. */
 import { colour } from './dom.js';
 import { margin, paint } from './picture_draw.js';
 
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
 const short = (n) => String(Math.round(n * 100) / 100);
 
-/** The colour and, where it is not whole, the opacity of a colour as browsers write it. */
+/** The colour and, if it is not opaque, the opacity of a colour in a browser's notation. */
 const inked = (name, value, alpha) => {
   const [r, g, b, own = 1] = value.match(/[\d.]+/g).map(Number);
   const opacity = alpha * own;
   return `${name}="rgb(${r},${g},${b})"${opacity < 1 ? ` ${name}-opacity="${short(opacity)}"` : ''}`;
 };
 
-/** What picture_draw.js uses of a canvas's context. */
+/** The part of a canvas's context that picture_draw.js uses. */
 class SvgContext {
   parts = [];
   globalAlpha = 1;
@@ -46,7 +46,7 @@ class SvgContext {
 
   fillText(text, x, y) {
     const anchor = { left: 'start', center: 'middle', right: 'end' }[this.textAlign];
-    const down = { middle: 4, top: 10 }[this.textBaseline] ?? 0; // not every program knows dominant-baseline
+    const down = { middle: 4, top: 10 }[this.textBaseline] ?? 0; // not all programs support dominant-baseline
     this.parts.push(
       `<text x="${short(x)}" y="${short(y + down)}" text-anchor="${anchor}" ${inked('fill', this.fillStyle, 1)}>${escape(text)}</text>`,
     );
@@ -91,7 +91,7 @@ class SvgContext {
 const HEAD = 30,
   FOOT = 26;
 
-/** `scene` and `size` are the screen's; `legend`: colours with their titles. */
+/** `scene` and `size` as on the screen; `legend`: colours with their titles. */
 export function pictureAsSvg(scene, { width, height }, title, legend) {
   const context = new SvgContext();
   paint(context, width, height, { ...scene, pointed: null });

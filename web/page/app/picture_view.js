@@ -1,6 +1,6 @@
-/** The part of the plan that is looked at: steps [x0, x1) across, bytes [y0, y1) up. */
+/** The visible part of the plan: steps [x0, x1) horizontally, bytes [y0, y1) vertically. */
 
-const CLOSEST = 4000; // times
+const CLOSEST = 4000; // largest zoom factor
 
 export class View {
   constructor(first, last, bottom, top) {
@@ -16,7 +16,7 @@ export class View {
     return (this.whole.x1 - this.whole.x0) / (this.x1 - this.x0);
   }
 
-  /** Brings everything `factor` times nearer; what is at the fraction (fx, fy) of the picture stays there. */
+  /** Zooms by `factor`, keeping the point at the fraction (fx, fy) of the picture in place. */
   zoomBy(factor, fx = 0.5, fy = 0.5) {
     const times = Math.min(CLOSEST, Math.max(1, this.zoom * factor)) / this.zoom;
     const width = (this.x1 - this.x0) / times;
@@ -29,14 +29,14 @@ export class View {
     );
   }
 
-  /** By fractions of what is seen. */
+  /** By fractions of the visible part. */
   moveBy(fx, fy) {
     const width = this.x1 - this.x0;
     const height = this.y1 - this.y0;
     this.#moveTo(this.x0 + fx * width, this.y0 + fy * height, width, height);
   }
 
-  /** As little as needed for a buffer to be in sight. */
+  /** As little as needed to make a buffer visible. */
   reveal({ birth, death, offset, size }) {
     const width = this.x1 - this.x0;
     const height = this.y1 - this.y0;

@@ -1,4 +1,4 @@
-/** The plan as it is shown: sizes, picture, what is pointed at, and the table. */
+/** The display of a plan: sizes, picture, details under the pointer, and the table. */
 import { $, el } from './dom.js';
 import { count, exactBytes, typeOf } from './format.js';
 import { showBars } from './bars.js';
@@ -43,8 +43,10 @@ function showDetail(value) {
   );
 }
 
-/** Weights that were prepared for the kernels are values to the library; here they are weights, as states are. What is
- * gone before the first run only helped to prepare them. */
+/**
+ * Packed weights are values to the library; here they count as weights, like states. Values that end before the first
+ * run were only needed to make them.
+ */
 function groupOf({ kind, op, offset, death }, weights, first) {
   if (kind === 'param' || kind === 'constant' || (offset >= 0 && offset < weights)) return 'weight';
   if (kind === 'input' || kind === 'output') return kind;
@@ -52,20 +54,20 @@ function groupOf({ kind, op, offset, death }, weights, first) {
   return kind === 'value' ? roleOf(op) : kind;
 }
 
-/** The plan with groups for its values, and the first step that every run takes: those before prepare weights once. */
+/** The plan with a group for each value, and the first step of every run, after the prelude. */
 export function prepare({ report, values, steps: all }) {
   const run = all.findIndex(({ once }) => !once);
   const firstRunStep = run < 0 ? all.length : run;
   const weights = report.weights_size + report.state_size;
   const grouped = values.map((value) => ({
     ...value,
-    name: value.kind === 'scratch' ? `${value.name}:scratch` : value.name, // the library gives it the name of its step
+    name: value.kind === 'scratch' ? `${value.name}:scratch` : value.name, // the library names it after its step
     group: groupOf(value, weights, firstRunStep),
   }));
   return { report, values: grouped, steps: all, firstRunStep };
 }
 
-/** What shows a plan, here and in other sections, is there only with one (play.css). */
+/** Displays of a plan, here and in other sections, are visible only if there is one (play.css). */
 const markPlan = (isThere) => document.documentElement.toggleAttribute('data-no-plan', !isThere);
 
 export function showPlan(given) {

@@ -1,11 +1,11 @@
-/** The plan of the model that is open, as a harbour that plays; it is made when somebody opens it. */
+/** The animated plan of the open model; created when it is first opened. */
 import { $ } from './dom.js';
 import { choosePicture } from './picture.js';
 import { Harbour } from './play.js';
 import { traceOnce } from './run.js';
 
 let harbour = null;
-let waiting = null; // { plan, name } that is not shown yet
+let waiting = null; // { plan, name } not shown yet
 let tensors = null;
 
 function show() {
@@ -20,7 +20,7 @@ function show() {
 function look() {
   tensors ??= traceOnce().then(({ tensors: list }) => new Map(list.map((tensor) => [tensor.name, tensor])));
   tensors.catch(() => {
-    tensors = null; // another try may be better
+    tensors = null; // another attempt may succeed
   });
   return tensors;
 }

@@ -1,18 +1,20 @@
-/** A plan that plays: buffers come to the quay and leave it, step by step, with a scrubber and what is in a buffer. */
+/**
+ * An animated plan: buffers come to the quay and leave it, step by step, with a scrubber and the contents of a buffer.
+ */
 import { el, sharpen } from './dom.js';
 import { bytes, count, exactBytes, percent, typeOf } from './format.js';
 import { framesOf } from './play_frames.js';
 import { bufferAt, harbourColours, paintHarbour } from './play_draw.js';
 
 const WHOLE = 6000; // milliseconds from the first step to the last,
-const QUICK = 90; // but a step takes no less,
-const SLOW = 420; // and no more
+const QUICK = 90; // but a step takes at least this,
+const SLOW = 420; // and at most this
 
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 
 const VIEWS = /^(reshape|squeeze|unsqueeze|flatten|identity)$/;
 
-/** What is in a buffer: what its step made, or of a view that which it looks at. */
+/** The contents of a buffer: its step's result or, for a view, that of its source. */
 function tensorOf(made, { name, op, shape, shares }) {
   const whole = made.get(shares);
   return made.get(name) ?? (VIEWS.test(op) && whole ? { ...whole, name, shape } : undefined);
@@ -26,14 +28,14 @@ export class Harbour {
   #says;
   #detail;
   #scene = null;
-  #at = 0; // frame, and part of the next
+  #at = 0; // frame, plus a fraction of the next
   #last = 0;
-  #rounds = 0; // that are still to play
+  #rounds = 0; // remaining repetitions
   #due = false;
   #name = '';
-  #look; // () => a promise of what steps made, by name
+  #look; // () => a promise of the steps' results, by name
 
-  /** `look()` gives a promise of the tensors of a run, by name; `onChoose(name)` hears what was clicked. */
+  /** `look()` returns a promise of a run's tensors, by name; `onChoose(name)` is called for clicks. */
   constructor(root, { look = null, onChoose = () => {} } = {}) {
     this.#root = root;
     this.#look = look;
@@ -104,7 +106,7 @@ export class Harbour {
     this.choose(alive[at < 0 ? 0 : (at + step + alive.length) % alive.length] ?? null);
   }
 
-  /** Another plan; it stands at its fullest moment until it plays. */
+  /** Another plan; shows its fullest moment until it plays. */
   show(plan, name) {
     this.#name = name;
     const scene = framesOf(plan);
@@ -122,7 +124,7 @@ export class Harbour {
     return this.#rounds > 0;
   }
 
-  /** From the beginning where it stands at the end. */
+  /** From the beginning if it is at the end. */
   play(rounds) {
     if (!this.#scene) return;
     if (!this.playing && this.#at >= this.#scene.frames.length - 0.01) this.#at = 0;
@@ -134,7 +136,7 @@ export class Harbour {
     requestAnimationFrame((now) => this.#tick(now));
   }
 
-  /** From the beginning, by itself: not for those who asked for less motion. */
+  /** Starts by itself, from the beginning: not for users who prefer reduced motion. */
   replay(rounds = 1) {
     if (still.matches || !this.#scene || document.hidden) return;
     this.#at = 0;
@@ -151,7 +153,7 @@ export class Harbour {
     this.#button.textContent = this.playing ? 'Pause' : 'Play';
   }
 
-  /** Milliseconds of a step. */
+  /** Milliseconds per step. */
   #each() {
     return Math.min(SLOW, Math.max(QUICK, WHOLE / Math.max(1, this.#scene.frames.length)));
   }
@@ -159,7 +161,7 @@ export class Harbour {
   #tick(now) {
     if (!this.playing) return;
     const { frames } = this.#scene;
-    this.#goTo(this.#at + Math.min(100, Math.max(0, now - this.#last)) / this.#each()); // a frame may begin before it was asked for
+    this.#goTo(this.#at + Math.min(100, Math.max(0, now - this.#last)) / this.#each()); // it may precede the request
     this.#last = now;
     if (this.#at >= frames.length) {
       this.#rounds--;

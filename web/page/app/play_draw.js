@@ -1,4 +1,4 @@
-/** Paints the harbour: the block as a quay with the buffers that lie there, and bytes over time below it. */
+/** Paints the animation: the block as a quay with its current buffers, and bytes over time below it. */
 import { colour } from './dom.js';
 import { bytes, roundBytes } from './format.js';
 import { roles } from './roles.js';
@@ -6,19 +6,19 @@ import { fleet } from './play_frames.js';
 
 const FONT = '12px system-ui, sans-serif';
 const EDGE = 14;
-const QUAY = 22; // pixels of the ruler under the ships
-const PART = 0.56; // of the height is harbour, the rest is the chart
+const QUAY = 22; // height in pixels of the ruler below the ships
+const PART = 0.56; // fraction of the height for the harbour, the rest is the chart
 
 const named = { line: '--line', ink: '--ink', soft: '--ink-soft', mark: '--mark', onKind: '--on-kind', paper: '--paper' };
 
-/** The theme's colours, as they are now. */
+/** The theme's current colours. */
 export function harbourColours() {
   const fills = Object.fromEntries(Object.keys(roles).map((group) => [group, colour(`--kind-${group}`)]));
   const rest = Object.fromEntries(Object.entries(named).map(([key, name]) => [key, colour(name)]));
   return { fills, unshared: colour('--kind-unshared'), ...rest };
 }
 
-/** Where things are: `x` of a byte, the ships' top and height, and the chart's box. */
+/** The layout: `x` of a byte, the ships' top and height, and the chart's box. */
 export function placesOf(width, height, scene) {
   const wide = width - 2 * EDGE;
   const quay = Math.round(height * PART);
@@ -46,7 +46,7 @@ function hull(context, x, y, width, height) {
   context.closePath();
 }
 
-/** As much of the name's end as fits: beginnings are mostly the same. What rewriting added to it (#last) is left out. */
+/** As much of the name's end as fits: beginnings are mostly the same. Suffixes of rewriting (#last) are left out. */
 function label(name, room) {
   const most = Math.floor(room / 6.4);
   const text = name.replace(/#.*$/, '') || name;
@@ -128,7 +128,7 @@ function paintChart(context, places, scene, at, colours) {
   context.stroke();
 }
 
-/** Titles of the two curves, above the chart: a colour and a word each. */
+/** Titles of the two curves, above the chart. */
 function paintKey(context, places, scene, frame, colours) {
   const y = places.chart.top - 18;
   context.textAlign = 'left';
@@ -147,7 +147,7 @@ function paintKey(context, places, scene, frame, colours) {
   }
 }
 
-/** `scene`: what framesOf gives, with `chosen`; `at`: a frame and a part of the next. */
+/** `scene`: the result of framesOf, with `chosen`; `at`: a frame plus a fraction of the next. */
 export function paintHarbour(context, width, height, scene, at, colours) {
   context.clearRect(0, 0, width, height);
   context.font = FONT;
@@ -165,7 +165,7 @@ export function paintHarbour(context, width, height, scene, at, colours) {
   paintKey(context, places, scene, frame, colours);
 }
 
-/** The buffer at a place; null where there is water. */
+/** The buffer at a point; null where there is water. */
 export function bufferAt(scene, at, width, height, x, y) {
   const places = placesOf(width, height, scene);
   if (y < places.top || y > places.quay) return null;

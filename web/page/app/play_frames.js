@@ -1,11 +1,11 @@
-/** What happens in the block, step by step: which buffers come, stay and leave, and how many bytes that is. Pure. */
+/** The events in the block, step by step: which buffers come, stay and leave, and their bytes. Pure functions. */
 
 import { roleOf } from './roles.js';
 
 const groupOf = ({ kind, op }) => (kind === 'value' ? roleOf(op) : kind);
 const isKept = ({ kind }) => kind === 'param' || kind === 'constant' || kind === 'state';
 
-/** Bytes that at least one of these covers. */
+/** Bytes covered by at least one of these. */
 function covered(buffers) {
   const spans = buffers.map(({ offset, size }) => [offset, offset + size]).sort((a, b) => a[0] - b[0]);
   let sum = 0,
@@ -17,7 +17,7 @@ function covered(buffers) {
   return sum;
 }
 
-/** Values that take a place of their own or another's while the network runs; preparing weights is over by then. */
+/** Values with a slot of their own or in another's during a run; the prelude has ended by then. */
 function movingBuffers({ report, values, steps }) {
   const floor = report.weights_size + report.state_size;
   const first = steps.findIndex(({ once }) => !once);
@@ -26,8 +26,8 @@ function movingBuffers({ report, values, steps }) {
 }
 
 /**
- * `frames`: one per step that runs: `step`, `op`, `name`, `alive` (buffers), `bytes` (that they cover), `grown` (what
- * every value so far would take with bytes of its own). `span`: the bytes of the block beside weights and states.
+ * `frames`: one per step of a run: `step`, `op`, `name`, `alive` (buffers), `bytes` (that they cover), `grown` (the
+ * bytes of all values so far without sharing). `span`: the bytes of the block without weights and states.
  */
 export function framesOf(plan) {
   const { report, steps } = plan;
@@ -48,7 +48,7 @@ export function framesOf(plan) {
   return { frames, buffers, span: Math.max(1, span), grown, peak };
 }
 
-/** Where buffers are at a time between frame `at` and the one after it: `in` and `out` go from 0 to 1. */
+/** The positions of buffers between frame `at` and the next: `in` and `out` go from 0 to 1. */
 export function fleet({ frames }, at) {
   const index = Math.min(frames.length - 1, Math.max(0, Math.floor(at)));
   const frame = frames[index];

@@ -1,13 +1,16 @@
-/** What less memory costs, in words. Pure. */
+/** The cost of less memory, in words. Pure functions. */
 import { count, percent } from './format.js';
 
-/** Arithmetic of one run: steps that prepare weights are no part of it. */
+/** Operations of one run, without the prelude. */
 export const workOf = ({ steps }) => steps.reduce((sum, { once, flops }) => sum + (once ? 0 : flops), 0);
 
-/** Bytes beside what lives throughout. */
+/** Bytes in addition to what is always alive. */
 export const restOf = ({ report }) => report.arena_size - report.weights_size - report.state_size;
 
-/** A plan within a budget beside one without: shares of memory saved and of work added, slices, nodes that run twice. */
+/**
+ * A plan with a budget compared with one without: fractions of memory saved and work added, slices, nodes that run
+ * twice.
+ */
 export function priceOf(full, plan) {
   const [before, after] = [workOf(full), workOf(plan)];
   return {
@@ -30,5 +33,5 @@ export function priceWords({ less, slices, twice, work }) {
   return words.join(', ');
 }
 
-/** The bytes of the smallest plan, from what the library says of a budget that is too small; NaN where it says none. */
+/** The size of the smallest plan, from the library's message about a budget that is too small; NaN if it names none. */
 export const smallestIn = (message) => Number(/smallest plan found needs (\d+)/.exec(message)?.[1] ?? NaN);

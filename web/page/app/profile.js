@@ -1,13 +1,15 @@
-/** Time per op: one run that is looked at, summed up by op, and the slowest steps by name. */
+/** Time per op: profiled runs, summed up by op, and the slowest steps by name. */
 import { $, el } from './dom.js';
 import { count, median, milliseconds, percent } from './format.js';
 import { clearAlert, showAlert } from './alerts.js';
 import { traceOnce } from './run.js';
 
-const RUNS = 5; // of which the median of each step counts
+const RUNS = 5; // runs, for the median of each step
 const SLOWEST = 8;
 
-/** `steps` of a plan and the times of some runs: { total, ops: [{ op, n, ms }], slowest: [{ name, op, ms }] }. Pure. */
+/**
+ * `steps` of a plan and the times of several runs: { total, ops: [{ op, n, ms }], slowest: [{ name, op, ms }] }. Pure.
+ */
 export function profileOf(steps, runs) {
   const timed = steps
     .map(({ op, name, out }, i) => ({ op, name: out?.[0] ?? name, times: runs.map((run) => run[i]) }))
@@ -77,7 +79,7 @@ export function clearProfile() {
   delete $('profile').dataset.total;
 }
 
-/** `stepsOf()` gives the steps of the plan that is shown. */
+/** `stepsOf()` returns the steps of the plan shown. */
 export function watchProfile(stepsOf) {
   let going = false;
   $('profile-go').addEventListener('click', async () => {

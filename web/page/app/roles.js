@@ -1,6 +1,6 @@
-/** What a value is to the reader: its role has a hue and a title. Those of values come from the op that makes them. */
+/** The role of a value, with a hue and a title. Intermediate values get theirs from the op that makes them. */
 
-/** Roles in the order of the legend; `--kind-` and the role is the colour's name. */
+/** Roles in the order of the legend; the colour's name is `--kind-` plus the role. */
 export const roles = {
   input: 'Inputs',
   product: 'Products, convolutions',
@@ -19,5 +19,5 @@ const byOp = [
   [/concat|transpose|reshape|gather|scatter|pad|slice|narrow|split|tile|expand|resize|pool|copy|layout|move|stack/, 'move'],
 ];
 
-/** Of a value that is neither input, output, weight nor scratch. */
+/** For a value that is not an input, output, weight or scratch. */
 export const roleOf = (op) => byOp.find(([pattern]) => pattern.test(op))?.[1] ?? 'value';

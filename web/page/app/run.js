@@ -1,4 +1,4 @@
-/** Running the model that is open: its inputs, a session for the options of now, and what came of it. */
+/** Running the open model: its inputs, a session with the current options, and the results. */
 import { $, el } from './dom.js';
 import { median, milliseconds } from './format.js';
 import { busy } from './busy.js';
@@ -11,12 +11,12 @@ import { clearProfile } from './profile.js';
 let editors = [];
 let client = null;
 let session = null; // { key, handle, device, made }
-let wanted = null; // () => what a session is made of
+let wanted = null; // () => the basis of a session
 let cancelRun = null;
 
 const problem = (error) => (error ? showAlert('run', error) : clearAlert('run'));
 
-/** Editors for the inputs as the plan has bound them; what was chosen for an input of the same name stays. */
+/** Editors for the inputs as bound by the plan; the choice for an input of the same name is kept. */
 export function showInputs(inputs, fresh, onArray) {
   const choices = new Map(fresh ? [] : editors.map((editor) => [editor.input.name, editor.choice]));
   editors = inputs.map((input, i) => {
@@ -29,14 +29,14 @@ export function showInputs(inputs, fresh, onArray) {
   enableRun(true);
 }
 
-/** In the place of inputs, for a model that is not run here. */
+/** Replaces the inputs, for a model that is not run here. */
 export function showNoInputs(text) {
   editors = [];
   $('inputs').replaceChildren(el('p', { class: 'hint', text }));
   enableRun(false);
 }
 
-/** After the model, or what it was bound to, has changed. */
+/** After the model, or its binding, has changed. */
 export function forgetRun() {
   clearAlert('run');
   clearOutputs();
@@ -50,14 +50,14 @@ function enableRun(can) {
   $('profile-go').disabled = !can;
 }
 
-/** Gives the session back, before its model goes. */
+/** Closes the session, before its model is closed. */
 export async function freeSession() {
   const old = session;
   session = null;
   if (old) await client.call('free', { session: old.handle }).catch(() => {});
 }
 
-/** The worker is gone, and every session with it. */
+/** The worker was terminated, and every session with it. */
 export const loseSession = () => {
   session = null;
 };
@@ -75,7 +75,7 @@ async function sessionFor(target, cancel) {
 const inputsNow = async () =>
   Object.fromEntries(await Promise.all(editors.map(async (editor) => [editor.input.name, await editor.spec()])));
 
-/** Runs once with the inputs as they are, and looks at every step; `elements` of each value are kept. */
+/** Profiles one run with the current inputs; keeps `elements` of each value. */
 export async function traceOnce(elements) {
   await client.ready;
   const inputs = await inputsNow();
@@ -85,7 +85,7 @@ export async function traceOnce(elements) {
   return { ...trace, device };
 }
 
-/** Runs `repeats` times. `target()` says of what; `cancel` ends the worker. */
+/** Runs `repeats` times. `target()` returns the basis; `cancel` terminates the worker. */
 async function run(target, cancel) {
   clearAlert('run');
   await client.ready;
@@ -117,7 +117,7 @@ async function run(target, cancel) {
     `Ran ${n === 1 ? 'once' : `${n} times`} on ${device} in ${milliseconds(median(result.timings.run))}.`;
 }
 
-/** Runs once more; whether that went well. */
+/** Runs once more; returns whether it succeeded. */
 export async function runNow() {
   clearAlert('run');
   try {

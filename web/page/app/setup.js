@@ -1,16 +1,16 @@
-/** The open dimensions and the options of a plan, as fields that plan again at once. */
+/** The open dimensions and the options of a plan, as fields; changes are planned at once. */
 import { $, el, later } from './dom.js';
 import { device } from './devices.js';
 import { fault } from './fault.js';
 import { typeOf } from './format.js';
 
-/** What a dimension is until somebody says otherwise, by its name: few networks take pictures of one point. */
+/** Initial values of dimensions, by name: few networks take images of one pixel. */
 const guesses = [
   [/height|width|^[hw]$/i, 224],
   [/seq|len|frames|time|tokens/i, 64],
   [/./, 1],
 ];
-/** By their names alone; the model may not take them. */
+/** From the names only; the model may not accept them. */
 export const usualDims = (names) =>
   Object.fromEntries(names.map((name) => [name, guesses.find(([pattern]) => pattern.test(name))[1]]));
 
@@ -58,7 +58,7 @@ export function showDims(dims) {
   $('dims').hidden = fields.length === 0;
 }
 
-/** Other numbers for some of them, which plan again. */
+/** Sets some of them, which causes a new plan. */
 export function setDims(values) {
   for (const field of $('dims').querySelectorAll('input')) {
     const value = values[field.dataset.dim];
@@ -68,10 +68,10 @@ export function setDims(values) {
   }
 }
 
-/** What stands in the field of a dimension; NaN where there is none. */
+/** The value in the field of a dimension; NaN if there is none. */
 export const dimOf = (name) => Number($('dims').querySelector(`[data-dim="${name}"]`)?.value ?? NaN);
 
-/** Fields for inputs whose elements say what shapes are: without them there is no plan. */
+/** Fields for inputs whose elements determine shapes: without them there is no plan. */
 export function showFixed(inputs) {
   $('fixed').replaceChildren(
     ...inputs.map((input) =>
@@ -96,7 +96,7 @@ export function showFixed(inputs) {
   $('fixed').hidden = inputs.length === 0;
 }
 
-/** What those fields hold, by name. Throws a sentence where a field is no good. */
+/** The values of those fields, by name. Throws a message if a field is invalid. */
 export function fixedInputs() {
   const fixed = {};
   for (const field of $('fixed').querySelectorAll('input')) {
@@ -115,7 +115,7 @@ export function fixedInputs() {
   return fixed;
 }
 
-/** Options of a plan from the fields. Throws a sentence where a field is no good. */
+/** Options of a plan from the fields. Throws a message if a field is invalid. */
 export function planOptions() {
   const dims = {};
   for (const field of $('dims').querySelectorAll('input')) {

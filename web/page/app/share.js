@@ -1,4 +1,4 @@
-/** Where the network fits, and what to pass on: a link, a card, a badge. */
+/** Where the network fits, and what to share: a link, a card, a badge. */
 import { $, el, later, save } from './dom.js';
 import { bytes, count, fileName } from './format.js';
 import { boards, budgetFor, verdictOf } from './boards.js';
@@ -8,8 +8,8 @@ import { framesOf } from './play_frames.js';
 import { priceOf, priceWords, smallestIn } from './price.js';
 
 const WORDS = { fits: 'fits', tight: 'fits in slices', no: 'does not fit', asking: 'asking…' };
-const MANY = 1000; // steps: a budget for more takes so long that it is left to the slider
-const WAIT = 300; // milliseconds without another plan before boards are asked
+const MANY = 1000; // steps: with more, a budget takes so long that it is left to the slider
+const WAIT = 300; // milliseconds without another plan before boards are checked
 
 let shown = null; // { key, name, plan, options, verdicts, planWith, origin }
 
@@ -32,7 +32,7 @@ function showTiles() {
   $('boards').toggleAttribute('data-asking', [...shown.verdicts.values()].some(({ state }) => state === 'asking'));
 }
 
-/** A board that the plan is too large for: whether a plan within its memory is found. */
+/** For a board that the plan is too large for: whether there is a plan within its memory. */
 async function ask(board, own) {
   const before = own.verdicts.get(board.id);
   const answer = (state, words) => own.verdicts.set(board.id, { ...before, state, words });
@@ -56,8 +56,8 @@ const askAll = later(WAIT, async (own) => {
 });
 
 /**
- * After every plan. `plan`: the one without a budget; `origin`: { url, sample } or nothing; `planWith(budget)`: a promise
- * of a plan; null where budgets say nothing.
+ * Called after every plan. `plan`: the one without a budget; `origin`: { url, sample } or nothing; `planWith(budget)`:
+ * a promise of a plan; null if budgets do not apply.
  */
 export function showShare({ key, name, plan, arena, options, origin, planWith }) {
   const { budget, dims } = options;
@@ -129,7 +129,7 @@ async function copy(field, button) {
     await navigator.clipboard.writeText(field.value);
     button.textContent = 'Copied';
   } catch {
-    button.textContent = 'Press Ctrl+C'; // it is selected
+    button.textContent = 'Press Ctrl+C'; // the text is selected
   }
   setTimeout(() => {
     button.textContent = title;

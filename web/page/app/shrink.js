@@ -1,11 +1,11 @@
 /**
- * A drawing as the digits of the training set are: the set's makers put each digit into 32 by 32 points, and counted
- * those of each 4 by 4. So here: the ink is set upright, brought to the full height, put in the middle, and averaged.
+ * Converts a drawing to the form of the training set, whose makers put each digit into 32 by 32 points, and counted
+ * those of each 4 by 4. So the ink is deslanted, scaled to the full height, centred, and averaged.
  */
 
-const MOST_LEAN = 0.25; // points to the side for each point down: more is not a lean, but how the digit is written
+const MOST_LEAN = 0.25; // points to the side per point down: more is not a slant, but how the digit is written
 
-/** Pushes rows to the side until the ink leans neither way; the network has seen few digits that lean. */
+/** Shears rows until the ink is upright, because the network has seen few slanted digits. */
 function upright(ink, side) {
   let mass = 0,
     x = 0,
@@ -36,7 +36,10 @@ function upright(ink, side) {
   });
 }
 
-/** `drawn`: how dark each point of a square is, 0 to 1. Gives `size` x `size` numbers, or null where nothing is drawn. */
+/**
+ * `drawn`: the darkness of each point of a square, 0 to 1. Returns `size` x `size` numbers, or null if nothing is
+ * drawn.
+ */
 export function shrink(drawn, side, size) {
   const ink = upright(drawn, side);
   let left = side,
@@ -54,7 +57,7 @@ export function shrink(drawn, side, size) {
   }
   if (right < 0) return null;
 
-  // A one is thin: it keeps its proportions. So does what is wider than it is high.
+  // A one is thin and keeps its proportions, and so does anything wider than high.
   const extent = Math.max(right - left + 1, bottom - top + 1, side / 8);
   const centreX = (left + right + 1) / 2,
     centreY = (top + bottom + 1) / 2;
@@ -74,7 +77,7 @@ export function shrink(drawn, side, size) {
   return out;
 }
 
-/** The mean of the square of `cell` points at (x, y); outside there is no ink. */
+/** The mean of the square of `cell` points at (x, y); there is no ink outside. */
 function average(ink, side, x, y, cell) {
   const x0 = Math.floor(x),
     y0 = Math.floor(y),

@@ -1,4 +1,4 @@
-/** Where a network comes from: a file that is dropped or chosen, or a sample. */
+/** Sources of a network: a file that is dropped or chosen, or a sample. */
 import { $, el } from './dom.js';
 
 export const samples = [
@@ -36,12 +36,12 @@ export const samples = [
   ...sample,
 }));
 
-const MODEL = /\.(onnx|gguf|berth)$/i; // among several files, the one that names the others
+const MODEL = /\.(onnx|gguf|berth)$/i; // among several files, the one that refers to the others
 
-/** `open(source, dims)` is called with what was chosen; `dims` are where the fields begin. */
+/** `open(source, dims)` is called with the choice; `dims` are initial values of the fields. */
 export function showSources(open) {
   const choose = (files) => {
-    const list = [...files].sort((a, b) => (a.name < b.name ? -1 : 1)); // the first part of a model in parts comes first
+    const list = [...files].sort((a, b) => (a.name < b.name ? -1 : 1)); // the first part of a split model comes first
     const weights = list.find(({ name }) => name.endsWith('.safetensors'));
     const file = list.find(({ name }) => MODEL.test(name)) ?? list.find((one) => one !== weights) ?? weights;
     if (!file) return;
@@ -70,7 +70,7 @@ export function showSources(open) {
 
   $('file').addEventListener('change', ({ target }) => {
     choose(target.files);
-    target.value = ''; // the same file may be chosen again
+    target.value = ''; // allows choosing the same file again
   });
 
   const early = [...window.berthDropped, ...$('file').files];
@@ -86,7 +86,7 @@ export function showSources(open) {
   const hasFiles = (event) => event.dataTransfer?.types.includes('Files');
   addEventListener('dragenter', (event) => hasFiles(event) && light(1));
   addEventListener('dragleave', (event) => hasFiles(event) && light(-1));
-  // The whole page takes files, so that a near miss does not leave it; inputs take theirs before this is reached.
+  // The whole page accepts files, so that a near miss does not leave the page; inputs handle theirs before this.
   addEventListener('dragover', (event) => hasFiles(event) && event.preventDefault());
   addEventListener('drop', (event) => {
     depth = 0;

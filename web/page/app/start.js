@@ -1,4 +1,4 @@
-/** berth, in its worker: what every part of the page talks to, and how it is loaded. */
+/** berth in its worker: the client that every part of the page uses, and its loading. */
 import { $ } from './dom.js';
 import { busy } from './busy.js';
 import { Client } from './client.js';
@@ -10,7 +10,7 @@ export function setState(state, text) {
   $('state').textContent = text;
 }
 
-/** What a worker does first. */
+/** The first requests to a worker. */
 export async function load(call) {
   const { version, threads } = await busy('loading berth', (onProgress) => call('load', {}, onProgress));
   const words = threads === 1 ? 'one thread' : `${threads} threads`;

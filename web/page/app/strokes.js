@@ -1,4 +1,4 @@
-/** A way to write each digit, for the button that shows one: lines of points in a square of 1 by 1. */
+/** A way to write each digit, for the button that shows one: lines of points in a unit square. */
 
 const arc = (x, y, rx, ry, from, to, n = 20) =>
   Array.from({ length: n + 1 }, (_, i) => {

@@ -2,7 +2,7 @@
 import { $, el, later } from './dom.js';
 import { bytes, count, exactBytes } from './format.js';
 
-const PAGE = 100; // rows at a time: a page stays quick with 20,000 of them
+const PAGE = 100; // rows at a time, which keeps the page fast with 20,000 of them
 
 const columns = [
   { key: 'name', title: 'Name', text: (v) => v.name },
@@ -79,7 +79,7 @@ function cell(column, value) {
   );
 }
 
-/** One row is a stop for the Tab key, or there would be a hundred of them; arrow keys go from row to row. */
+/** Only one row is a tab stop, or there would be a hundred of them; arrow keys move from row to row. */
 function stopAt(button) {
   $('tensors').tBodies[0].querySelector('[tabindex="0"]')?.setAttribute('tabindex', '-1');
   button?.setAttribute('tabindex', '0');

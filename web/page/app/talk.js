@@ -1,4 +1,4 @@
-/** Talking to a language model: text that appears as it is written. */
+/** Talking to a language model: text appears as it is generated. */
 import { $, el } from './dom.js';
 import { bytes, count, milliseconds } from './format.js';
 import { busy } from './busy.js';
@@ -9,10 +9,10 @@ import { closeFit, fitAgain, generatorOptions, moveFit, openFit } from './fit.js
 let client = null;
 let cancel = () => {};
 let model = null; // a handle
-let chats = false; // messages are answered, by the model's own template
-let going = null; // the request that writes now
-let hasBegun = false; // there is something to go on from
-let lost = 0; // how many conversations are gone
+let chats = false; // messages are answered, using the model's own template
+let going = null; // the current request
+let hasBegun = false; // there is a text to continue
+let lost = 0; // counts lost conversations
 let isTooLarge = false; // for a page
 const LARGEST = 2 ** 31; // bytes: one block of WebAssembly's memory
 
@@ -32,7 +32,7 @@ function showButtons() {
   document.documentElement.toggleAttribute('data-talking', going !== null);
 }
 
-/** A new paragraph of the story; the one that text is added to. */
+/** A new paragraph, to which text is added. */
 function paragraph(kind, text) {
   const place = el('p', { class: kind, text });
   $('story').append(place);
@@ -79,7 +79,7 @@ function sampling() {
   };
 }
 
-/** `given`: { prompt }, { message } or nothing, which goes on. `begun` gives the place for the text. */
+/** `given`: { prompt }, { message } or nothing, which continues. `begun` returns the element for the text. */
 async function write(given, begun) {
   const options = generatorOptions();
   const request = { model, options, sampling: sampling(), count: Math.trunc(numberOf('tokens', 1, 'the number of tokens')) };
@@ -152,7 +152,7 @@ function setChats(yes) {
   showButtons();
 }
 
-/** The model's conversation is gone: with the worker, or with the options that it had. */
+/** The conversation is lost: with the worker, or with its options. */
 export function loseTalk() {
   hasBegun = false;
   lost++;
@@ -178,7 +178,9 @@ function nameParameters(n) {
   return n >= 1e6 ? `${(n / 1e6).toFixed(1)} million parameters` : `${count(n)} parameters`;
 }
 
-/** Shows what `open` found, or the invitation where it is no language model. Gives the dimensions of the first plan. */
+/**
+ * Shows what `open` found, or the invitation if it is not a language model. Returns the dimensions of the first plan.
+ */
 export function showLanguage(handle, name, language, begins) {
   if (going) client.stop(going.id);
   const talks = Boolean(language?.generates);

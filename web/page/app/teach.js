@@ -1,5 +1,4 @@
-/** The network that reads digits learns what the user draws: examples, the memory that it takes, its loss, and what came
- * of it. */
+/** The network that reads digits learns what the user draws: examples, the memory needed, its loss, and the result. */
 import { $, colour, el, sharpen } from './dom.js';
 import { bytes, count, exactBytes, milliseconds } from './format.js';
 import { clearAlert, showAlert } from './alerts.js';
@@ -8,7 +7,7 @@ import { device } from './devices.js';
 import { SIGN, digitNow, readWith } from './digit.js';
 
 const SIZE = 8;
-const LABELS = 11; // ten digits, and a sign of the user's own
+const LABELS = 11; // ten digits, and the user's own sign
 const MOST = 24; // examples
 
 let client = null;
@@ -19,7 +18,7 @@ let hasLearned = false;
 
 const nameOf = (label) => (label < 10 ? String(label) : SIGN);
 
-/** Classes that it will have: the sign's is added when there is an example of it. */
+/** The number of classes it will have: one more if there is an example of the sign. */
 const classesWith = (known) => (examples.some(({ label }) => label === 10) ? LABELS : known);
 
 function pictureOf({ pixels, label }, i) {
@@ -52,7 +51,7 @@ function showExamples() {
   showMemory();
 }
 
-/** What it will take, to the byte, before it begins. */
+/** The exact memory that it will need, in advance. */
 async function showMemory() {
   if (!$('teach').open || isLearning) return;
   try {

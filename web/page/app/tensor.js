@@ -1,4 +1,4 @@
-/** What is in a tensor, small: its picture, and its range. */
+/** A small view of a tensor: its picture, and its range. */
 import { el } from './dom.js';
 import { number } from './format.js';
 import { chartOf } from './heat.js';

@@ -1,4 +1,4 @@
-/** Dark or light: the system's choice, until the button is pressed. No module, so that it runs before painting. */
+/** Dark or light: the system's choice, until the button is pressed. Not a module, so that it runs before painting. */
 (() => {
   const root = document.documentElement;
   const system = matchMedia('(prefers-color-scheme: dark)');
@@ -24,7 +24,7 @@
       try {
         localStorage.setItem('theme', root.dataset.theme);
       } catch {
-        /* it lasts as long as the page */
+        /* it is not stored then */
       }
       show();
     });

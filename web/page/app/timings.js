@@ -1,4 +1,4 @@
-/** How long a run took, and what it did not do. */
+/** The times of runs, and what they did not do. */
 import { $, el } from './dom.js';
 import { bytes, count, median, milliseconds } from './format.js';
 
@@ -9,8 +9,8 @@ const parts = [
   ['total', 'All of it'],
 ];
 const BINS = 40;
-const FEW = 30; // runs: as many bars as there are
-const PAST = 3; // earlier measurements that are shown
+const FEW = 30; // runs: one bar each
+const PAST = 3; // earlier measurements shown
 
 const ends = (low, high) =>
   el('p', { class: 'hint ends' }, el('span', { text: milliseconds(low) }), el('span', { text: milliseconds(high) }));
@@ -21,7 +21,7 @@ const slot = (share) => {
   return el('span', { class: 'slot' }, bar);
 };
 
-/** Few runs: one bar each, in their order. */
+/** Few runs: one bar each, in order. */
 function each(times) {
   const high = Math.max(...times);
   return el(
@@ -40,7 +40,7 @@ function each(times) {
   );
 }
 
-/** Many: where they lie between the fastest and the slowest; bins grow with their number as its square root does. */
+/** Many runs: a histogram between the fastest and the slowest; the number of bins grows with their square root. */
 function spread(times) {
   const low = Math.min(...times),
     high = Math.max(...times);
@@ -67,7 +67,7 @@ function spread(times) {
 const fact = (title, value, test, data = {}) =>
   el('div', {}, el('dt', { text: title }), el('dd', { 'data-test': test, ...data, text: value }));
 
-const history = []; // what was measured before, newest first
+const history = []; // earlier measurements, newest first
 
 function earlier() {
   const past = history.slice(1, 1 + PAST);

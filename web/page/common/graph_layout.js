@@ -1,14 +1,16 @@
-/** Where the nodes of a graph stand: in layers from the top down, edges through the gaps between them. Pure. */
+/**
+ * The positions of a graph's nodes: in layers from top to bottom, with edges routed through the gaps. Pure functions.
+ */
 
 const GAP = 18; // pixels between neighbours
 const LAYER = 84; // from one layer to the next
 const NODE = { height: 46, least: 124, letter: 7.4, pad: 26 };
-const LONGEST = 48; // layers that an edge is led through; longer ones go straight
+const LONGEST = 48; // layers that an edge is routed through; longer ones are straight
 const SWEEPS = 4;
 
 const widthOf = ({ op }) => Math.max(NODE.least, op.length * NODE.letter + NODE.pad);
 
-/** Nodes with those that come before and after them; inputs and outputs of the graph are nodes too. */
+/** Nodes with their predecessors and successors; inputs and outputs of the graph are nodes, too. */
 function connect({ nodes, inputs, outputs }) {
   const all = [
     ...inputs.map((name) => ({ op: name, kind: 'input', in: [], out: [name] })),
@@ -22,7 +24,7 @@ function connect({ nodes, inputs, outputs }) {
   return { all, before, after };
 }
 
-/** The layer of each node: below all that it reads; inputs stand right above what reads them first. */
+/** The layer of each node: below all its operands; inputs are right above their first reader. */
 function layersOf({ all, before, after }) {
   const layer = all.map(() => 0);
   all.forEach(({ kind }, i) => {
@@ -36,7 +38,7 @@ function layersOf({ all, before, after }) {
   return layer.map((n) => n - top);
 }
 
-/** Points of the drawing: nodes, and bends of edges that pass layers. */
+/** Points of the drawing: nodes, and bends of edges that cross layers. */
 function pointsOf(graph, layer) {
   const points = graph.all.map((node, i) => ({ node: i, layer: layer[i], width: widthOf(node), up: [], down: [] }));
   const paths = [];
@@ -63,7 +65,7 @@ function pointsOf(graph, layer) {
 
 const mean = (list, of) => list.reduce((sum, one) => sum + of(one), 0) / list.length;
 
-/** Orders each layer by where its neighbours stand, down and up in turn. */
+/** Orders each layer by the positions of its neighbours, alternating down and up. */
 function order(points) {
   const rows = [];
   points.forEach((point, i) => (rows[point.layer] ??= []).push(i));
@@ -86,7 +88,7 @@ function order(points) {
   return rows;
 }
 
-/** Places in a row as near to those that are wished for as the widths allow: the least sum of squares. */
+/** Positions in a row as close to the wishes as the widths allow: least squares. */
 export function spread(wishes, widths) {
   const offsets = [];
   let sum = 0;
@@ -127,8 +129,9 @@ function placeAcross(points, rows) {
 }
 
 /**
- * `graph`: nodes (op, in, out: names of values), inputs (names), outputs (name, value). Gives `nodes`: op, kind, index
- * (of a node of the graph), x and y (of the middle), width, height, before, after; `edges`: from, to, points; `box`.
+ * `graph`: nodes (op, in, out: names of values), inputs (names), outputs (name, value). Returns `nodes`: op, kind,
+ * index (of a node of the graph), x and y (of the centre), width, height, before, after; `edges`: from, to, points;
+ * `box`.
  */
 export function layoutGraph(graph) {
   const connected = connect(graph);

@@ -1,7 +1,7 @@
 /**
  * The pseudo-random elements of the command line (docs/cli.md): splitmix64, seeded with the FNV-1a hash of the name.
- * The seed 0 gives just what `berth run` fills inputs with; other seeds give other numbers.
- * 64 bits are two halves of 32, since BigInt would be twenty times as slow.
+ * The seed 0 gives exactly the inputs of `berth run`; other seeds give other numbers. 64 bits are two halves of 32,
+ * since BigInt would be twenty times slower.
  */
 import { arrayOf, isFloat, writer } from './types.js';
 
@@ -49,9 +49,9 @@ function draw(state, count, each) {
   }
 }
 
-const MOST = 10; // whole numbers, where nothing asks for less
+const MOST = 10; // integers, unless a smaller limit is given
 
-/** Floats in [-1, 1) over `divisor`; integers from 0 to 9, and below what the model says; bool 0 or 1. */
+/** Floats in [-1, 1) over `divisor`; integers from 0 to 9, and below the model's limit; bool 0 or 1. */
 export function randomElements(type, count, name, seed = 0, { divisor = 1, below = MOST } = {}) {
   const out = new (arrayOf(type))(count);
   const state = (hashOf(name) + BigInt(seed) * GOLDEN) & MASK;

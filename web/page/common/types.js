@@ -1,4 +1,4 @@
-/** Element types: how wide they are, which typed array holds them, and numbers out of their bits. */
+/** Element types: their width, their typed array, and conversion of their bits. */
 
 const arrays = {
   f32: Float32Array,
@@ -38,7 +38,7 @@ function fromBrain(value) {
   return bits.getFloat32(0);
 }
 
-/** To the nearest, ties to even; `value` is a float32 that may be anything. */
+/** To nearest even; `value` is any float32. */
 function toBrain(value) {
   bits.setFloat32(0, value);
   const word = bits.getUint32(0);
@@ -56,17 +56,17 @@ function toHalf(value) {
   const floor = Math.floor(scaled);
   const rest = scaled - floor;
   const rounded = floor + (rest > 0.5 || (rest === 0.5 && floor % 2 === 1) ? 1 : 0);
-  return sign | (rounded + (exponent + 14) * 1024); // a carry goes into the exponent, which is what it should do
+  return sign | (rounded + (exponent + 14) * 1024); // a carry correctly increments the exponent
 }
 
-/** A function from an element as it is stored to a number. */
+/** A function from a stored element to a number. */
 export function reader(type) {
   if (type === 'f16') return fromHalf;
   if (type === 'bf16') return fromBrain;
   return isWide(type) ? Number : (value) => value;
 }
 
-/** A function from a number to an element as it is stored. */
+/** A function from a number to a stored element. */
 export function writer(type) {
   if (type === 'f16') return toHalf;
   if (type === 'bf16') return toBrain;

@@ -1,6 +1,6 @@
 /**
- * Teaching the network that reads digits: a few examples of the user's, each moved about a little, among digits that it
- * knows already, so that it does not forget those. A class more has weights of its own, which begin at nothing.
+ * Teaching the network that reads digits: a few examples of the user's, each slightly varied, mixed with digits that it
+ * already knows, so that it does not forget those. An additional class has its own weights, initialised to zero.
  */
 import { writeSafetensors } from '../package/safetensors.js';
 
@@ -8,9 +8,9 @@ const SIDE = 8;
 const PIXELS = SIDE * SIDE;
 const DIGITS = 10;
 const BATCH = 32;
-const NEW = 12; // rows of a batch that are the user's
+const NEW = 12; // rows of a batch with the user's examples
 const STEPS = 60;
-const HELD = 200; // of the digits that ship are not rehearsed: they tell what it still knows
+const HELD = 200; // of the built-in digits are held out: they measure what it still knows
 
 export const learnOptions = (device) => ({ device, dims: { batch: BATCH }, rate: (step) => 0.002 * (1 - step / STEPS) });
 
@@ -26,7 +26,7 @@ async function graphOf(classes) {
   return text.replaceAll(/\b10\]/g, `${classes}]`);
 }
 
-/** Weights with columns for more classes; those that are new begin as unlikely ones. */
+/** Weights with columns for more classes; new classes are initialised as unlikely. */
 function widen(weights, classes) {
   const wide = {};
   for (const [name, { type, shape, data }] of Object.entries(weights)) {
@@ -43,20 +43,20 @@ function widen(weights, classes) {
   return wide;
 }
 
-/** The model of `weights`, with so many classes; the text and the weights are what it can be opened from again. */
+/** The model with these `weights` and classes; the text and the weights suffice to open it again. */
 async function modelOf(berth, weights, classes) {
   const text = await graphOf(classes);
   const file = writeSafetensors(widen(weights, classes));
   return berth.model(new TextEncoder().encode(text), { name: 'digits', weights: file });
 }
 
-/** The digits that ship: `image(i)`, from 0 to 1, and labels. */
+/** The built-in digits: `image(i)`, from 0 to 1, and labels. */
 async function knownDigits() {
   const [images, labels] = await Promise.all([bytesOf('digits-images.bin'), bytesOf('digits-labels.bin')]);
   return { labels, image: (i) => Float32Array.from(images.subarray(i * PIXELS, (i + 1) * PIXELS), (v) => v / 16) };
 }
 
-/** A sequence that is the same every time. */
+/** A deterministic sequence. */
 function random(seed) {
   let state = seed >>> 0;
   return (below) => {
@@ -65,7 +65,7 @@ function random(seed) {
   };
 }
 
-/** The picture moved by at most one pixel, a little lighter or darker. */
+/** The picture moved by at most one pixel, slightly lighter or darker. */
 function varied(pixels, next) {
   const [dx, dy, light] = [next(3) - 1, next(3) - 1, 0.85 + next(30) / 100];
   return Float32Array.from({ length: PIXELS }, (_, i) => {
@@ -86,7 +86,7 @@ function batchOf(examples, known, next) {
   return { image, labels };
 }
 
-/** How many of the digits that are held out it reads. */
+/** How many of the held-out digits it reads correctly. */
 async function countRight(model, known) {
   const session = await model.session({ dims: { batch: HELD } });
   const image = new Float32Array(HELD * PIXELS);
@@ -96,7 +96,7 @@ async function countRight(model, known) {
   return Array.from(classes.data).filter((found, i) => Number(found) === known.labels[i]).length;
 }
 
-/** What learning takes, before it begins. */
+/** The memory needed for learning, in advance. */
 export async function planLearning(berth, base, classes, device) {
   const model = await modelOf(berth, await base.weights(), classes);
   try {
@@ -119,7 +119,7 @@ async function train(trainer, examples, known, onProgress, isStopped, pause) {
   return losses;
 }
 
-/** `examples`: { pixels, label }; gives what the new model can be opened from, and how it went. */
+/** `examples`: { pixels, label }; returns what the new model can be opened from, and statistics. */
 export async function learn(berth, base, { examples, classes, device }, onProgress, isStopped, pause) {
   const known = await knownDigits();
   const model = await modelOf(berth, await base.weights(), classes);

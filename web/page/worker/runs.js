@@ -1,9 +1,9 @@
-/** Runs a session once or many times, and says how long that took and what came out. */
+/** Runs a session once or many times, and returns times and results. */
 import { arrayOf, countOf, writer } from '../common/types.js';
 import { randomElements } from '../common/random.js';
 import { summarise } from './summary.js';
 
-const SLICE = 50; // milliseconds of running between two looks at the messages
+const SLICE = 50; // milliseconds of running between checks for messages
 
 function dataOf(input, spec) {
   const count = countOf(input.shape);
@@ -14,11 +14,11 @@ function dataOf(input, spec) {
   return data;
 }
 
-/** Elements for every input of a session, as `specs` says by name. */
+/** Elements for every input of a session, as specified by name in `specs`. */
 export const inputsOf = (session, specs) =>
   Object.fromEntries(session.inputs.map((input) => [input.name, dataOf(input, specs[input.name] ?? { fill: 'zeros' })]));
 
-/** Lets messages be heard. */
+/** Lets messages be processed. */
 export const pause = () =>
   new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -46,7 +46,7 @@ export async function runMany(session, specs, repeats, onProgress, isStopped) {
 
   return {
     outputs: Object.entries(outputs).map(([name, { type, shape, data }]) => {
-      // What the library gives may be a view of its memory, which cannot be handed over.
+      // The library's result may be a view of its memory, which cannot be transferred.
       const own = data.byteLength === data.buffer.byteLength && !isShared(data.buffer) ? data : data.slice();
       return { name, type, shape: [...shape], data: own, summary: summarise(type, own) };
     }),

@@ -1,4 +1,4 @@
-/** What is said about an output: the range and mean of its finite elements, and the largest with their places. */
+/** Statistics of an output: the range and mean of its finite elements, and the largest with their positions. */
 import { reader } from '../common/types.js';
 
 const TOP = 10;

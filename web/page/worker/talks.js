@@ -1,9 +1,9 @@
-/** Conversations: a generator for the options of now, and text from it piece by piece. */
+/** Conversations: a generator with the current options, and its text piece by piece. */
 import { pause } from './runs.js';
 
-const SLICE = 30; // milliseconds of text between two looks at the messages
+const SLICE = 30; // milliseconds of generating between checks for messages
 
-/** The generator of an open GGUF model for these options; the one before it goes, since each has an arena. */
+/** The generator of an open GGUF model for these options; the previous one is closed, since each has an arena. */
 export async function generatorOf(entry, options, onProgress) {
   const key = JSON.stringify(options);
   if (entry.talk?.key === key) return entry.talk;
@@ -15,7 +15,7 @@ export async function generatorOf(entry, options, onProgress) {
   return entry.talk;
 }
 
-/** Begins with a text, or answers a message; neither: goes on. */
+/** Begins with a text, or answers a message; neither: continues. */
 async function begin(talk, { prompt, message, isFirst, sampling }, onProgress) {
   const { generator } = talk, wanted = JSON.stringify(sampling);
   const isFresh = prompt !== undefined || message !== undefined;
@@ -33,7 +33,7 @@ async function begin(talk, { prompt, message, isFirst, sampling }, onProgress) {
   }
 }
 
-/** Up to `count` tokens, told as they come. */
+/** Up to `count` tokens, reported as they are generated. */
 export async function converse(talk, request, onProgress, isStopped) {
   const { generator } = talk, { message, count } = request;
   const before = generator.info.nTokens, allocations = generator.counters.allocations;
@@ -67,13 +67,13 @@ export async function converse(talk, request, onProgress, isStopped) {
   if (text !== '') await tell();
   const last = talk.messages.at(-1);
   if (message !== undefined) talk.messages.push({ role: 'assistant', content: answer });
-  else if (last?.role === 'assistant') last.content += answer; // it went on
+  else if (last?.role === 'assistant') last.content += answer; // it was continued
   return {
     tokens,
     stoppedBy,
     promptTokens: fed,
     promptMs: read - start,
-    msPerToken: tokens.length > 1 ? decoded / (tokens.length - 1) : 0, // the first one comes with the prompt
+    msPerToken: tokens.length > 1 ? decoded / (tokens.length - 1) : 0, // the first one belongs to the prompt
     allocations: generator.counters.allocations - allocations,
     arena: generator.info.arenaSize,
     made: talk.made,

@@ -1,12 +1,12 @@
 /**
- * Weights for a graph in the text form that has none: a safetensors file with the sequence that
- * `berth run --random-weights` uses, so that the numbers are those of the command line.
+ * Weights for a graph in the text form without weights: a safetensors file with the sequence of `berth run
+ * --random-weights`, so that results equal those of the command line.
  */
 import { writeSafetensors } from '../package/safetensors.js';
 import { arrayOf, countOf } from '../common/types.js';
 import { randomElements } from '../common/random.js';
 
-const DIVISOR = 16; // the command line's; weights of deep models must stay small
+const DIVISOR = 16; // as on the command line; weights of deep models must be small
 const PARAM = /^[ \t]*param[ \t]+%("[^"\n]*"|[\w.:/-]+)[ \t]+:[ \t]+(\w+)\[([\d, ]*)\][ \t]*(?:#.*)?$/gm;
 
 /** Whether bytes are a graph in the text form: ONNX never begins like this. */
@@ -28,7 +28,7 @@ function paramsOf(text) {
     }));
 }
 
-/** A safetensors file for a graph's params, or null for a graph that names a file of its own, or has no params. */
+/** A safetensors file for a graph's params, or null if the graph names a weights file, or has no params. */
 export function seededWeights(text) {
   if (/^[ \t]*weights[ \t]+"/m.test(text)) return null;
   const params = paramsOf(text);

@@ -1,5 +1,5 @@
-/* In the place of wasi-libc's own, which says that errno is one a thread: the library was built for one thread, and
- * has one. */
+/* Replaces wasi-libc's header, which makes errno thread-local: the library was built for one thread, and has a single
+ * one. */
 #ifndef BERTH_WEB_ERRNO_H
 #define BERTH_WEB_ERRNO_H
 

@@ -7,7 +7,7 @@
 
 /* ---- Waiting -------------------------------------------------------------------------------------------------- */
 
-static _Atomic uint32_t n_dead; /* workers that stopped at an error */
+static _Atomic uint32_t n_dead; /* workers that stopped with an error */
 
 #ifdef BERTH_WEB_THREADS
 #define FOR_EVER INT64_C(-1)
@@ -16,7 +16,7 @@ static _Atomic uint32_t n_dead; /* workers that stopped at an error */
 
 static _Thread_local bool is_worker;
 
-/* The caller looks around now and then: a worker that is dead ends no wait. */
+/* The caller checks now and then, because a dead worker ends no wait. */
 static void wait_while(_Atomic uint32_t *word, uint32_t value) {
   const int64_t time = is_worker ? FOR_EVER : A_SECOND;
   while (__builtin_wasm_memory_atomic_wait32((int *)word, (int)value, time) == TIMED_OUT)
@@ -25,7 +25,7 @@ static void wait_while(_Atomic uint32_t *word, uint32_t value) {
 static void become_worker(void) { is_worker = true; }
 static void wake(_Atomic uint32_t *word, uint32_t most) { __builtin_wasm_memory_atomic_notify((int *)word, most); }
 #else
-/* There is nobody to wait for. */
+/* There is no other thread to wait for. */
 static void wait_while(_Atomic uint32_t *word, uint32_t value) {
   (void)word;
   (void)value;
@@ -90,10 +90,10 @@ int pthread_cond_broadcast(pthread_cond_t *cond) { return signal_some(cond, UINT
 /* ---- Threads -------------------------------------------------------------------------------------------------- */
 
 enum {
-  ABSENT, /* the host has no such worker */
+  ABSENT, /* the host has no worker with this number */
   IDLE,
-  GIVEN, /* it has work, or will find it when it comes */
-  DONE   /* and nobody has joined it */
+  GIVEN, /* it has work, or will find it when it starts */
+  DONE   /* and has not been joined */
 };
 
 typedef struct worker {

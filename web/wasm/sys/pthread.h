@@ -1,9 +1,9 @@
-/* Threads for WebAssembly, as far as the library uses them. wasi-libc of Debian has none: here a lock is a word that
- * waits with the instructions of WebAssembly, and a thread is a worker that the host has started before (see
- * berth_web_thread): pthread_create hands it a function. Without the atomics of WebAssembly there is one thread, and
- * pthread_create says so.
+/* Threads for WebAssembly, as far as the library uses them. Debian's wasi-libc has none: here a lock is a word with
+ * WebAssembly's wait instructions, and a thread is a worker that the host has started in advance (see
+ * berth_web_thread), to which pthread_create passes a function. Without WebAssembly's atomics there is one thread, and
+ * pthread_create fails.
  *
- * The C library was built for one thread: only the one that calls the module may allocate. */
+ * The C library was built for one thread: only the thread that calls the module may allocate. */
 #ifndef BERTH_WEB_PTHREAD_H
 #define BERTH_WEB_PTHREAD_H
 
@@ -13,13 +13,13 @@
 
 typedef uint32_t pthread_t; /* the number of a worker */
 typedef struct pthread_mutex_t {
-  _Atomic uint32_t state; /* 0: free; 1: held; 2: held, and somebody waits */
+  _Atomic uint32_t state; /* 0: free; 1: held; 2: held, with waiters */
 } pthread_mutex_t;
 typedef struct pthread_cond_t {
   _Atomic uint32_t n_signals;
 } pthread_cond_t;
 typedef struct pthread_attr_t {
-  char nothing; /* stacks are the host's */
+  char nothing; /* the host allocates stacks */
 } pthread_attr_t;
 
 int pthread_mutex_init(pthread_mutex_t *mutex, const void *none);

@@ -1,4 +1,4 @@
-/* A WebAssembly module gets no signals: masks of them are empty words. */
+/* A WebAssembly module receives no signals: signal masks are empty words. */
 #ifndef BERTH_WEB_SIGNAL_H
 #define BERTH_WEB_SIGNAL_H
 

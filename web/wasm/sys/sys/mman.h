@@ -1,4 +1,4 @@
-/* WebAssembly maps no files and gives no pages back: whoever asks is refused. */
+/* WebAssembly can neither map files nor release pages: these functions fail. */
 #ifndef BERTH_WEB_MMAN_H
 #define BERTH_WEB_MMAN_H
 
