@@ -20,8 +20,10 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_sources}
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kernel_tables/kernel_tables.def CONTENT "${kernel_tables}" @ONLY)
 
 # What quantised models are made of gives the same bytes on every instruction set (docs/ops.md): a product and a sum
-# are rounded apart there, as in the reference kernels. Elsewhere compilers may make one multiply-add of them.
-foreach(name chain_run chain_steps elementwise gemm_i8 pool qconv_last qdepth_pairs qdepthwise qproduct quant unpack)
+# are rounded apart there, as in the reference kernels. non_max_suppression keeps the boxes that those keep. Elsewhere
+# compilers may make one multiply-add of them.
+foreach(name chain_run chain_steps elementwise gemm_i8 non_max_suppression pool qconv_last qdepth_pairs qdepthwise
+        qproduct quant unpack)
   set_source_files_properties(src/device/cpu/kernels/${name}.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 endforeach()
 
