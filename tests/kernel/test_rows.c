@@ -24,6 +24,9 @@ static void long_reductions_go_by_pieces(void **state) {
   check_all_limits(ONE("f32[200003]") "%o = reduce_sum(%a)" OUT, "by pieces", 1e-4);
   check_all_limits(ONE("f32[2, 40000]") "%o = reduce_max(%a) {axes = [1]}" OUT, "of pieces", 0);
   check_all_limits(ONE("f32[150, 3, 300]") "%o = reduce_mean(%a) {axes = [0, 2]}" OUT, "by pieces", 1e-5);
+  /* sums of pieces need more bits than what is summed */
+  check_narrow(ONE("u8[300, 500]") "%o = reduce_mean(%a)" OUT, &limits_large, "of pieces", 0);
+  check_narrow(ONE("i8[9000, 4]") "%o = reduce_mean(%a) {axes = [0]}" OUT, &limits_large, "of pieces", 0);
 }
 
 static void lines(void **state) {

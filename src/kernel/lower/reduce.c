@@ -151,9 +151,18 @@ static void lower_reduce_store_result(berth__kernel *k, const reduction *r, bert
   berth__l_store(r->l, k, 0, berth__l_space_place(k, &r->kept, 1, at), value);
 }
 
+/* Of the results of pieces: sums of narrow numbers are not narrow. */
+static berth__storage lower_reduce_storage(const reduction *r) {
+  switch (berth__l_number(r->type)) {
+    case BERTH__NUM_F32: return BERTH_F32;
+    case BERTH__NUM_I32: return BERTH_I32;
+    default: return BERTH_U32;
+  }
+}
+
 static source lower_reduce_source_of(berth__kernel *k, const reduction *r, const berth__l_rows *rows, bool is_second) {
   source s = {.r = r, .is_second = is_second, .start = start_of(k, r)};
-  s.scratch = r->pieces > 1 ? berth__l_scratch(k, berth__l_storage(r->type)) : 0;
+  s.scratch = r->pieces > 1 ? berth__l_scratch(k, lower_reduce_storage(r)) : 0;
   const bool is_along = is_along_rows(r);
   s.step = is_along ? 1 : r->count;
   if (is_second) {
