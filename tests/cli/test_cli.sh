@@ -476,6 +476,10 @@ refuses "kernels of the cpu" 1 "four bytes" plan --kernels -
 echo before >kept.txt
 refuses "kernels that cannot be written" 1 "four bytes" plan --kernels kept.txt
 is "leave the file that was there" "$(cat kept.txt)" before
+ln -s behind.txt dangling.txt
+exits "plan --report through a link to nothing" 0 plan --report dangling.txt
+check "writes what it leads to" grep -q arena_size behind.txt
+check "and stays a link" test -L dangling.txt
 refuses "and make none" 1 "four bytes" plan --kernels never.txt
 check "where there was none" test ! -e never.txt
 refuses "a part of the cpu" 3 "there is one device 'cpu'" run --device cpu:1

@@ -311,8 +311,8 @@ refuses "a schedule that is not there" 2 "takes constant, cosine or linear" $tra
 refuses "too many rows held out" 2 "--hold-out is a percentage" $train --hold-out 100
 refuses "an ONNX file of something else" 2 "the model is not an ONNX file" $train --save net.onnx
 refuses "files that are not there" 1 "nothing.npy" train net.berth --input x=nothing.npy --labels labels.npy
-refuses "a place for checkpoints that is not there" 1 "nowhere/c.state cannot be written" $train --checkpoint nowhere/c.state
-refuses "a folder in the place of a file" 1 ". cannot be written: Is a directory" $train --save .
+refuses "a place for checkpoints that is not there" 1 "cannot write nowhere/c.state: No such file" $train --checkpoint nowhere/c.state
+refuses "a folder in the place of a file" 1 "cannot write .: Is a directory" $train --save .
 check "before the first step" sh -c '! grep -q step out'
 refuses "a file without a name" 2 "is empty" $train --save ''
 refuses "one file for two things" 2 "w.safetensors is given twice" $train --save w.safetensors --checkpoint w.safetensors

@@ -1,15 +1,13 @@
 /* berth train: trains a model on data, with a loss and an optimiser; writes weights, and checkpoints to resume from. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cmd.h"
+#include "out.h"
 #include "train.h"
 
 #define AT(field) offsetof(train_options, field), 0, 0
@@ -133,22 +131,6 @@ static int train_check_names(const train_options *wanted) {
   return code == CLI_OK ? train_check_data(wanted) : code;
 }
 
-/* Training takes long: files that cannot be written at its end are reported before it begins. */
-static int train_check_place(const char *path) {
-  struct stat there;
-  if (path == NULL) return CLI_OK;
-  if (*path == '\0') return cli_usage("the name of a file to write is empty");
-  if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
-    return cli_failed("%s cannot be written: %s", path, strerror(EISDIR));
-  const char *slash = strrchr(path, '/');
-  const size_t length = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
-  char *folder = strndup(slash == NULL ? "." : path, length);
-  if (folder == NULL) return cli_no_memory();
-  const int code = access(folder, W_OK) == 0 ? CLI_OK : cli_failed("%s cannot be written: %s", path, strerror(errno));
-  free(folder);
-  return code;
-}
-
 /* Files that would overwrite each other. */
 static int train_check_apart(const train_options *wanted) {
   const char *const paths[] = {wanted->save, wanted->adapters, wanted->checkpoint};
@@ -163,9 +145,9 @@ static int train_check_places(const train_options *wanted) {
   const size_t length = wanted->save != NULL ? strlen(wanted->save) : 0;
   berth_format_info format = BERTH_FORMAT_INFO_INIT;
   int code = train_check_apart(wanted);
-  if (code == CLI_OK) code = train_check_place(wanted->save);
-  if (code == CLI_OK) code = train_check_place(wanted->adapters);
-  if (code == CLI_OK) code = train_check_place(wanted->checkpoint);
+  if (code == CLI_OK) code = out_check_place(wanted->save);
+  if (code == CLI_OK) code = out_check_place(wanted->adapters);
+  if (code == CLI_OK) code = out_check_place(wanted->checkpoint);
   if (code != CLI_OK || length < 5 || strcmp(wanted->save + length - 5, ".onnx") != 0) return code;
   if (berth_file_format(wanted->model.path, &format, NULL) == BERTH_OK && strcmp(format.name, "onnx") == 0)
     return CLI_OK;

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -47,17 +49,26 @@ int out_close(out_file *file) {
   return cli_failed("cannot write %s: %s", file->path, error_text(file->error));
 }
 
-/* Whether a file can be written, before it is made; what is there stays as it is. */
-static int out_probe(const char *path) {
+int out_check_place(const char *path) {
   struct stat there;
-  if (strcmp(path, "-") == 0) return CLI_OK;
-  const bool is_new = stat(path, &there) != 0;
-  if (!is_new && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) return CLI_OK; /* a pipe is opened once */
-  FILE *stream = fopen(path, "ab");
-  if (!stream) return cli_failed("cannot write %s: %s", path, error_text(errno));
-  fclose(stream);
-  if (is_new) remove(path);
-  return CLI_OK;
+  if (path == NULL) return CLI_OK;
+  if (*path == '\0') return cli_usage("the name of a file to write is empty");
+  if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+    return cli_failed("cannot write %s: %s", path, error_text(EISDIR));
+  const char *slash = strrchr(path, '/');
+  const size_t length = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
+  char *folder = strndup(slash == NULL ? "." : path, length);
+  if (folder == NULL) return cli_no_memory();
+  const int code = access(folder, W_OK) == 0 ? CLI_OK : cli_failed("cannot write %s: %s", path, error_text(errno));
+  free(folder);
+  return code;
+}
+
+/* A file that exists may be writable where its folder is not, and so may a device. */
+static int out_check_new(const char *path) {
+  struct stat there;
+  const bool exists = strcmp(path, "-") == 0 || (stat(path, &there) == 0 && !S_ISDIR(there.st_mode));
+  return exists ? CLI_OK : out_check_place(path);
 }
 
 static int out_write_whole(const char *path, const char *data, size_t size) {
@@ -73,7 +84,7 @@ int out_make(const char *path, out_maker make, const void *subject) {
   berth_error err = {BERTH_OK, ""};
   char *data = NULL;
   size_t size = 0;
-  int code = out_probe(path);
+  int code = out_check_new(path);
   if (code != CLI_OK) return code;
   out_file made = {open_memstream(&data, &size), path, 0};
   if (!made.stream) return cli_no_memory();

@@ -17,6 +17,8 @@ typedef struct out_file {
 int out_open(const char *path, out_file *file);
 berth_status out_write(void *file, const char *text, size_t size); /* a berth_write_fn; user is the out_file */
 int out_close(out_file *file);
+/* Whether a file can be written there (NULL: none is wanted), asked before the long work whose result it is. */
+int out_check_place(const char *path);
 /* Writes one file by a callback: `make` gets out_write and the file. */
 typedef berth_status (*out_maker)(const void *subject, berth_write_fn write, void *user, berth_error *err);
 int out_make(const char *path, out_maker make, const void *subject);
