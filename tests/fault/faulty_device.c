@@ -110,7 +110,7 @@ static berth_status faulty_submit(berth__program *program, const berth__observer
   return real->submit(program, observer, err);
 }
 
-/* The run is over in any case. */
+/* The run has ended in any case. */
 static berth_status faulty_wait(berth__program *program, berth_error *err) {
   const berth_status status = faulty_call("wait", err);
   const berth_status waited = real->wait(program, status == BERTH_OK ? err : NULL);
@@ -119,7 +119,7 @@ static berth_status faulty_wait(berth__program *program, berth_error *err) {
 
 const berth__device *faulty_over(const berth__device *device, bool grows) {
   real = device;
-  table = *device; /* what cannot fail stays as it is */
+  table = *device; /* calls that cannot fail are unchanged */
   table.open = faulty_open;
   table.close = faulty_close;
   table.block_create = faulty_block_create;

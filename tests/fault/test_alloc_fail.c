@@ -1,5 +1,5 @@
-/* Every allocation of every operation fails once (under the sanitizers every fifth): the operation says so, nothing
- * leaks, and what was there before is as good as before. */
+/* Every allocation of every operation fails once (under the sanitizers every fifth): the operation reports it, nothing
+ * leaks, and everything existing remains valid. */
 #include <stdbool.h>
 
 #include "graph/graph.h"
@@ -22,7 +22,7 @@ typedef struct subject {
   berth_plan *plan;
   berth_session *session;
   float y[4];
-  int32_t runs;    /* that the session has done */
+  int32_t runs;    /* of the session */
   uint32_t option; /* of the operation */
 } subject;
 
@@ -34,7 +34,7 @@ static berth_plan_desc plan_desc(int64_t n) {
   dim = (berth_dim){"n", n};
   desc.dims = &dim;
   desc.n_dims = 1;
-  desc.effort = 1; /* constructing is enough: a search takes its time */
+  desc.effort = 1; /* constructing suffices: a search takes long */
   return desc;
 }
 
@@ -95,7 +95,7 @@ static void check_all(subject *s) {
 
 typedef berth_status (*operation)(subject *s, berth_error *err);
 
-/* One try, with the k-th allocation failing. False: there was no k-th one, and all went well. */
+/* One attempt, with the k-th allocation failing. False: there was no k-th one, and the operation succeeded. */
 static bool fail_one(subject *s, operation fn, uint64_t k) {
   berth_error err = {BERTH_OK, ""};
   test_buffer before = {0}, after = {0};
@@ -118,7 +118,7 @@ static bool fail_one(subject *s, operation fn, uint64_t k) {
   return has_failed;
 }
 
-/* For operations that make something new: the subject lives through all failures. Returns how many there were. */
+/* For operations that make something new: the subject survives all failures. Returns their number. */
 static uint64_t fail_each(operation fn, uint32_t option) {
   subject s;
   uint64_t k = 1;
@@ -130,8 +130,8 @@ static uint64_t fail_each(operation fn, uint32_t option) {
   return k - 1;
 }
 
-/* For operations that add to the subject: room that a failed try has made would spare the next one an allocation, so
- * each gets a subject of its own. */
+/* For operations that add to the subject: memory allocated by a failed attempt would save the next one an allocation,
+ * so each gets a new subject. */
 static uint64_t fail_each_afresh(operation fn, uint32_t option) {
   for (uint64_t k = 1;; k += test_step()) {
     subject s;
@@ -153,7 +153,7 @@ static berth_status parse(subject *s, berth_error *err) {
   return status;
 }
 
-/* A malformed text is refused for what it is, or for want of memory. */
+/* A malformed text is refused either as such, or for lack of memory. */
 static berth_status parse_malformed(subject *s, berth_error *err) {
   berth_graph *graph;
   berth_status status = berth_graph_parse(s->ctx, text, strlen(text) - 4, &graph, err);
@@ -187,7 +187,7 @@ static berth_status clone_graph(subject *s, berth_error *err) {
   return status;
 }
 
-/* Each of these adds one thing to the subject's graph; fail_each sees that a failure leaves no trace. */
+/* Each of these adds one thing to the subject's graph; fail_each checks that a failure leaves no trace. */
 static berth_status add_input(subject *s, berth_error *err) {
   return berth_graph_input(s->graph, "more", BERTH_F32, (berth_shape){2, {{"rows", 0}, {"columns", 0}}}, NULL, err);
 }
@@ -224,7 +224,7 @@ static berth_status rename_value(subject *s, berth_error *err) {
   return berth_graph_rename(s->graph, berth_graph_find(s->graph, "m"), "renamed", err);
 }
 
-/* From nothing: no allocation is saved by room that a graph already has. */
+/* A new graph, because an existing one may have spare capacity. */
 static berth_status build_graph(subject *s, berth_error *err) {
   berth_graph *graph;
   berth_value v[3] = {0};
@@ -344,7 +344,7 @@ static berth_status set_param(subject *s, berth_error *err) {
   return status;
 }
 
-/* A larger shape, so that the arena grows, and a smaller one; when they succeed, back to the first for the check. */
+/* A larger shape, so that the arena grows, and a smaller one; on success, back to the first for the check. */
 static berth_status bind_session(subject *s, berth_error *err) {
   berth_status status = berth_session_bind(s->session, (berth_dim[]){{"n", 8}}, 1, err);
   if (status == BERTH_OK) {

@@ -1,6 +1,6 @@
 /* Every allocation and every call of the device fails once while a session is bound, given weights or cloned: on every
- * device the session, its arena and its results are as they were. BERTH_TEST_DEVICE names a device; without it, they
- * are the CPU and "interp". */
+ * device the session, its arena and its results are unchanged. BERTH_TEST_DEVICE names a device; by default, they are
+ * the CPU and "interp". */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -8,9 +8,9 @@
 #include "session/session.h"
 #include "support.h"
 
-/* Whole numbers, so that every device gives the same. `e` is spread by the prelude where n is small, and then w lies
- * outside the arena; otherwise it lies inside. v is read by the prelude alone, u by the prelude and by runs, and the
- * constants differ from shape to shape. The state counts runs. */
+/* Integers, so that every device gives the same results. `e` is broadcast by the prelude if n is small, and then w is
+ * outside the arena; otherwise it is inside. v is read only by the prelude, u by the prelude and by runs, and the
+ * constants depend on the shape. The state counts runs. */
 static const char text[] =
     "graph \"f\" { input %x : f32[n, 300] param %w : i16[1, 300] param %u : f32[1, 300] param %v : f32[300] "
     "const %one : i64[1] = [1] const %two : f32[1] = [2] state %runs : f32[1] = [10] const %more : f32[1] = [1] "
@@ -27,9 +27,9 @@ typedef struct setting {
   const berth__device *device;
   const char *name;
   uint32_t plan_flags, session_flags;
-  bool grows;            /* the arena is large enough to grow where it lies */
-  int64_t first, second; /* bound when the test begins, and bound while calls fail */
-  uint64_t stride;       /* every so many-th allocation fails; a driver has very many */
+  bool grows;            /* the arena has room to grow in place */
+  int64_t first, second; /* the binding at the start, and the one made while calls fail */
+  uint64_t stride;       /* every n-th allocation fails; a driver has very many */
 } setting;
 
 typedef struct subject {
@@ -38,8 +38,8 @@ typedef struct subject {
   berth_context *ctx;
   berth_graph *graph;
   berth_session *session;
-  int16_t seed; /* of the weights that it has */
-  int64_t n;    /* as it is bound */
+  int16_t seed; /* of its current weights */
+  int64_t n;    /* of its current binding */
 } subject;
 
 static float x[MOST], got[MOST];
@@ -75,7 +75,7 @@ static berth_status create(const subject *s, const berth__device *device, int64_
   plan.dims = dims;
   plan.n_dims = 1;
   plan.effort = 1;
-  plan.order = BERTH_ORDER_SOURCE; /* planning is not under test here */
+  plan.order = BERTH_ORDER_SOURCE; /* planning is not tested here */
   plan.flags |= s->how->plan_flags;
   if (s->how->grows) plan.align = (uint64_t)2 << 20;
   desc.plan = &plan;
@@ -193,13 +193,14 @@ static bool try_once(subject *s, operation fn, bool fail_device, uint64_t k) {
   if (status == BERTH_OK) return has_failed;
   test_expect_error(status, fail_device ? BERTH_DEVICE_NOMEM : BERTH_NOMEM, &err, NULL);
   expect_unchanged(s, &before);
-  if (s->how->stride == 1) assert_int_equal(atomic_load(&s->alloc.live_blocks), before.live_blocks); /* no driver's */
+  if (s->how->stride == 1)
+    assert_int_equal(atomic_load(&s->alloc.live_blocks), before.live_blocks); /* but no driver's */
   expect_results(s->session, s->n, s->seed);
   expect_runs(s->session, s->n, s->seed);
   return true;
 }
 
-/* One subject lives through all failures, until an operation meets none. Returns how many failed. */
+/* One subject survives all failures, until an operation meets none. Returns the number of failures. */
 static uint64_t sweep(const setting *how, operation prepare, operation fn, bool fail_device) {
   subject s;
   berth_error err;
@@ -258,8 +259,8 @@ static berth_status create_another(subject *s, berth_error *err) {
 
 /* ---- Weights ---- */
 
-/* Sets all weights while the k-th call fails. What was set before the failure is new; what a device did not write whole
- * has no weights, and runs are refused. Nothing is ever read as something else. */
+/* Sets all weights while the k-th call fails. Those set before the failure are new; one that a device did not write
+ * completely is invalid, and runs are refused. Nothing is ever read as something else. */
 static bool set_once(subject *s, bool fail_device, uint64_t k) {
   berth_error err;
   const int16_t seed = (int16_t)(s->seed + 1);
@@ -276,7 +277,7 @@ static bool set_once(subject *s, bool fail_device, uint64_t k) {
   const bool has_failed = fail_device ? faulty.failed != 0 : atomic_load(&s->alloc.failed) != 0;
   assert_true((status != BERTH_OK) == has_failed);
   expect_unchanged(s, &before);
-  expect_results(s->session, s->n, s->seed); /* of the last run: there was none since */
+  expect_results(s->session, s->n, s->seed); /* of the last run, since there was none after it */
   if (status != BERTH_OK && fail_device && berth_session_run(s->session, &err) != BERTH_OK)
     assert_non_null(strstr(err.message, "has no weights yet"));
   s->seed = seed;
@@ -299,7 +300,7 @@ static void sweep_weights(const setting *how, bool fail_device) {
   tear_down(&s);
 }
 
-/* Nobody knows how far a GPU came: then nothing is read or run before the states are set again. */
+/* It is unknown how far a GPU came: nothing is read or run before the states are set again. */
 static void set_again_if_lost(berth_session *session, float runs) {
   berth_error err;
   float read;
@@ -310,7 +311,7 @@ static void set_again_if_lost(berth_session *session, float runs) {
   assert_false(berth_session_states_lost(session));
 }
 
-/* A run that fails on the device can be tried again: what a bind has left for the run to do is done then. */
+/* A run that fails on the device can be repeated: it then does what a bind has left for the run to do. */
 static void sweep_runs(const setting *how) {
   subject s;
   berth_error err;
@@ -341,7 +342,7 @@ static void sweep_runs(const setting *how) {
 static void sweep_setting(const setting *how) {
   for (int fail_device = 0; fail_device < 2; fail_device++) {
     assert_true(sweep(how, NULL, bind_second, fail_device != 0) >= 2);
-    (void)sweep(how, bind_second, bind_first, fail_device != 0); /* compiled already: there may be nothing to fail */
+    (void)sweep(how, bind_second, bind_first, fail_device != 0); /* already compiled: there may be nothing to fail */
     assert_true(sweep(how, bind_second, clone_session, fail_device != 0) > 2);
     assert_true(sweep(how, NULL, create_another, fail_device != 0) > 2);
     sweep_weights(how, fail_device != 0);
@@ -356,7 +357,7 @@ static void sweep_device(const char *name, uint64_t stride) {
   TEST_OK(berth__device_find(name, &device, &err));
   for (int order = 0; order < 2; order++)
     for (uint32_t option = 0; option < 4; option++) {
-      if (option % 2 == 1 && device != &berth__cpu_device) continue; /* a GPU does not reach what lies outside */
+      if (option % 2 == 1 && device != &berth__cpu_device) continue; /* a GPU cannot access values outside the arena */
       const setting how = {.device = device,
                            .name = name,
                            .plan_flags = plan_flags[option == 1],

@@ -1,4 +1,4 @@
-/* What the fuzz targets share. Each target is one file that defines LLVMFuzzerTestOneInput. With clang and
+/* Shared by the fuzz targets. Each target is one file that defines LLVMFuzzerTestOneInput. With clang and
  * -fsanitize=fuzzer it searches; linked with replay.c it runs the files of a folder as an ordinary test. */
 #ifndef BERTH_TESTS_FUZZ_H
 #define BERTH_TESTS_FUZZ_H

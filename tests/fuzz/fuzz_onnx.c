@@ -4,7 +4,7 @@
 
 #include "import/onnx/convert.h"
 
-#define MAX_BLOCK ((size_t)1 << 24) /* larger blocks are refused, so that a run is fast whatever the shapes say */
+#define MAX_BLOCK ((size_t)1 << 24) /* larger blocks are refused, so that a run is fast for any shapes */
 #define MAX_SIZE ((size_t)1 << 16)
 #define MAX_DIMS 16
 

@@ -1,12 +1,12 @@
-/* Any bytes as the text of a graph: where they are one, and a small one, it is planned and run, with reuse and without;
- * the checked mode sees no stray write, and the results are the same to the bit. A graph with states is run twice. */
+/* Any bytes as the text of a graph: if they are one, and a small one, it is planned and run, with reuse and without;
+ * the checked mode finds no stray write, and the results are bitwise the same. A graph with states is run twice. */
 #include "fuzz/fuzz.h"
 #include "graph/graph.h"
 
 #define MAX_BYTES (1 << 20) /* of all values together */
 #define MAX_ITEMS (1 << 16) /* elements of one value */
 
-/* Products of shapes that are each small may still take long: a bound on what one node touches. */
+/* Products of small shapes may still take long: limits the elements that one node touches. */
 static int is_small(const berth_graph *graph) {
   uint64_t total = 0;
   if (berth_graph_n_nodes(graph) > 64) return 0;
@@ -19,7 +19,7 @@ static int is_small(const berth_graph *graph) {
   return 1;
 }
 
-/* Loops must end: as many rounds as a small constant says, or an input, which is 0 or 1 here. */
+/* Loops must end: their number of rounds is a small constant, or an input, which is 0 or 1 here. */
 static int is_finite(const berth_graph *graph) {
   for (size_t n = 0; n < graph->n_nodes; n++) {
     if (graph->nodes[n].op->code != BERTH__OP_loop_begin) continue;
@@ -40,7 +40,7 @@ static berth_graph *bind_small(const berth_graph *graph) {
   return bound;
 }
 
-/* The same bytes for the same value in every session; small numbers, so that indices are sometimes right. */
+/* The same bytes for the same value in every session; small numbers, so that indices are sometimes valid. */
 static void fill(unsigned char *data, uint64_t size, berth_type type, uint32_t seed) {
   uint64_t count = size / berth_type_size(type);
   for (uint64_t i = 0; i < count; i++) {
@@ -74,8 +74,8 @@ static void write_all(berth_session *session, const berth_graph *graph) {
   }
 }
 
-/* NULL: the run failed, for which a kernel has its reasons (an index that is out of range), or the data (an extent
- * over its bound). */
+/* NULL: the run failed, which may be correct for a kernel (an index out of range) or the data (an extent above its
+ * bound). */
 static berth_session *run(const berth_graph *graph, uint32_t flags, berth_order order, berth_status *status) {
   berth_session *session = NULL;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
@@ -84,7 +84,7 @@ static berth_session *run(const berth_graph *graph, uint32_t flags, berth_order 
   plan.flags = flags;
   plan.order = order;
   plan.align = 16;
-  plan.effort = 1000; /* as many graphs as possible, not the best of plans */
+  plan.effort = 1000; /* many graphs are more important than good plans */
   desc.plan = &plan;
   desc.flags = BERTH_SESSION_CHECKED;
   *status = berth_session_create(graph, &desc, &session, &err);

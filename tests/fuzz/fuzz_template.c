@@ -1,5 +1,5 @@
-/* Any bytes as a chat template: text, or an error that says where. What is before a zero byte is the template, what is
- * after it are variables as JSON. */
+/* Any bytes as a chat template: text, or an error with a position. The part before a zero byte is the template, the
+ * part after it are variables as JSON. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"

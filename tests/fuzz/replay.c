@@ -1,12 +1,12 @@
-/* Runs a fuzz target on every file of the folders that are named, and on prefixes of each, as an ordinary test. Fails
- * when a folder is missing or holds nothing. */
+/* Runs a fuzz target on every file of the given folders, and on prefixes of each, as an ordinary test. Fails if a
+ * folder is missing or empty. */
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "fuzz/fuzz.h"
 
-/* From a block that is exactly as long, so that the sanitizer sees a read past the end. */
+/* From a block of exactly this size, so that the sanitizer detects reads past the end. */
 static void run_exact(const uint8_t *data, size_t size) {
   uint8_t *exact = malloc(size > 0 ? size : 1);
   FUZZ_CHECK(exact != NULL);

@@ -10,7 +10,7 @@ const berth__kernel_limits limits_large = {.group_size = 256, .lanes = 32, .shar
 const berth__kernel_limits limits_small = {.group_size = 64, .lanes = 8, .shared_bytes = 4096, .shares_well = true};
 const berth__kernel_limits limits_least = {.group_size = 32, .lanes = 32, .shared_bytes = 0, .shares_well = true};
 const berth__kernel_limits limits_plain = {.group_size = 1024, .lanes = 8, .shared_bytes = 32768, .shares_well = false};
-/* Lanes that exchange what they have. */
+/* Lanes that exchange values. */
 const berth__kernel_limits limits_lanes = {
     .group_size = 256, .lanes = 32, .exchanges = true, .shared_bytes = 32768, .shares_well = true};
 const berth__kernel_limits limits_quads = {
@@ -26,7 +26,7 @@ typedef struct call {
   const berth__node *node;
   berth_op_call op;
   berth_tensor tensors[MAX_TENSORS];
-  uint32_t *words[MAX_TENSORS]; /* as they lie in an arena of 32 bits per element, or of each type's own bits */
+  uint32_t *words[MAX_TENSORS]; /* stored with 32 bits per element, or in each type's own width */
   bool is_narrow;
   berth__storage storage[MAX_TENSORS];
 } call;
@@ -40,7 +40,7 @@ static berth_tensor tensor_of(const berth__value *value) {
   return tensor;
 }
 
-/* Small integers where they are integers; for lengths something in reach. */
+/* Small integers for integer types; valid values for lengths. */
 static void fill(const berth_tensor *tensor, uint32_t *words, uint64_t *seed) {
   const bool is_float = berth__l_number(tensor->type) == BERTH__NUM_F32;
   for (int64_t i = 0; i < berth__count(tensor); i++) {
@@ -55,7 +55,7 @@ static void fill(const berth_tensor *tensor, uint32_t *words, uint64_t *seed) {
   }
 }
 
-/* Numbers that the graph itself has: lengths and positions, which may not be any. */
+/* Operands that the graph defines itself: lengths and positions, which must be valid. */
 static void fill_constant(const berth_tensor *tensor, uint32_t *words, const void *data) {
   memcpy(tensor->data, data, (size_t)berth__count(tensor) * berth_type_size(tensor->type));
   for (int64_t i = 0; i < berth__count(tensor); i++) words[i] = (uint32_t)berth__load_i64(tensor, i);
@@ -112,7 +112,7 @@ static void run_reference(call *c) {
 
 /* ---- Its kernels ---- */
 
-/* Elements may be seen as words. */
+/* Elements may be accessed as words. */
 static uint64_t elements_of(const call *c, uint32_t operand, berth__storage seen_as) {
   const uint64_t count = (uint64_t)berth__count(&c->tensors[operand]);
   const size_t size = berth_type_size(c->storage[operand]);
@@ -160,7 +160,7 @@ static uint64_t shared_bytes_of(const berth__kernel *k) {
   return bytes;
 }
 
-/* A word an element. */
+/* One word per element. */
 static berth__storage word_type(berth_type type) {
   const berth__number number = berth__l_number(type);
   return number == BERTH__NUM_F32 ? BERTH_F32 : number == BERTH__NUM_I32 ? BERTH_I32 : BERTH_U32;
@@ -255,7 +255,7 @@ static void compare_results(const call *c, uint32_t **first) {
   }
 }
 
-/* As they are, and expanded: the same bits. */
+/* With matrix units, and expanded: the same bits. */
 static void check_both_forms(call *c, const char *text, const berth__kernel_limits *limits, berth__inst_code code,
                              double tolerance) {
   berth_error err;

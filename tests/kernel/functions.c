@@ -28,7 +28,7 @@ static double rsqrt(double x) { return 1 / sqrt(x); }
 static double inverse(double x) { return 1 / x; }
 static double negated(double x) { return -x; }
 
-/* The activations rest on the device's exp, of which e^-x^2 asks more than it has far out. */
+/* The activations use the device's exp, for which e^-x^2 is most demanding for large x. */
 const function functions[N_FUNCTIONS] = {
     {"neg", BERTH__OP_neg, negated, 0, 0, 0},
     {"abs", BERTH__OP_abs, fabs, 0, 0, 0},
@@ -68,7 +68,7 @@ bool is_close(double expected, float got, double relative, double absolute) {
   const float rounded = (float)expected;
   if (rounded == got) return true;
   if (isinf(rounded))
-    return fabsf(got) >= 3.40282e38f && (signbit(got) != 0) == (signbit(rounded) != 0); /* one step beside it */
+    return fabsf(got) >= 3.40282e38f && (signbit(got) != 0) == (signbit(rounded) != 0); /* one step away */
   const double error = fabs((double)got - expected);
   return error <= relative * fabs(expected) || error <= absolute;
 }

@@ -1,4 +1,4 @@
-/* Functions of one f32, with what C's give for them, and arguments from all of the floats. */
+/* Functions of one f32, with the results of C's functions, and arguments from the whole range of floats. */
 #ifndef BERTH_TESTS_LOOP_FUNCTIONS_H
 #define BERTH_TESTS_LOOP_FUNCTIONS_H
 
@@ -12,18 +12,18 @@ typedef struct function {
   const char *name;
   berth__op_code op;
   double (*of)(double);
-  double relative, absolute; /* what a result may be off: one of the two */
-  double far_out;            /* where it rests on the device's own exp, the second of these on a device */
+  double relative, absolute; /* tolerance of a result: either */
+  double far_out;            /* if it uses the device's own exp, the second of these on a device */
 } function;
 
 #define N_FUNCTIONS 31u
 extern const function functions[N_FUNCTIONS];
-/* A subnormal result is only as good as its digits. */
+/* A subnormal result is only as precise as its digits. */
 #define TINY 1e-44
 
-/* What is special first, then patterns of bits at equal distances, so that every exponent is met. */
+/* Special values first, then bit patterns at equal distances, so that every exponent occurs. */
 float argument_at(uint32_t i);
-/* NaN equals NaN; of infinity, the largest float is close enough. */
+/* NaN equals NaN; the largest float is close enough to infinity. */
 bool is_close(double expected, float got, double relative, double absolute);
 
 #endif

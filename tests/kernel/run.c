@@ -12,7 +12,7 @@ berth__kernel *kernel_of(berth_context *ctx, const char *name, uint32_t group_si
 }
 
 berth__x flat_index(berth__kernel *k) {
-  const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
+  const berth__x thread = berth__x_thread(k); /* in its own statement, since arguments are evaluated in any order */
   return berth__x_add(k, berth__x_affine(k, berth__x_group(k), k->group_size, 0), thread);
 }
 
@@ -21,7 +21,7 @@ berth_status run_kernel(const berth__kernel *k, uint32_t **words, const uint64_t
   for (uint32_t i = 0; i < k->n_buffers; ++i)
     buffers[i] = (berth__kernel_memory){.words = words[i], .count = counts[i]};
   uint64_t size = berth__kernel_room(k);
-  void *room = malloc(size); /* exactly: the sanitizer sees what goes past it */
+  void *room = malloc(size); /* exactly, so that the sanitizer detects accesses past the end */
   assert_non_null(room);
   memset(room, 0xa5, size);
   berth_status status = berth__kernel_interpret(k, buffers, room, err);

@@ -17,7 +17,7 @@ berth__kernel *sample_make(berth_context *ctx, const char *name, sample_fn fn) {
 static berth__x flat_index(berth__kernel *k, uint32_t group_size, uint64_t n_groups) {
   k->group_size = group_size;
   k->n_groups = n_groups;
-  const berth__x thread = berth__x_thread(k); /* first, by itself: compilers differ in the order of arguments */
+  const berth__x thread = berth__x_thread(k); /* in its own statement, since arguments are evaluated in any order */
   return berth__x_add(k, berth__x_affine(k, berth__x_group(k), group_size, 0), thread);
 }
 
@@ -91,7 +91,7 @@ void sample_guarded(berth__kernel *k) {
   berth__x_end(k);
 }
 
-/* Blocks of 32 elements go through shared memory, as many as memory says. */
+/* Blocks of 32 elements go through shared memory; their number is read from memory. */
 void sample_counted(berth__kernel *k) {
   const uint32_t counts = berth__kernel_buffer_of(k, 0, BERTH_I32), in = berth__kernel_buffer_of(k, 1, BERTH_F32),
                  out = berth__kernel_buffer_of(k, 2, BERTH_F32);
@@ -140,7 +140,7 @@ static void keep(berth__kernel *k, berth__x x, int64_t *n) {
 #define U 4u
 #define B 8u
 
-/* Which types an instruction is for: one bit each. */
+/* The types that an instruction supports: one bit each. */
 static uint32_t types_of(berth__inst_code code) {
   switch (code) {
     case BERTH__INST_rem: return I | U;
@@ -228,7 +228,7 @@ void sample_storages(berth__kernel *k) {
   }
 }
 
-/* Beside a plain load through the same array. */
+/* In addition to a plain load through the same array. */
 void sample_contended(berth__kernel *k) {
   const uint32_t in = berth__kernel_buffer_of(k, 0, BERTH_I32), out = berth__kernel_buffer_of(k, 1, BERTH_U32);
   const berth__x i = flat_index(k, 64, 2);
@@ -241,7 +241,7 @@ void sample_exchanged(berth__kernel *k) {
   k->group_size = 32;
   k->n_groups = 3;
   berth__x_if(k, berth__x_ne(k, berth__x_load(k, guard, berth__x_i32(k, 0)), berth__x_u32(k, 0)));
-  const berth__x thread = berth__x_thread(k); /* before the group: compilers differ in which operand they make first */
+  const berth__x thread = berth__x_thread(k); /* before the group, since operands are evaluated in any order */
   const berth__x index = berth__x_add(k, berth__x_affine(k, berth__x_group(k), 32, 0), thread);
   const berth__x own = berth__x_load(k, in, index), there = berth__x_exchange(k, thread, 1);
   const berth__x sum = berth__x_add(k, own, berth__x_exchange(k, own, 2));

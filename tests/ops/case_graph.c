@@ -6,7 +6,7 @@
 
 #include "graph/graph.h"
 
-/* An operand whose first extent only a run knows: the slices of a larger one that `keep` says. */
+/* An operand whose first extent only a run knows: the slices of a larger one that `keep` selects. */
 static berth_status add_bounded(berth_graph *graph, const op_tensor *in, berth_value *out, berth_error *err) {
   const int64_t flat = -1;
   const berth_attr shape = berth_attr_ints("shape", &flat, 1);
@@ -38,9 +38,9 @@ berth_status case_build(berth_context *ctx, const op_case *c, uint32_t bounded, 
         berth_graph_input(*graph, name, c->in[i].type, berth_shape_fixed(c->in[i].rank, c->in[i].dim), &in[i], err);
   }
   uint32_t n_in = c->n_in;
-  while (n_in > 0 && in[n_in - 1] == BERTH_VALUE_NONE) n_in--; /* optional operands at the end are simply not given */
-  uint32_t n_out = c->error == NULL ? c->n_out : berth__op_find(ctx, c->op)->min_out; /* errors name no outputs */
-  /* not berth_graph_add: what rewriting alone makes has cases too */
+  while (n_in > 0 && in[n_in - 1] == BERTH_VALUE_NONE) n_in--; /* optional operands at the end are omitted */
+  uint32_t n_out = c->error == NULL ? c->n_out : berth__op_find(ctx, c->op)->min_out; /* error cases have no outputs */
+  /* not berth_graph_add: ops that only rewriting makes have cases, too */
   if (status == BERTH_OK)
     status =
         berth__graph_add_op(*graph, berth__op_find(ctx, c->op), in, n_in, c->attrs, c->n_attrs, NULL, out, n_out, err);

@@ -10,7 +10,7 @@ static int complain(const op_case *c, const char *what, const char *detail) {
 
 /* ---- Attributes ----------------------------------------------------------------------------------------------- */
 
-/* A case writes what an attribute of another kind may be meant: a whole float, extents. */
+/* Converts an attribute of a case to the declared kind: integers to floats or extents. */
 static int convert_attr(const berth_attr *declared, const berth_attr *given, berth_attr *out, berth_dim *dims) {
   *out = *given;
   out->name = declared->name;
@@ -44,7 +44,7 @@ int op_case_attrs(const op_case *c, const berth__op *op, op_attrs *given) {
   return 1;
 }
 
-/* All that the op declares, in its order, as inference and kernels want them. */
+/* All attributes that the op declares, in order, in the form for inference and kernels. */
 static int fill_attrs(const op_case *c, const berth__op *op, op_attrs *given, berth_attr *all) {
   uint32_t seen = 0;
   if (!op_case_attrs(c, op, given)) return 0;
@@ -137,7 +137,7 @@ typedef struct names {
   uint32_t count;
 } names;
 
-/* One name for each extent: what is equal for certain has the same name. */
+/* One name for each extent: extents that are certainly equal have the same name. */
 static int64_t name_of(names *n, int64_t extent) {
   uint32_t i = 0;
   while (i < n->count && n->extent[i] != extent) i++;
@@ -175,7 +175,7 @@ int direct_infer_open(const op_case *c) {
         inf.in_shape[k].dim[i] = unknown ? BERTH__DIM_UNKNOWN : name_of(&n, inf.in_shape[k].dim[i]);
     }
     const berth_status status = infer_now(c, &inf);
-    if (status == BERTH_UNSUPPORTED) continue; /* not even the rank follows */
+    if (status == BERTH_UNSUPPORTED) continue; /* even the rank is unknown */
     if (status != BERTH_OK)
       return complain(c, unknown ? "inference of unknown extents failed" : "inference of named extents failed",
                       inf.err.message);
@@ -194,7 +194,7 @@ typedef struct call_state {
   void *in_block[OP_CASE_MAX], *out_block[OP_CASE_MAX]; /* what to free */
 } call_state;
 
-/* Exactly as large as asked for, so that the address sanitizer sees every step too far. */
+/* Exactly the requested size, so that the address sanitizer detects every access past the end. */
 static void *take(size_t size) {
   void *block = NULL;
   if (posix_memalign(&block, 64, size ? size : 1) != 0) abort();
@@ -237,7 +237,7 @@ static void end_call(call_state *s) {
   for (uint32_t i = 0; i < s->c->n_out; i++) free(s->out_block[i]);
 }
 
-/* Scratch is asked for as a planner does: without data pointers. */
+/* Scratch is requested like by a planner: without data pointers. */
 static uint64_t scratch_size(call_state *s) {
   if (!s->op->family->scratch) return 0;
   berth_tensor in[OP_CASE_MAX], out[OP_CASE_MAX];
@@ -265,7 +265,7 @@ static int64_t item_count(const call_state *s) { return s->op->family->items ? s
 
 static int run_whole(call_state *s) { return run_range(s, 0, item_count(s)); }
 
-/* The last range first: an item may not lean on one before it. */
+/* The last range first: an item must not depend on an earlier one. */
 static int run_in_three(call_state *s) {
   int64_t n = item_count(s), a = n / 3, b = a + (n - a) / 2;
   return run_range(s, b, n) && run_range(s, 0, a) && run_range(s, a, b);
@@ -300,8 +300,8 @@ typedef enum layout {
 } layout;
 static const char *const layout_names[] = {"padded operand", "operand with its axes in reverse order"};
 
-/* Strides, and how many elements the block needs. PADDED leaves gaps after every element and row; REVERSED makes the
- * first axis the innermost one. The stride of an axis of extent 1 is never followed, so it is nonsense here. */
+/* Strides, and the elements that the block needs. PADDED leaves gaps after every element and row; REVERSED makes the
+ * first axis the innermost one. The stride of an axis of extent 1 is never used, so it is garbage here. */
 static int64_t lay_out(layout how, berth_tensor *t) {
   int64_t next = how == PADDED ? 2 : 1;
   for (uint32_t k = 0; k < t->rank; k++) {
@@ -408,7 +408,7 @@ int direct_view(const op_case *c) {
   if (!prepare(c, &inf) || infer_now(c, &inf) != BERTH_OK) return 0;
   if (!inf.op->family->view) return 1;
   for (uint32_t i = 1; i < c->n_in && i < BERTH__ATTR_OPERANDS; i++)
-    if (c->in[i].type != BERTH_TYPE_NONE && inf.op->family->attr_of[i] != 0) return 1; /* views go by attributes */
+    if (c->in[i].type != BERTH_TYPE_NONE && inf.op->family->attr_of[i] != 0) return 1; /* views depend on attributes */
   for (int how = -1; how < LAYOUT_COUNT; how++) {
     call_state s;
     start_call(&s, c, &inf);

@@ -7,27 +7,27 @@
 #include "direct.h"
 #include "support.h"
 
-#define POISON 0xa5 /* in every byte that nobody wrote */
+#define POISON 0xa5 /* in every byte that has not been written */
 #define PLAIN UINT32_MAX
 
 typedef enum layout {
   PADDED,   /* gaps after every element and line */
   REVERSED, /* the first axis is the innermost one */
-  WIDER,    /* lines are parts of longer ones, as those of a part of a concat are */
+  WIDER,    /* lines are parts of longer ones, like in a part of a concat */
   LAYOUTS
 } layout;
 static const char *const layout_names[] = {"padded", "reversed", "part of something wider"};
 
-/* A tensor as a device holds it. */
+/* A tensor in a device's form. */
 typedef struct held {
   berth_tensor tensor;
   berth_type stored;
   uint32_t *words;
   uint64_t count; /* elements, from the first to the last */
-  uint32_t skip;  /* elements before them in their first word */
+  uint32_t skip;  /* elements that precede them in their first word */
 } held;
 
-/* How tensors lie in memory: four bytes per element, each in its own width, or that from inside a word on. */
+/* How tensors are stored: four bytes per element, each type in its own width, or the latter starting inside a word. */
 typedef enum width {
   UNIFORM,
   OWN,
@@ -47,7 +47,7 @@ typedef struct state {
   held in[OP_CASE_MAX], out[OP_CASE_MAX];
   uint32_t *scratch;
   uint64_t scratch_count;
-  bool knows_places; /* the lowering is told where everything lies */
+  bool knows_places; /* the lowering is told all offsets */
   width as;
   berth__storage storage[2 * OP_CASE_MAX];
   uint64_t at[2 * OP_CASE_MAX];
@@ -66,8 +66,7 @@ static bool fill_attrs(state *s) {
 
 /* ---- Elements as words ---- */
 
-/* An f64 must be a number that f32 holds as well; where sums and functions of it are asked for, its leading digits do.
- */
+/* An f64 must be representable in f32; for sums and functions, its leading digits suffice. */
 static bool fits_f32(double x, bool exactly) {
   const double magnitude = fabs(x), rounded = (double)(float)x;
   if (isnan(x) || isinf(x) || x == 0) return true;
@@ -231,7 +230,7 @@ static berth_status run_kernels(const state *s, const berth__lowering *l, uint32
   return status;
 }
 
-/* A call as a recipe makes it: without data. */
+/* A call in the form of a recipe: without data. */
 typedef struct call_of_case {
   berth_tensor in[OP_CASE_MAX], out[OP_CASE_MAX];
   berth_op_call call;
@@ -259,7 +258,7 @@ static void describe(state *s, call_of_case *c) {
                                   .at = s->knows_places || s->as == SHIFTED ? s->at : NULL};
 }
 
-/* What reports say of a kernel: it moves no more than there is, each element in the bytes that it has. */
+/* Reported bytes of a kernel: at most all elements, each with its stored bytes. */
 static berth_status check_bytes(const state *s, const berth__lowering *l, berth_error *err) {
   double most = 4.0 * (double)s->scratch_count;
   for (uint32_t i = 0; i < s->c->n_in + s->c->n_out; i++) {
@@ -275,7 +274,7 @@ static berth_status check_bytes(const state *s, const berth__lowering *l, berth_
   return BERTH_OK;
 }
 
-/* over: the operand that output 0 is written over. */
+/* over: the operand that output 0 overwrites. */
 static berth_status lower_and_run(state *s, uint32_t over, berth_error *err) {
   call_of_case c;
   describe(s, &c);
@@ -289,7 +288,7 @@ static berth_status lower_and_run(state *s, uint32_t over, berth_error *err) {
   return status;
 }
 
-/* Sums and functions in f32, where the case was made in f64. */
+/* Sums and functions are in f32, but the case was computed in f64. */
 static op_case loosened(const op_case *c) {
   op_case loose = *c;
   bool is_float = false;
@@ -335,7 +334,7 @@ static bool is_right(const state *s, uint32_t i, uint32_t over, const char *how)
   return good;
 }
 
-/* Operands and results far apart, but for the operand that output 0 is written over. */
+/* Operands and results far apart, except the operand that output 0 overwrites. */
 static void place_all(state *s, uint32_t over) {
   const uint64_t apart = (uint64_t)1 << 32;
   for (uint32_t i = 0; i < s->c->n_in + s->c->n_out; i++) {
@@ -367,7 +366,7 @@ static bool can_be_over(const state *s, uint32_t k) {
          berth_type_size(stored_as(in->type, s->as)) == berth_type_size(stored_as(out->type, s->as));
 }
 
-/* A concat of which part `k` was made where it goes. */
+/* A concat whose part `k` was made in place. */
 static lowered run_with_part(state *s, uint32_t k) {
   const int64_t given = s->attrs[0].i;
   held *part = &s->in[k], *whole = &s->out[0];

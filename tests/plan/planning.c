@@ -36,7 +36,7 @@ berth_graph *parse_graph(berth_context *ctx, const char *statements) {
 berth_plan_desc desc_with(uint32_t flags) {
   berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
   desc.flags = flags;
-  desc.order = BERTH_ORDER_SOURCE; /* so that a test can say at which step a value is born */
+  desc.order = BERTH_ORDER_SOURCE; /* so that a test knows the step at which a value is born */
   return desc;
 }
 
@@ -124,10 +124,10 @@ uint64_t activations_size(const berth_plan *plan) { return test_plan_info(plan).
 
 /* ---- Runs ---- */
 
-/* Numbers for every input and param, and what came out. */
+/* Numbers for every input and param, and the outputs. */
 typedef struct numbers {
   const berth_graph *graph; /* bound */
-  void **data;              /* one per value; NULL for what nodes make and for constants */
+  void **data;              /* one per value; NULL for results of nodes and for constants */
   void **expected;          /* one per output */
 } numbers;
 
@@ -211,7 +211,7 @@ static berth_status give(berth_session *session, const numbers *set, int params,
   return BERTH_OK;
 }
 
-/* Outputs against what is expected; the first run sets that. */
+/* Compares outputs with the expected ones, which the first run sets. */
 static const char *take(berth_session *session, numbers *set, const char *label) {
   berth_error err;
   const char *found = NULL;
@@ -259,7 +259,7 @@ static const char *run_once(const berth_graph *graph, numbers *set, const berth_
   return found;
 }
 
-/* flags: of every session. Bit for bit: the kernels are the same with and without a plan that shares bytes. */
+/* flags: of every session. Bitwise: the kernels are the same with and without shared bytes. */
 static const char *compare_with(const berth_graph *graph, const berth_graph *bound, const berth_plan_desc *desc,
                                 const berth_plan_desc *apart, uint32_t flags) {
   numbers set = make_numbers(bound);

@@ -11,7 +11,7 @@ typedef struct maker {
   berth_graph *graph;
   uint64_t random;
   uint32_t n_sources;
-  berth_value hidden[MAX_LOOPS][2]; /* from and to: what the loops have made inside */
+  berth_value hidden[MAX_LOOPS][2]; /* from and to: values made inside loops */
   uint32_t n_loops, depth;
 } maker;
 
@@ -30,7 +30,7 @@ static int64_t count_of(const berth_shape *shape) {
   return count;
 }
 
-/* Inside a loop that is over. */
+/* Inside a loop that has ended. */
 static int is_hidden(const maker *m, berth_value value) {
   if (info_of(m, value).kind != BERTH_VALUE_NODE) return 0;
   for (uint32_t i = 0; i < m->n_loops; i++)
@@ -38,7 +38,7 @@ static int is_hidden(const maker *m, berth_value value) {
   return 0;
 }
 
-/* Newer values more often than old ones, so that graphs get deep; none that has grown large. */
+/* Newer values more often than old ones, so that graphs become deep; no large ones. */
 static berth_value pick(maker *m) {
   uint32_t n = berth_graph_n_values(m->graph), window = 8;
   berth_value value = below(m, 3) == 0 || n < window ? below(m, n) : n - 1 - below(m, window);
@@ -46,14 +46,14 @@ static berth_value pick(maker *m) {
   return count_of(&info.shape) <= LARGEST && !is_hidden(m, value) ? value : 0;
 }
 
-/* One of this type, or any after a while. */
+/* One of this type, or after some attempts any. */
 static berth_value pick_typed(maker *m, berth_type type) {
   berth_value value = pick(m);
   for (int i = 0; i < 20 && info_of(m, value).type != type; i++) value = pick(m);
   return value;
 }
 
-/* Ops that do not take these operands are left out: the graph stays as it was. */
+/* Ops that do not accept these operands are skipped: the graph is unchanged. */
 static int add(maker *m, const char *op, const berth_value *in, size_t n_in, const berth_attr *attrs, size_t n_attrs,
                size_t n_out) {
   berth_error err;
@@ -222,7 +222,7 @@ static int joins(const berth_value_info *a, const berth_value_info *b, uint32_t 
   return 1;
 }
 
-/* Of what has the right shape anyway, or of parts that are made for it. */
+/* Of values that have the right shape, or of parts that are made for it. */
 static void add_concat(maker *m) {
   berth_value in[4] = {pick(m)};
   berth_value_info first = info_of(m, in[0]);
@@ -278,7 +278,7 @@ static berth_value add_number(maker *m, int64_t number) {
   return value;
 }
 
-/* Rows that are part of what they are written into, or that come from elsewhere. */
+/* Rows that are part of the value they are written to, or that come from elsewhere. */
 static void add_write_rows(maker *m) {
   berth_value in[3] = {pick(m)};
   berth_value_info x = info_of(m, in[0]);
@@ -335,7 +335,7 @@ static void add_attention(maker *m) {
   add(m, "attention", in, 3, &heads, 1, 1);
 }
 
-/* What a few ops in a row make of a value; they keep its type and shape. */
+/* A chain of a few ops on a value; they keep its type and shape. */
 static berth_value add_chain(maker *m, berth_value x, uint32_t length) {
   static const char *const ops[] = {"relu", "neg", "abs", "identity", "tanh", "softmax"};
   for (uint32_t i = 0; i < length; i++) {
@@ -353,7 +353,7 @@ static berth_value pick_condition(maker *m) {
   return add_source(m, BERTH_BOOL, (berth_shape){.rank = 0});
 }
 
-/* Of one value or of two alike, sometimes with a choice inside, sometimes with two choices by one condition. */
+/* Of one value or of two alike, sometimes with a nested choice, sometimes with two choices by one condition. */
 static void add_choose(maker *m) {
   berth_value in[3] = {pick_condition(m)}, x = pick_typed(m, BERTH_F32), y = x;
   berth_value_info info = info_of(m, x);
@@ -374,7 +374,7 @@ static void add_something(maker *m);
 
 #define CARRIED 3
 
-/* A value like this one, made from it or found among the others. */
+/* A value like this one, derived from it or found among the others. */
 static berth_value pick_like(maker *m, berth_value value) {
   berth_value_info want = info_of(m, value);
   for (int i = 0; i < 4; i++) {
@@ -389,7 +389,7 @@ static berth_value pick_like(maker *m, berth_value value) {
 
 static berth_value add_trips(maker *m) { return add_number(m, below(m, 4)); }
 
-/* A loop with a few nodes inside, which may be loops and choices; trips and conditions are known or not. */
+/* A loop with a few nodes inside, including loops and choices; trips and conditions are known or not. */
 static void add_loop(maker *m) {
   berth_error err;
   uint32_t k = 1 + below(m, CARRIED), n_scanned = below(m, 3);

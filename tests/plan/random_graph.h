@@ -1,4 +1,4 @@
-/* Random graphs for the property tests: every op that the planner treats in a way of its own is in them. */
+/* Random graphs for property tests, with every op that the planner treats specially. */
 #ifndef BERTH_TESTS_RANDOM_GRAPH_H
 #define BERTH_TESTS_RANDOM_GRAPH_H
 

@@ -10,7 +10,7 @@ static berth_value add(berth_graph *graph, const char *op, const berth_value *in
   return out;
 }
 
-/* Rows of 16 floats, up to eight of them; every node is one that the planner treats in a way of its own. */
+/* Rows of 16 floats, up to eight of them; every node is one that the planner treats specially. */
 static berth_value add_random(berth_graph *graph, const berth_value *from, uint32_t n, uint64_t *random) {
   berth_error err;
   const berth_value x = from[test_random(random) % n], y = from[test_random(random) % n];
@@ -61,10 +61,10 @@ berth_graph *small_graph_with(berth_context *ctx, uint64_t seed, uint32_t n_node
   TEST_OK(berth_graph_create(ctx, "small", &graph, &err));
   TEST_OK(berth_graph_input(graph, "a", BERTH_F32, BERTH_SHAPE(4, 16), &values[n++], &err));
   TEST_OK(berth_graph_input(graph, "b", BERTH_F32, BERTH_SHAPE(1, 16), &values[n++], &err));
-  values[n] = add(graph, "add", values, 2, NULL, 0); /* an input that nobody reads is there at the first step alone */
+  values[n] = add(graph, "add", values, 2, NULL, 0); /* an input without readers exists only at the first step */
   n++;
   while (n < n_nodes + 2) {
-    const uint32_t back = test_random(&random) % 3 == 0 ? n : (n < 4 ? n : 4); /* mostly of the last ones */
+    const uint32_t back = test_random(&random) % 3 == 0 ? n : (n < 4 ? n : 4); /* mostly one of the last ones */
     if (with_concats && test_random(&random) % 3 == 0)
       values[n] = add_concat(graph, values + n - back, back, &random);
     else

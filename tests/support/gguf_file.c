@@ -30,7 +30,7 @@ static void maker_number(maker *m, uint64_t value, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) maker_byte(m, (unsigned)(value >> (8 * i)) & 0xFFu);
 }
 
-/* Text up to the quote that closes it. */
+/* Text up to the closing quote. */
 static void maker_text(maker *m, bool has_length) {
   const char quote = *m->at++;
   const size_t length_at = m->size;
@@ -51,7 +51,7 @@ static void maker_text(maker *m, bool has_length) {
   for (size_t i = 0; has_length && i < 8; i++) m->bytes[length_at + i] = (uint8_t)(length >> (8 * i));
 }
 
-/* The digits behind the letters of a word. */
+/* The digits after the letters of a word. */
 static uint64_t maker_digits(maker *m, size_t letters) {
   char *end;
   m->at += letters;

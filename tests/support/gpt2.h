@@ -1,5 +1,6 @@
 /* GPT-2 with a loss, for tests and benchmarks of training: products with weights [from, to] and their biases, one
- * causal attention a layer that reads slices of one product, tanh's gelu, embeddings that the last product shares. */
+ * causal attention per layer that reads slices of one product, the tanh form of gelu, embeddings shared with the last
+ * product. */
 #ifndef BERTH_TESTS_GPT2_H
 #define BERTH_TESTS_GPT2_H
 

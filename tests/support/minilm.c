@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* Once a step has failed, the rest does nothing. */
+/* After a failure, the rest does nothing. */
 typedef struct encoder {
   berth_graph *graph;
   const minilm_shape *shape;

@@ -1,5 +1,5 @@
-/* The encoder of MiniLM-L6, for tests and benchmarks: matmul, bias add, gelu, residual add and layer norm as nodes of
- * their own, one attention op a layer that reads slices of one packed QKV. */
+/* The encoder of MiniLM-L6, for tests and benchmarks: matmul, bias add, gelu, residual add and layer norm as separate
+ * nodes, one attention op per layer that reads slices of one packed QKV. */
 #ifndef BERTH_TESTS_MINILM_H
 #define BERTH_TESTS_MINILM_H
 

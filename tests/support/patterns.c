@@ -28,7 +28,7 @@ static void fill(berth_type type, void *data, uint64_t size) {
   for (uint64_t i = 0; type != BERTH_F32 && i < size; i++) ((uint8_t *)data)[i] = (uint8_t)test_random(&state);
 }
 
-/* Gives every input and param something; runs. */
+/* Fills every input and param; runs. */
 static berth_status run(const berth_graph *graph, berth_session *session, berth_error *err) {
   for (uint32_t k = 0; k < berth_graph_n_inputs(graph) + berth_graph_n_params(graph); k++) {
     const uint32_t n_inputs = berth_graph_n_inputs(graph);
@@ -79,7 +79,7 @@ static void pattern_compare(const pattern *p, const char *device, const char *pr
   desc.device = device;
   TEST_OK(berth_session_create(graph, &desc, &fast, &err));
   plan.gpu_profile = NULL;
-  plan.flags = BERTH_PLAN_NO_PASSES; /* the nodes as they are written: quantised products too */
+  plan.flags = BERTH_PLAN_NO_PASSES; /* without rewriting, including quantised products */
   desc.plan = &plan;
   desc.device = NULL;
   desc.flags = BERTH_SESSION_REFERENCE;

@@ -46,7 +46,7 @@ static int number(const char *name, int otherwise) {
   return text != NULL ? atoi(text) : otherwise;
 }
 
-/* ---- What there is ---- */
+/* ---- Devices ---- */
 
 EXPORT int cuInit(unsigned flags) {
   (void)flags;
@@ -108,7 +108,7 @@ EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device) {
   return 0;
 }
 
-/* ---- Contexts: one a device, and those that are current ---- */
+/* ---- Contexts: one per device, and the stack of current ones ---- */
 
 #define MOST_DEVICES 8
 #define MOST_CURRENT 8
@@ -148,14 +148,14 @@ static int current_device(void) {
   return FIRST_DEVICE + (int)((const char *)(void *)stack[fake_cuda_state.current - 1] - primary);
 }
 
-/* What needs a context says so where there is none. */
+/* Calls that need a context fail without one. */
 #define IN_CONTEXT()                              \
   do {                                            \
     if (fake_cuda_state.current <= 0) return 201; \
     MAY_FAIL();                                   \
   } while (0)
 
-/* ---- Memory. Each block has its size before it, and bytes that are not zero ---- */
+/* ---- Memory. Each block is preceded by its size, and filled with nonzero bytes ---- */
 
 typedef struct head {
   uint64_t size, unused;
@@ -196,7 +196,7 @@ EXPORT int cuMemHostAlloc(void **data, size_t size, unsigned flags) {
 
 EXPORT int cuMemFreeHost(void *data) { return unmake(data); }
 
-/* ---- Streams: what is put on one happens when somebody asks how far it is ---- */
+/* ---- Streams: commands are executed when somebody queries their progress ---- */
 
 typedef struct command {
   enum {
@@ -214,8 +214,8 @@ typedef struct command {
 
 struct berth__cu_stream_s {
   command *first, **last;
-  bool was_busy; /* says once that it is */
-  int result;    /* of what went wrong on it; from there on nothing is done */
+  bool was_busy; /* reports busy once */
+  int result;    /* error of a command; after it nothing is executed */
 };
 
 struct berth__cu_event_s {
@@ -227,7 +227,7 @@ struct berth__cu_event_s {
 static double clock_ms;
 
 typedef struct exec_node {
-  const fake_kernel *kernel; /* NULL: no kernel */
+  const fake_kernel *kernel; /* NULL: not a kernel */
   berth__cu_event event;
   unsigned groups, threads;
   uint64_t values[32];
@@ -264,13 +264,13 @@ static int run_node(const exec_node *node) {
   return fake_kernel_run(node->kernel, node->groups, node->threads, params);
 }
 
-/* The last that may run goes first: an edge that is missing shows. */
+/* Runs the last node that may run first, so that a missing edge has an effect. */
 static int run_exec(struct berth__cu_exec_s *exec) {
   memset(exec->is_done, 0, exec->n * sizeof *exec->is_done);
   for (size_t done = 0; done < exec->n; done++) {
     size_t i = exec->n;
     while (i > 0 && !is_ready(exec, i - 1)) i--;
-    if (i == 0) return 719; /* a circle */
+    if (i == 0) return 719; /* a cycle */
     const int result = run_node(&exec->nodes[i - 1]);
     if (result != 0) return result;
     exec->is_done[i - 1] = true;
@@ -349,7 +349,7 @@ EXPORT int cuMemcpyDtoHAsync_v2(void *dst, unsigned long long src, size_t size, 
 
 EXPORT int cuMemcpyDtoDAsync_v2(unsigned long long dst, unsigned long long src, size_t size, berth__cu_stream stream) {
   IN_CONTEXT();
-  if (dst < src + size && src < dst + size) return 1; /* the real one leaves open what happens */
+  if (dst < src + size && src < dst + size) return 1; /* undefined in the real driver */
   return put(stream,
              (command){.kind = COPY, .dst = (void *)(uintptr_t)dst, .src = (const void *)(uintptr_t)src, .size = size});
 }
@@ -372,7 +372,7 @@ EXPORT int cuEventDestroy_v2(berth__cu_event event) { return unmake(event); }
 
 EXPORT int cuEventRecord(berth__cu_event event, berth__cu_stream stream) {
   IN_CONTEXT();
-  if (stream == NULL) { /* the default stream, on which others work: nothing is on its way there */
+  if (stream == NULL) { /* the default stream, used by others: nothing is pending on it */
     fake_cuda_state.default_events++;
     event->is_on_way = false;
     event->has_come = true;
@@ -397,15 +397,15 @@ EXPORT int cuEventElapsedTime(float *ms, berth__cu_event from, berth__cu_event t
   return 0;
 }
 
-/* ---- Modules: an image is a mark, what it was compiled for, and the source on the next line ---- */
+/* ---- Modules: an image is a magic number, its target, and the source on the next line ---- */
 
 static const char elf_mark[] =
     "\x7f"
     "ELFfake ";
 static const char ptx_mark[] = "//\n// fake ";
 
-/* The source of an image that runs on this device: code for its kind alone, PTX for it and those before. And what it
- * was compiled for. */
+/* The source of an image that runs on this device: code only for its own kind, PTX for it and newer ones. And its
+ * target. */
 static const char *source_of(const char *image, int capability, int *compiled_for) {
   int made_for = 0;
   if (strncmp(image, elf_mark, sizeof elf_mark - 1) == 0) {
@@ -414,7 +414,7 @@ static const char *source_of(const char *image, int capability, int *compiled_fo
   } else if (strncmp(image, ptx_mark, sizeof ptx_mark - 1) == 0) {
     image += sizeof ptx_mark - 1;
     if (sscanf(image, "compute_%d\n", &made_for) != 1 || made_for > capability) return NULL;
-    image = strchr(image, '\n') + 1; /* to the line that tells the driver */
+    image = strchr(image, '\n') + 1; /* skips to the line with the mark of the driver */
   }
   const char *line = made_for != 0 ? strchr(image, '\n') : NULL;
   *compiled_for = made_for;
@@ -500,14 +500,14 @@ EXPORT int cuGraphAddKernelNode_v2(berth__cu_node *node, berth__cu_graph graph, 
                     .groups = kernel->grid[0],
                     .threads = kernel->block[0]};
   if (what.kernel == NULL || what.groups == 0 || kernel->grid[1] != 1 || kernel->grid[2] != 1) return 1;
-  if (kernel->shared_bytes != fake_kernel_shared(what.kernel)) return 1; /* more than was allowed, or less than used */
+  if (kernel->shared_bytes != fake_kernel_shared(what.kernel)) return 1; /* more than allowed, or less than used */
   what.n_values = fake_kernel_n_params(what.kernel);
   for (unsigned i = 0; i < what.n_values; i++) memcpy(&what.values[i], kernel->params[i], sizeof what.values[i]);
   return add_node(node, graph, after, n_after, what);
 }
 
-/* Edges between kernels alone, from a kernel that lets the next one begin to one that waits by itself. They are played
- * as any other: what a kernel does before it waits, nobody could tell. */
+/* Only edges between kernels, from one that releases the next to one that waits explicitly. They are executed like any
+ * other edge: what a kernel does before it waits cannot be observed. */
 EXPORT int cuGraphAddDependencies_v2(berth__cu_graph graph, const berth__cu_node *from, const berth__cu_node *to,
                                      const berth__cu_edge *edges, size_t n) {
   MAY_FAIL();
@@ -568,14 +568,14 @@ EXPORT int cuGraphExecDestroy(berth__cu_exec exec) {
   return unmake(exec);
 }
 
-/* ---- NVRTC: a program is its source, and what it was compiled for ---- */
+/* ---- NVRTC: a program is its source, and its target ---- */
 
 typedef struct fake_program {
   char architecture[40];
   char source[];
 } fake_program;
 
-#define LEAST_STACK ((size_t)4 << 20) /* a compiler needs some */
+#define LEAST_STACK ((size_t)4 << 20) /* compilers need some */
 
 static bool has_stack(void) {
   pthread_attr_t attr;
@@ -653,7 +653,7 @@ EXPORT int nvrtcGetProgramLog(const fake_program *program, char *log) {
   return 0;
 }
 
-/* PTX has a line more. */
+/* PTX has an additional line. */
 static size_t image_size(const fake_program *program, const char *mark) {
   const size_t of_ptx = strlen(".target sm_") + strlen(program->architecture) + 1;
   return strlen(mark) + strlen(program->architecture) + 1 + (mark == ptx_mark ? of_ptx : 0) + strlen(program->source) +
@@ -666,7 +666,7 @@ static void write_image(const fake_program *program, const char *mark, char *cod
   strcpy(code, program->source);
 }
 
-/* There is code only of what was compiled for one kind of GPU. */
+/* There is code only for a target of one kind of GPU. */
 static bool has_code(const fake_program *program) { return strncmp(program->architecture, "sm_", 3) == 0; }
 
 EXPORT int nvrtcGetCUBINSize(const fake_program *program, size_t *size) {

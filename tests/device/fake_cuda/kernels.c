@@ -1,5 +1,5 @@
 /* Kernels of the fake driver: sources become C files, those a shared library, and its functions are called for every
- * thread of every group. Threads of a group that has barriers are coroutines. */
+ * thread of every group. Threads of groups with barriers are coroutines. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -19,9 +19,9 @@ struct fake_kernel {
   void (**barrier)(void);
   char entry[64];
   unsigned n_params;
-  unsigned shared; /* bytes that launches ask for */
+  unsigned shared; /* bytes requested by launches */
   bool has_barriers;
-  bool awaits; /* before it uses what kernels before it make */
+  bool awaits; /* it waits before it uses results of previous kernels */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,14 +32,14 @@ extern const unsigned char fake_cuda_shim[], fake_metal_shim[]; /* shim.h, shim_
 extern const size_t fake_cuda_shim_size, fake_metal_shim_size;
 
 typedef struct language {
-  const char *ending;    /* of sources that were collected */
-  const char *file;      /* the ending of what they become */
-  const char *batch;     /* all of them together */
+  const char *ending;    /* suffix of collected sources */
+  const char *file;      /* suffix of the generated files */
+  const char *batch;     /* the file with all of them */
   const char *compiler;  /* with its options */
-  const char *head;      /* of the line that a kernel begins with, up to the word before its name */
-  const char *linkage;   /* before a function that is looked up by its name */
-  const char *parameter; /* what gets parameter %u */
-  const char *last;      /* parameters that follow */
+  const char *head;      /* beginning of the line that declares a kernel, up to the word before its name */
+  const char *linkage;   /* precedes a function that is looked up by name */
+  const char *parameter; /* expression for parameter %u */
+  const char *last;      /* additional parameters */
 } language;
 static const language cuda_c = {".cu", "c", "batch", "cc -std=gnu11", "BERTH_KERNEL(", "", "*(void **)p[%u]", ""};
 static const language metal = {".metal",
@@ -73,13 +73,13 @@ static uint64_t hash(const char *text) {
   return h;
 }
 
-/* What follows the prelude: from the comment with the kernel's name on. */
+/* The source after the prologue: from the comment with the kernel's name on. */
 static const char *body_of(const char *source) {
   const char *at = strstr(source, "\n// ");
   return at != NULL ? at + 1 : NULL;
 }
 
-/* Where threads wait for others. */
+/* Functions in which threads wait for others. */
 static const char *const meetings[] = {"__syncthreads", "threadgroup_barrier", "berth_exchange(", "simd_shuffle_xor("};
 
 static bool read_head(const char *body, const language *l, fake_kernel *k) {
@@ -94,7 +94,7 @@ static bool read_head(const char *body, const language *l, fake_kernel *k) {
   return true;
 }
 
-/* One kernel of a file, under names of its own. */
+/* One kernel of a file, with unique names. */
 static void write_kernel(FILE *out, const char *body, const language *l, const fake_kernel *k, uint64_t id) {
   for (size_t i = 0; i < sizeof shared_names / sizeof *shared_names; i++)
     fprintf(out, "#undef %s\n#define %s %s_%016llx\n", shared_names[i], shared_names[i], shared_names[i],
@@ -124,7 +124,7 @@ static int compile(const language *l, const char *stem) {
   return system(command);
 }
 
-/* All that was collected, at once: of CUDA C, and of Metal. */
+/* All collected sources together: of CUDA C, and of Metal. */
 static void *batches[2];
 static bool has_looked[2];
 
@@ -248,7 +248,7 @@ void fake_kernel_let_await(fake_kernel *kernel) { kernel->awaits = true; }
 int fake_kernel_awaits(const fake_kernel *kernel) { return kernel->awaits; }
 unsigned fake_kernel_n_params(const fake_kernel *kernel) { return kernel->n_params; }
 
-/* ---- Running: one group after the other ---- */
+/* ---- Running, one group after the other ---- */
 
 #define MOST_THREADS 1024
 #define STACK ((size_t)256 << 10)
@@ -269,7 +269,7 @@ static void thread_main(void) {
   group.is_over[group.now] = true;
 }
 
-/* Rounds from one barrier to the next; a round that some threads end and others do not is a mistake of the kernel. */
+/* Runs from one barrier to the next; it is a kernel's error if only some threads end in between. */
 static bool run_coroutines(unsigned n) {
   volatile unsigned n_over = 0; /* other stacks run in between */
   for (unsigned t = 0; t < n; t++) {

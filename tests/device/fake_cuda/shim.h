@@ -1,4 +1,4 @@
-/* What rendered CUDA C needs to be C: stands before kernels in the place of their prelude. */
+/* Definitions that make rendered CUDA C valid C: they replace the prologue of kernels. */
 typedef _Bool bool;
 #define true 1
 #define false 0
@@ -66,8 +66,8 @@ static unsigned atomicMax(unsigned *at, unsigned value) {
 
 /* ---- Matrix units ----
  *
- * What a warp does together is played in two rounds: every thread says what it has, and after a barrier takes what it
- * gets from the others. All threads of a group come to such a place, or none. Pieces are laid out as PTX says. */
+ * Operations of a warp are emulated in two rounds: every thread publishes its values, and after a barrier reads those
+ * of the others. All threads of a group reach such a point, or none. Fragments have PTX's layout. */
 #define BERTH_ROOM
 static unsigned char berth_shared[232448] __attribute__((aligned(1024)));
 static unsigned fake_said[1024][6];
@@ -96,8 +96,7 @@ static void berth_ldmatrix_across(unsigned *x, berth_at at) { fake_ldmatrix(x, a
 static float fake_from_bf16(unsigned bits) { return __uint_as_float(bits << 16); }
 static float fake_from_tf32(unsigned bits) { return __uint_as_float(bits); }
 
-/* Element `depth` of a row of the left piece, or of a column of the right one: the lane and the part of what it said.
- */
+/* Element `depth` of a row of the left fragment, or of a column of the right one: its lane and its index there. */
 static float fake_factor(unsigned warp, int is_left, unsigned line, unsigned depth, int is_wide,
                          float (*from)(unsigned)) {
   const unsigned lane = line % 8 * 4 + (is_wide ? depth % 4 : depth % 8 / 2), half = is_wide ? depth / 4 : depth / 8;
@@ -146,7 +145,7 @@ static unsigned berth_exchange(unsigned x, int by) {
 }
 #define berth_other(x, by) __uint_as_float(berth_exchange(__float_as_uint(x), by))
 
-/* Copies arrive when they are waited for, and not before. */
+/* Copies arrive when they are waited for, not before. */
 static struct fake_copy {
   void *to;
   unsigned group;
@@ -176,8 +175,8 @@ static void berth_wait(unsigned n) {
 
 /* ---- Warpgroups ----
  *
- * What they multiply is multiplied when it is waited for. Rows are 128 bytes, and bits 4 to 6 of an address are
- * exchanged by bits 7 to 9, as the hardware does it. */
+ * Products are computed when they are waited for. Rows are 128 bytes, and bits 4 to 6 of an address are xored with bits
+ * 7 to 9, like in hardware. */
 typedef struct berth_matrix {
   const char *at;
   unsigned panel;

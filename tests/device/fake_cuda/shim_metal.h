@@ -1,4 +1,4 @@
-/* What rendered Metal needs to be C++: stands before kernels in the place of their prelude. */
+/* Definitions that make rendered Metal valid C++: they replace the prologue of kernels. */
 typedef unsigned uint;
 typedef unsigned short ushort;
 typedef unsigned char uchar;
@@ -15,7 +15,7 @@ void (*fake_barrier)(void);
 #define device
 #define threadgroup static
 #define kernel static
-#define char signed char /* as it is there, on every host */
+#define char signed char /* signed, as in Metal, on every host */
 #define berth_select(no, yes, condition) ((condition) ? (yes) : (no))
 enum class mem_flags {
   mem_threadgroup
@@ -39,7 +39,7 @@ static void atomic_fetch_max_explicit(atomic_uint *at, uint value, memory_order)
   if (value > *at) *at = value;
 }
 
-/* An f16, which a host's C++ need not have. */
+/* An f16, which the host's C++ may lack. */
 struct half {
   ushort bits;
   operator float() const {
@@ -77,7 +77,7 @@ static float ceil(float a) { return __builtin_ceilf(a); }
 static float trunc(float a) { return __builtin_truncf(a); }
 static float rint(float a) { return __builtin_rintf(a); }
 
-/* A parameter, whatever it points to. */
+/* A parameter of any pointer type. */
 struct fake_pointer {
   void *at;
   template <typename element>
