@@ -6,7 +6,7 @@
 #include "base/context.h"
 #include "base/half.h"
 
-/* What was printed before a crash must not be lost. */
+/* Output before a crash must not be lost. */
 __attribute__((constructor)) static void print_by_line(void) { setvbuf(stdout, NULL, _IOLBF, 0); }
 
 static int must_fail(test_alloc *alloc) {
@@ -35,9 +35,9 @@ void *test_alloc_callback(void *user, void *ptr, size_t old_size, size_t new_siz
   }
   atomic_fetch_add(&alloc->calls, 1);
   if (must_fail(alloc)) return NULL;
-  void *moved = malloc(new_size); /* always moves, so that a stale pointer is found */
+  void *moved = malloc(new_size); /* always moves, so that stale pointers are detected */
   if (moved == NULL) return NULL;
-  memset(moved, 0xa5, new_size); /* nothing may count on cleared memory */
+  memset(moved, 0xa5, new_size); /* nothing may rely on cleared memory */
   if (ptr != NULL) {
     memcpy(moved, ptr, old_size < new_size ? old_size : new_size);
     free(ptr);
@@ -138,7 +138,7 @@ uint64_t test_random(uint64_t *state) {
 void test_random_blocks(berth_type type, void *data, uint64_t size, uint64_t *state) {
   static const struct {
     berth_type type;
-    int at, least_at; /* where the scale is, and that of the minima or the offset; -1: there is none */
+    int at, least_at; /* offsets of the scale, and of the minima's scale or the offset; -1: none */
     float scale, least;
   } rows[] = {
       {BERTH_Q8_0, 0, -1, 0x1p-7f, 0},    {BERTH_Q4_0, 0, -1, 0x1p-3f, 0},      {BERTH_Q4_1, 0, 2, 0x1p-3f, -1},

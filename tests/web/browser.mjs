@@ -1,9 +1,9 @@
-/** Chromium with the page in it, and what a user does there. */
+/** Chromium with the page, and a user's actions. */
 import { createRequire } from 'node:module';
 import { basename } from 'node:path';
 import { expect } from './tap.mjs';
 
-/** Packages lie in build/web-tests, not beside this file. */
+/** Packages are in build/web-tests, not in this folder. */
 export const require = createRequire(`${process.env.BERTH_WEB_TESTS}/`);
 const { chromium } = require('playwright-core');
 
@@ -13,10 +13,10 @@ const flags = [
 ];
 export const withGpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
 
-/** Milliseconds: what has not come by then never comes, however busy the machine is. */
+/** Milliseconds: longer than anything takes, however busy the machine is. */
 const WAIT = Number(process.env.BERTH_TEST_WAIT ?? 300000);
 
-/** A browser that is waited for so long, and whose pages are: playwright gives up after 30 seconds. */
+/** A browser with such timeouts for itself and its pages: playwright gives up after 30 seconds. */
 export async function patiently(kind, options) {
   const browser = await kind.launch({ ...options, timeout: WAIT }), newContext = browser.newContext.bind(browser);
   browser.newContext = async (...given) => {
@@ -28,11 +28,11 @@ export async function patiently(kind, options) {
 }
 
 export function launch(more = withGpu) {
-  const { VK_ICD_FILENAMES: _, ...env } = process.env; // the browser has a driver of its own
+  const { VK_ICD_FILENAMES: _, ...env } = process.env; // the browser has its own driver
   return patiently(chromium, { executablePath: process.env.BERTH_CHROMIUM, args: [...flags, ...more], env });
 }
 
-/** What the browser complains about, of a page and its workers. */
+/** Errors reported by the browser, for a page and its workers. */
 function watchErrors(page) {
   const errors = [];
   page.on('console', (message) => {
@@ -44,14 +44,14 @@ function watchErrors(page) {
 }
 
 export class BerthPage {
-  /** A new page in a profile of its own; `options` are those of a browser context. */
+  /** A new page in a new profile; `options` are those of a browser context. */
   static async open(browser, url, options = {}) {
     const context = await browser.newContext(options);
     const own = new BerthPage();
     own.context = context;
     own.page = await context.newPage();
     own.errors = watchErrors(own.page);
-    own.asked = []; // paths, in the order in which the page asks for them: they may arrive in another one
+    own.asked = []; // paths, in the order of the page's requests: they may arrive in another order
     own.page.on('request', (request) => own.asked.push(new URL(request.url()).pathname));
     own.url = url;
     await own.load();
@@ -90,12 +90,12 @@ export class BerthPage {
     return Number(await this.test(name).getAttribute('data-bytes'));
   }
 
-  /** Nothing goes on, and no field waits to be looked at. */
+  /** Nothing is running, and no field waits to be processed. */
   idle() {
     return this.page.waitForSelector('html:not([data-busy], [data-changed])');
   }
 
-  /** Does something after which the page plans, and waits until it has, or has said why it cannot. */
+  /** Does something that causes a new plan, and waits for the plan or an error. */
   async replanned(act) {
     await this.idle();
     await this.page.evaluate(() => { delete document.documentElement.dataset.ready; });
@@ -114,7 +114,7 @@ export class BerthPage {
     return this.opened(name, () => this.test(`sample-${name}`).click());
   }
 
-  /** As from a file manager: one file, or several. */
+  /** Like from a file manager: one file, or several. */
   async drop(file) {
     await this.page.locator('#drop').scrollIntoViewIfNeeded();
     const box = await this.page.locator('#drop').boundingBox();
@@ -153,7 +153,7 @@ export class BerthPage {
     }
   }
 
-  /** Runs, and gives the outputs by name, with plain arrays of numbers. */
+  /** Runs, and returns the outputs by name, as plain arrays of numbers. */
   async run(repeats = 1) {
     expect(await this.page.locator('#alert-plan').isHidden(), `there is no plan: ${await this.text('alert-plan')}`);
     await this.page.locator('#repeats').fill(String(repeats));
@@ -166,12 +166,12 @@ export class BerthPage {
       .map(([name, { shape, data }]) => [name, { shape: [...shape], data: Array.from(data, Number) }])));
   }
 
-  /** What a language model takes, and how much of it fits, is shown. */
+  /** The memory of a language model, and how much of it fits, is shown. */
   fitted() {
     return this.page.waitForSelector('#talk[data-ready=yes]');
   }
 
-  /** Lets the model write, and gives the text with its beginning. */
+  /** Lets the model generate, and returns the text including the prompt. */
   async write({ prompt, tokens, temperature = 0, button = 'write' }) {
     if (prompt !== undefined) await this.test('prompt').fill(prompt);
     await this.test('temperature').fill(String(temperature));
@@ -190,7 +190,7 @@ export class BerthPage {
     return items.evaluateAll((all) => all.map((item) => Number(item.dataset.probability)));
   }
 
-  /** The verdict, once it is that digit; else what it is when waiting ends. */
+  /** The verdict, once it is that digit; otherwise the verdict when waiting ends. */
   async verdict(digit) {
     const is = (wanted) => document.getElementById('digit-verdict').textContent === wanted;
     await this.page.waitForFunction(is, digit).catch(() => {});

@@ -1,4 +1,6 @@
-/** Bundlers find the modules of the package: what they make of a small program runs in a browser. And Node finds them. */
+/**
+ * Bundlers find the modules of the package: their output for a small program runs in a browser. And Node finds them.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -43,7 +45,7 @@ function prepare() {
 const app = (name) => join(folder, 'app', name);
 const entry = { main: app('main.js'), worker: app('worker.js') };
 
-/** In the place of @rollup/plugin-node-resolve: what the package says for browsers. */
+/** Replaces @rollup/plugin-node-resolve: the package's entry for browsers. */
 const resolver = {
   name: 'resolver',
   resolveId: (id) =>
@@ -100,7 +102,7 @@ function filesOf(out) {
 
 const ISOLATION = { 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Embedder-Policy': 'require-corp' };
 
-/** The title that the program gives the page, which has shared memory, and with it threads. */
+/** The title that the program gives the page, which has shared memory, and therefore threads. */
 async function run(browser, out) {
   const server = await serve(out, ISOLATION);
   const page = await browser.newPage();

@@ -1,4 +1,4 @@
-/** ONNX models that keep their weights in files beside them: which file is whose, and models that are damaged. */
+/** ONNX models with weights in other files: finding the files, and damaged models. */
 import { check, expect, expectEqual } from './tap.mjs';
 
 const varint = (value) => (value < 128 ? [value] : [(value % 128) + 128, ...varint(Math.floor(value / 128))]);

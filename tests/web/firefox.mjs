@@ -1,5 +1,7 @@
-/** The page in Firefox, which playwright-core drives through WebDriver BiDi: it loads, recognises a digit, opens files,
- * plans, runs and writes; once as plain hosting serves it, and once with threads. */
+/**
+ * The page in Firefox, driven by playwright-core through WebDriver BiDi: it loads, recognises a digit, opens files,
+ * plans, runs and generates text; once as served by plain hosting, and once with threads.
+ */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BerthPage, patiently, require, strokes } from './browser.mjs';
@@ -12,7 +14,7 @@ const { firefox } = require('playwright-core');
 const work = join(process.env.BERTH_WEB_TESTS, 'firefox');
 mkdirSync(work, { recursive: true });
 
-/** What plays, slides, and is searched; downloads are not told of over BiDi, so the GIF is heard of where it is made. */
+/** Animation, slider and search; BiDi does not report downloads, so the GIF is intercepted where it is made. */
 async function checkExtras(own) {
   await check('Firefox: the harbour plays, shows a tensor, and becomes a GIF', async () => {
     await own.page.waitForSelector('#play[data-steps]:not([data-playing])');
@@ -50,7 +52,7 @@ async function checkExtras(own) {
   });
 }
 
-/** Files that the page gives to the reader while `act` goes on: Firefox tells nobody of downloads over BiDi. */
+/** Files that the page saves during `act`: Firefox does not report downloads over BiDi. */
 async function savedBy(own, act) {
   await own.page.evaluate(() => {
     window.savedFiles = [];
@@ -123,7 +125,7 @@ async function checkCamera(own) {
   });
 }
 
-/** Tab until something has the focus. */
+/** Presses Tab until an element has the focus. */
 async function tabTo(own, selector) {
   for (let i = 0; i < 80; i++) {
     if (await own.page.evaluate((what) => document.activeElement?.matches(what), selector)) return;

@@ -1,4 +1,6 @@
-/** Language models in the package: what they take by their headers alone, and what they say, as the native program does. */
+/**
+ * Language models in the package: their memory by the header alone, and their text, compared with the native program.
+ */
 import { closeSync, ftruncateSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { generateNative, hasNative, planTextNative } from './native.mjs';
@@ -8,7 +10,7 @@ const tale = join(process.env.BERTH_SRC, 'examples/tale/tale.gguf');
 const PROMPT = 'Once upon a time';
 const greedy = { temperature: 0 };
 
-/** So many tokens, and their text. */
+/** `count` tokens, and their text. */
 async function write(generator, count) {
   const tokens = [];
   let text = '';
@@ -49,7 +51,9 @@ async function checkWords(berth) {
 
 const number = (name, type, bytes) => Buffer.concat([text(name), Buffer.from(Uint32Array.of(type).buffer), bytes]);
 
-/** Splits a GGUF file as llama.cpp does: all keys in the first part, and so many tensors in each. Gives the parts' paths. */
+/**
+ * Splits a GGUF file like llama.cpp: all keys in the first part, and `count` tensors in each. Returns the parts' paths.
+ */
 export async function writeParts(folder, file, name, count) {
   const { readHeader } = await import(`${process.env.BERTH_WEB}/package/parts.js`);
   const whole = readFileSync(file), header = await readHeader(new Blob([whole]));
@@ -200,7 +204,7 @@ const text = (s) => Buffer.concat([long(s.length), Buffer.from(s)]);
 const whole = (name, n) => Buffer.concat([text(name), word(4), word(n)]);
 const real = (name, n) => Buffer.concat([text(name), word(6), Buffer.from(new Float32Array([n]).buffer)]);
 
-/** A Llama of 7 billion parameters as f16, 13 GB on paper: a header, and a hole. */
+/** A Llama of 7 billion parameters as f16, nominally 13 GB: a header, and a hole. */
 export function writeLarge(path) {
   const [width, hidden, vocabulary, layers, F32, F16] = [4096, 11008, 32000, 32, 0, 1];
   const matrices = { attn_q: [width, width], attn_k: [width, width], attn_v: [width, width], attn_output: [width, width],
@@ -271,7 +275,7 @@ async function checkRefusals(berth, expectError) {
       await generator.feed(PROMPT);
       generator.close();
       other.close();
-      await berth.devices(); // behind the closing
+      await berth.devices(); // runs after the closing
       return berth.memory().used;
     };
     expectEqual(await use(), await use(), 'bytes in use');

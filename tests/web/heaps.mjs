@@ -2,9 +2,9 @@
 import { expect } from './tap.mjs';
 
 export class Heaps {
-  #page; // session of the page; those of workers are spoken to through it
+  #page; // session of the page, through which those of workers are addressed
   #workers = new Map(); // url by session
-  #answers = new Map(); // by number of the question
+  #answers = new Map(); // by request number
   #last = 0;
 
   static async of({ context, page }) {
@@ -37,7 +37,7 @@ export class Heaps {
     return usedSize + backingStorageSize;
   }
 
-  /** Bytes of the page and of the worker that berth runs in; elements and listeners that live, shown or not. */
+  /** Bytes of the page and of berth's worker; live elements and listeners, shown or not. */
   async measure() {
     const [worker] = [...this.#workers].find(([, url]) => url.endsWith('/worker.js')) ?? [];
     expect(worker, 'the page has no worker');

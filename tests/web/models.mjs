@@ -1,11 +1,11 @@
-/** Models to drop: real ones where they are at hand, and ONNX's own tests on any machine with libonnx-testdata. */
+/** Models to drop: real ones if available, and ONNX's own tests on any machine with libonnx-testdata. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 const real = process.env.BERTH_MODELS ?? join(process.env.BERTH_SRC, '../shared/data/models');
 const tests = '/usr/share/libonnx-testdata/data';
 
-/** Files by the names of inputs (inputs.tsv: file, tab, name), or of outputs; none where the folder has no such list. */
+/** Files by the names of inputs (inputs.tsv: file, tab, name), or of outputs; none if the folder has no such list. */
 function filesIn(folder, kind) {
   const list = join(folder, `${kind}.tsv`);
   if (!existsSync(list)) return {};
@@ -16,7 +16,7 @@ function filesIn(folder, kind) {
 const noModels = 'there are no real models; BERTH_MODELS names a folder of them';
 const noTests = 'libonnx-testdata is not installed';
 
-/** `folder` has the model, and the inputs unless `inputs` names another one below it. */
+/** `folder` contains the model, and the inputs unless `inputs` names a subfolder. */
 function find({ title, folder, reason, inputs = '.', dims = {} }) {
   if (!existsSync(folder)) return { title, missing: reason };
   const name = readdirSync(folder).find((file) => file.endsWith('.onnx'));
@@ -34,7 +34,7 @@ export const models = [
   { title: 'an LSTM of ONNX', folder: join(tests, 'node/test_lstm_with_initial_bias'), reason: noTests },
 ].map(find);
 
-/** Real models with inputs and the outputs that ONNX Runtime has for them: { title, file, inputs, outputs }. */
+/** Real models with inputs and ONNX Runtime's outputs: { title, file, inputs, outputs }. */
 export function casesWithOutputs() {
   const lists = existsSync(real) ? readdirSync(real, { recursive: true }).filter((path) => path.endsWith('outputs.tsv')) : [];
   return lists.sort().flatMap((list) => {

@@ -1,4 +1,4 @@
-/** What the native program says about a model: the numbers that the page is held to. */
+/** The native program's results for a model, with which the page's are compared. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { expect, expectEqual } from './tap.mjs';
 
 const berth = process.env.BERTH_BIN;
 
-// The WebAssembly module has the portable kernels, whose weights are packed as theirs are.
+// The WebAssembly module has the portable kernels, and packs weights like them.
 const options = {
   env: { ...process.env, BERTH_CPU_ISA: 'portable' },
   encoding: 'utf8',
@@ -19,7 +19,7 @@ const call = (args) => JSON.parse(execFileSync(berth, [...args, '--json'], optio
 
 const pairs = (option, values = {}) => Object.entries(values).flatMap(([name, value]) => [option, `${name}=${value}`]);
 
-/** Outputs by name. `model` is a list of arguments: a file, and --random-weights where it has none. */
+/** Outputs by name. `model` is a list of arguments: a file, and --random-weights if it has none. */
 export function runNative(model, { dims, inputs } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'berth-web-'));
   try {
@@ -34,7 +34,7 @@ export function runNative(model, { dims, inputs } = {}) {
 export const planNative = (model, { dims, device = 'cpu', threads = 1 } = {}) =>
   call(['plan', ...model, ...pairs('--dim', dims), '--device', device, '--threads', String(threads)]);
 
-/** Greedy, as the page and the package are held to it. */
+/** Greedy, for comparison with the page and the package. */
 export const generateNative = (model, prompt, count, more = []) =>
   call(['generate', model, '-p', prompt, '-n', String(count), '--temp', '0', ...more]);
 
@@ -47,7 +47,7 @@ export const hasNative = (device) =>
 
 const tolerances = { cpu: [1e-5, 1e-5], webgpu: [1e-4, 1e-3] }; // absolute, relative
 
-/** Throws where the outputs of the page are not those of the native CPU. */
+/** Throws if the outputs of the page differ from those of the native CPU. */
 export function expectOutputs(got, expected, device) {
   const [absolute, relative] = tolerances[device];
   expectEqual(Object.keys(got).sort(), Object.keys(expected).sort(), 'names of outputs');

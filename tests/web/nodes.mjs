@@ -1,6 +1,6 @@
 /* ONNX's node tests (Debian: libonnx-testdata) in the WebAssembly module: on the CPU in Node, on webgpu in Chromium.
  *   nodes.mjs DEVICE [NAME-PART]...
- * tests/onnx/known.txt and known_gpu.txt list what does not pass, as for the native program. */
+ * tests/onnx/known.txt and known_gpu.txt list the failures, like for the native program. */
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -18,7 +18,7 @@ function readKnown(file) {
 }
 const known = new Set([...readKnown('known.txt'), ...(device === 'cpu' ? [] : readKnown('known_gpu.txt'))]);
 
-/* ---- Where they run: each gives a function from the name of a case to what is wrong with it ---- */
+/* ---- Environments: each returns a function from the name of a case to its error ---- */
 
 async function inNode() {
   const { load } = await import(pathToFileURL(join(built, 'package/node.js')));
@@ -55,9 +55,9 @@ async function inBrowser() {
   return { run, close };
 }
 
-/* ---- All of them ---- */
+/* ---- All cases ---- */
 
-/* A GPU runs no plan with extents that only a run finds. */
+/* A GPU runs no plan with extents known only at run time. */
 const isOpen = /depend on elements that only a run computes/;
 
 if (!existsSync(data)) {
@@ -68,7 +68,7 @@ if (!existsSync(data)) {
   const names = readdirSync(data).filter((name) => name.startsWith('test_') && isWanted(name));
   const open = [];
   let passed = 0;
-  for (const name of names.filter((name) => !known.has(`~${name}`))) { // the results of those are random
+  for (const name of names.filter((name) => !known.has(`~${name}`))) { // their results are random
     const wrong = await run(name);
     passed += wrong === '';
     if (isOpen.test(wrong) && !known.has(name)) open.push(name);

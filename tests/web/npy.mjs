@@ -1,4 +1,4 @@
-/** .npy files as the command line writes them. */
+/** .npy files in the form that the command line writes. */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const arrays = {

@@ -1,4 +1,4 @@
-/* One of ONNX's node tests, in a browser or in Node: a model, its inputs and what comes out. */
+/* One of ONNX's node tests, in a browser or in Node: a model, its inputs and expected outputs. */
 
 const TYPES = {
   1: ['f32', Float32Array], 2: ['u8', Uint8Array], 3: ['i8', Int8Array], 4: ['u16', Uint16Array],
@@ -33,7 +33,7 @@ class Wire {
     return this.bytes.slice(this.at - size, this.at);
   }
 
-  /** The number of the next field, and what it holds: a number, or bytes. */
+  /** The number of the next field, and its contents: a number, or bytes. */
   field() {
     const tag = Number(this.varint());
     const read = [() => this.varint(), () => this.piece(8), () => this.piece(Number(this.varint())), , , () => this.piece(4)];
@@ -41,7 +41,7 @@ class Wire {
   }
 }
 
-/* Numbers that are repeated may lie in one field, or each in its own. */
+/* Repeated numbers may be in one field, or each in its own. */
 function varints(value) {
   if (typeof value === 'bigint') return [value];
   const numbers = [];
@@ -64,7 +64,7 @@ export function parseTensor(buffer) {
   let kind = 0;
   for (const wire = new Wire(new Uint8Array(buffer)); !wire.isAtEnd;) {
     const [number, value] = wire.field();
-    if (number === 3 && typeof value !== 'bigint') return parseTensor(value); // an OptionalProto that holds a tensor
+    if (number === 3 && typeof value !== 'bigint') return parseTensor(value); // an OptionalProto that contains a tensor
     if (number === 1) shape.push(...varints(value).map(Number));
     if (number === 2) kind = Number(value);
     if (number === 5 || number === 7 || number === 11) integers.push(...varints(value));
@@ -94,10 +94,10 @@ function isSame(type, got, wanted) {
   return a === b || Math.abs(a - b) <= (type === 'f16' || type === 'bf16' ? 1e-2 : 1e-6) + 1e-3 * Math.abs(b);
 }
 
-/* ONNX 1.12's files say u16 where they hold the bits of bf16. */
+/* ONNX 1.12's files say u16 for the bits of bf16. */
 const storedType = (type, wanted) => (type === 'u16' && wanted === 'bf16' ? 'bf16' : type);
 
-/** What is wrong with an output; '' where nothing is. */
+/** The difference of an output; '' if there is none. */
 function difference(name, got, wanted) {
   const type = storedType(wanted.type, got.type);
   if (got.type !== type || `${got.shape}` !== `${wanted.shape}`)
@@ -143,7 +143,7 @@ async function runSession(model, tensors, device, read) {
   }
 }
 
-/** What is wrong; '' where nothing is. `read` gives a file of the case as an ArrayBuffer, or null. */
+/** The error; '' if there is none. `read` returns a file of the case as an ArrayBuffer, or null. */
 export async function runCase(berth, device, read) {
   let model = null;
   try {

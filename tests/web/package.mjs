@@ -1,5 +1,7 @@
-/** The package in Node: it computes what the native program does, whatever the number of threads, in the memory that it
- * says; what is wrong is said. */
+/**
+ * The package in Node: its results equal those of the native program for any number of threads, in the reported memory;
+ * errors are reported.
+ */
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -22,7 +24,7 @@ const samples = readNpy(samplesFile);
 const text = (graph) => new TextEncoder().encode(graph);
 const folder = mkdtempSync(join(tmpdir(), 'berth-package-'));
 
-/** The error that a promise ends in. */
+/** The error with which a promise is rejected. */
 async function failure(promise) {
   try {
     await promise;
@@ -43,7 +45,7 @@ const bits = (outputs) =>
   Object.entries(outputs).map(([name, { shape, data }]) =>
     `${name} ${shape} ${Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('hex')}`);
 
-/** Elements that are the same on every call. */
+/** Deterministic elements. */
 function elements({ type, shape }) {
   const count = shape.reduce((product, extent) => product * extent, 1);
   const list = Array.from({ length: count }, (_, i) => ((i * 7919) % 1009) / 1009);
@@ -52,7 +54,7 @@ function elements({ type, shape }) {
   return list.map(() => 1);
 }
 
-/* The library's version is the header's; the package must say the same. */
+/* The library's version is in the header; the package must have the same. */
 async function checkVersion(berth) {
   const { version } = JSON.parse(readFileSync(join(site, 'package/package.json'), 'utf8'));
   await check('the package has the version of the library', () => expectEqual(version, berth.version, 'version'));
@@ -147,7 +149,7 @@ async function checkModels(berth) {
   }
 }
 
-/* Quantised models go the other way where a value lies on a rounding edge: they are held to the direction alone. */
+/* Quantised models may round differently when a value is on a rounding edge: only their direction is compared. */
 const isQuantised = (title) => /int8|_q_/.test(title);
 
 function expectAlike(got, expected, name, isExact) {
@@ -244,7 +246,7 @@ async function checkMemory(berth) {
       const used = berth.memory().used;
       session.close();
       model.close();
-      await berth.devices(); // behind the closing
+      await berth.devices(); // runs after the closing
       return used;
     };
     await use();
@@ -270,7 +272,7 @@ async function checkMemory(berth) {
       await expectError(model.session({ dims: { n } }), 'DEVICE_NOMEM', `no block of ${size} bytes`);
     }
     await expectError(model.plan({ dims: { n: 2 ** 40 } }), 'INVALID', 'does not fit in 64 bits');
-    const session = await model.session({ dims: { n: 3 } }); // and nothing is the worse for it
+    const session = await model.session({ dims: { n: 3 } }); // and works afterwards
     expectEqual((await session.run({ x: Array(12).fill(1), y: Array(12).fill(2) })).z.data[8], 8, 'z');
     session.close();
     model.close();
@@ -461,7 +463,7 @@ async function checkClosing() {
 }
 
 /* The README is for people who copy from it. */
-/* A copy of the package whose threads end at once, as one does that the machine has no room for. */
+/* A copy of the package whose threads end at once, like one for which the machine has no memory. */
 async function checkDeadThreads() {
   const copy = join(folder, 'dead');
   cpSync(join(site, 'package'), copy, { recursive: true });

@@ -1,4 +1,4 @@
-/** The page: it loads, works without a network, recognises what is drawn, and computes what the native program does. */
+/** The page: it loads, works without a network, recognises drawings, and computes the same as the native program. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -25,7 +25,7 @@ async function checkSizes() {
   }
 }
 
-/** Draws as soon as there is a pad: what is measured is when the first digit stands there, from the navigation on. */
+/** Draws as soon as there is a pad: measures when the first digit appears, from the navigation on. */
 async function firstDigit(browser, url) {
   const context = await browser.newContext();
   const page = await context.newPage();
@@ -45,7 +45,9 @@ async function firstDigit(browser, url) {
   return { ms, verdict };
 }
 
-/** All that a first visit takes from a server that packs, with what the service worker keeps for the next one. */
+/**
+ * The bytes of a first visit to a server that compresses, including what the service worker stores for the next one.
+ */
 async function checkFirstVisit(browser) {
   const server = await serve(site, {}, true);
   let asked;
@@ -57,9 +59,9 @@ async function checkFirstVisit(browser) {
     expect(server.sent > 1e5 && server.sent <= 1.5e6, `${server.sent} bytes`);
     await own.close();
   });
-  // The rest of the page comes when the module is there: what was asked for before it is what a first digit waits for.
-  // Requests travel over six connections and may arrive in any order, so the page itself says what it asks for first; a
-  // file that every thread asks for may come once or several times by then: files are counted, not requests.
+  // The rest of the page follows after the module: what is requested before it is what a first digit waits for.
+  // Requests use six connections and may arrive in any order, so the page itself reports its order; a file that every
+  // thread requests may have come once or several times by then: files are counted, not requests.
   await check('the first digit waits for the module, which is asked for first, and for little beside it', () => {
     const paths = server.log.map(({ path }) => path), rest = paths.indexOf('/app/main.js');
     const before = new Map(server.log.slice(0, rest).map(({ path, bytes }) => [path, bytes]));
@@ -134,7 +136,7 @@ async function checkDigits(own) {
 
 async function checkSamples(own) {
   const dims = { encoder: { seq: 24 }, unet: { height: 32, width: 48 }, lstm: { frames: 10, batch: 2 } };
-  const small = { mobilenet: { height: 32, width: 32 }, keywords: {}, resnet: {} }; // on the CPU alone: a GPU that is played takes long
+  const small = { mobilenet: { height: 32, width: 32 }, keywords: {}, resnet: {} }; // on the CPU alone: emulated GPUs are slow
   for (const [name, bound] of Object.entries({ ...dims, ...small })) {
     const model = [join(source, `web/page/samples/${name}.berth`), '--random-weights'];
     for (const device of name in small ? ['cpu'] : devices) {
@@ -185,7 +187,7 @@ function badFiles() {
   };
 }
 
-/** The alert that is shown, once there is one. */
+/** The alert, once there is one. */
 async function alertOf(own) {
   const shown = own.page.locator('.alert:not([hidden]) .alert-what');
   await shown.first().waitFor({ state: 'visible' });
@@ -218,7 +220,7 @@ const figures = {
   'bar-bound': ({ weights_size: weights, activations_lower_bound: bound }) => weights + bound,
 };
 
-/** On the CPU scratch may have tables of pointers, which are half as wide here; nothing else differs. */
+/** On the CPU scratch may have tables of pointers, which have half the width here; nothing else differs. */
 async function expectFigures(own, report, device) {
   for (const [test, figure] of Object.entries(figures)) {
     const [got, expected] = [await own.bytes(test), figure(report)];
@@ -269,7 +271,7 @@ const tale = join(source, 'examples/tale/tale.gguf');
 const PROMPT = 'Once upon a time';
 const TRIES = 5;
 
-/** A real model, where there is one, dropped as a file. */
+/** A real model, if there is one, dropped as a file. */
 async function checkStories(own) {
   const folder = process.env.BERTH_MODELS ?? join(source, '../shared/data/models');
   const file = join(folder, 'stories260K/stories260K_q8_0.gguf');
@@ -313,7 +315,7 @@ async function checkTalk(own) {
   await check('it is stopped, and goes on', async () => {
     await own.test('prompt').fill(PROMPT);
     await own.test('tokens').fill('90');
-    const stopAtOnce = () => own.page.evaluate((words) => { // a mouse may come when all is written
+    const stopAtOnce = () => own.page.evaluate((words) => { // a mouse may be too late
       const story = document.getElementById('story');
       const seen = new MutationObserver(() => {
         if (story.textContent.length <= words) return;
@@ -322,7 +324,7 @@ async function checkTalk(own) {
       });
       seen.observe(story, { childList: true, subtree: true, characterData: true });
     }, PROMPT.length);
-    for (let i = 0; i < TRIES && await own.text('talk-end') !== 'Stopped.'; i++) { // a page that has to wait is too late
+    for (let i = 0; i < TRIES && await own.text('talk-end') !== 'Stopped.'; i++) { // a page that waits is too late
       await stopAtOnce();
       await own.test('write').click();
       await own.page.waitForSelector('html:not([data-talking])');

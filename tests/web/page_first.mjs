@@ -1,5 +1,7 @@
-/** First contacts: a file that is dropped shows its plan, or why there is none, where the user is looking; models run at the
- * first click; and what is drawn is what it says. */
+/**
+ * First contacts: a dropped file shows its plan, or why there is none, where the user is looking; models run at the
+ * first click; and pictures are correct.
+ */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BerthPage, launch } from './browser.mjs';
@@ -20,7 +22,7 @@ const put = (name, bytes) => {
 const small = readFileSync(join(source, 'tests/onnx/models/small.onnx'));
 const good = join(source, 'web/page/samples/unet.berth');
 
-/** Files that are no models, with what must be said of each. */
+/** Files that are not models, with the expected message for each. */
 const bad = {
   'cut.onnx': [small.subarray(0, small.length >> 1), /damaged|missing/],
   'cat.onnx': [Buffer.from('89504e470d0a1a0a0000000d', 'hex'), /picture/],
@@ -85,7 +87,7 @@ async function expectNothingLeft(own, file) {
     expect(await own.page.locator(what).isHidden(), `${what} is there`);
 }
 
-/** Models that run only with what they accept; each is also run by the native program, with nothing given. */
+/** Models that accept only certain inputs; the native program runs each, too, without given inputs. */
 const careful = {
   'ids, token types and a mask': `graph "bert" {
   input %ids : i64[batch, seq]
@@ -205,7 +207,7 @@ async function checkExternal(own) {
   });
 }
 
-/* ---- What is drawn ---- */
+/* ---- Pictures ---- */
 
 async function checkLooks(own) {
   await check('activations leave out what only prepares weights', async () => {
@@ -258,7 +260,7 @@ async function checkLooks(own) {
   });
 }
 
-/** In the page: how much of the canvas looks as the SVG does. */
+/** In the page: the fraction of the canvas that looks like the SVG. */
 async function compareWithScreen(svg) {
   const canvas = document.getElementById('picture');
   const { width, height } = canvas.getBoundingClientRect();

@@ -1,4 +1,4 @@
-/** The network that reads digits learns what a user draws, in the browser; and what steps made on a GPU is seen. */
+/** The network that reads digits learns a user's drawings, in the browser; and results of steps on a GPU are shown. */
 import { BerthPage, launch, strokes } from './browser.mjs';
 import { serve } from './server.mjs';
 import { check, done, expect, expectEqual } from './tap.mjs';
@@ -99,7 +99,7 @@ async function checkPhone() {
   await own.close();
 }
 
-/** What is chosen in the harbour after keys, and the words below its picture. */
+/** The selection in the animation after keys, and the text below its picture. */
 async function seenOn(own, device) {
   await own.device(device);
   await own.page.waitForFunction((on) => document.getElementById('digit-time').textContent.includes(` on ${on};`), device);
@@ -139,7 +139,7 @@ async function checkGpu() {
   await own.close();
 }
 
-const only = process.argv[2]; // a part by its name, to look at it alone
+const only = process.argv[2]; // the name of a part, to run only that
 try {
   for (const part of [checkSign, checkPhone, checkGpu]) if (!only || part.name === only) await part();
 } finally {

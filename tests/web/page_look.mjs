@@ -1,4 +1,6 @@
-/** How the page looks and is used: phones, keys alone, dark and light, screen readers; and without a GPU. */
+/**
+ * Appearance and accessibility of the page: phones, keyboard only, dark and light, screen readers; and without a GPU.
+ */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BerthPage, launch, require, strokes } from './browser.mjs';
@@ -16,7 +18,7 @@ const views = {
   'phone dark': { ...phone, colorScheme: 'dark' },
 };
 
-/** Light from 0 to 1, and how many colours there are, in a picture. */
+/** The brightness from 0 to 1, and the number of colours, of a picture. */
 const lookAt = (own, png) => own.page.evaluate(async (base64) => {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const image = await createImageBitmap(new Blob([bytes], { type: 'image/png' }));
@@ -64,7 +66,7 @@ async function seriousViolations(own, part = 'html') {
   });
 }
 
-/** A language model with all that there is about it. */
+/** A language model with all its parts. */
 async function checkTalk(own, name) {
   await check(`${name}: a language model is shown, and axe finds nothing serious there`, async () => {
     await own.sample('tale');
@@ -108,7 +110,7 @@ async function checkView(browser, url, name, options) {
   await own.close();
 }
 
-/** A drawing has more in it than the ground and a frame. */
+/** A drawing consists of more than the background and a frame. */
 async function expectCanvas(own, id) {
   const canvas = own.page.locator(`#${id}`);
   const { most } = await lookAt(own, await canvas.screenshot());
@@ -150,7 +152,7 @@ async function checkTouch(browser, url) {
   await own.close();
 }
 
-/** What the Tab key must come to: one of a group of radio buttons stands for all of them, and one row for the table. */
+/** The tab stops: one of a group of radio buttons stands for all of them, and one row for the table. */
 const focusable = (own) => own.page.evaluate(() => {
   const all = [...document.querySelectorAll('a[href], button, input, select, summary, textarea, [tabindex="0"]')];
   const isShown = (element) =>
@@ -163,7 +165,7 @@ const focusable = (own) => own.page.evaluate(() => {
   return all.filter(takesPart).map(window.named);
 });
 
-/** Goes through the page with the Tab key; gives what had the focus, and what of that did not show it. */
+/** Goes through the page with the Tab key; returns what had the focus, and what of that did not show it. */
 async function tabThrough(own, most) {
   const seen = [];
   const hidden = [];

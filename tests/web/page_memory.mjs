@@ -1,17 +1,17 @@
-/** Two hundred runs, each of them asked for by the button: no memory grows, on either side of the worker. */
+/** Two hundred runs, each started by the button: memory does not grow, on either side of the worker. */
 import { BerthPage, launch } from './browser.mjs';
 import { Heaps } from './heaps.mjs';
 import { serve } from './server.mjs';
 import { check, diagnostic, done, expect, expectEqual } from './tap.mjs';
 
 const HEAPS = ['page', 'worker'];
-const BEFORE = 20; // runs until everything is warm
+const BEFORE = 20; // runs for warming up
 const RUNS = 200;
 const REPEATS = 1000;
 const MOST = 400 * RUNS; // bytes that a heap may grow: the browser learns about the code, but nothing stays of a run
-const WINDOWS = 3; // of so many runs: what a run leaves behind grows in each of them, what the browser learns does not
+const WINDOWS = 3; // of `RUNS` runs: a leak grows in each of them, the browser's own data does not
 
-/** Presses the button so often, one run after the other. */
+/** Presses the button `times` times, one run after the other. */
 const press = (own, times) => own.page.evaluate(async (n) => {
   const go = document.getElementById('go');
   const live = document.getElementById('run-live');
@@ -23,7 +23,7 @@ const press = (own, times) => own.page.evaluate(async (n) => {
   }
 }, times);
 
-/** The graph is asked for when somebody comes near it: it is there before anything is measured, whatever scrolls later. */
+/** The graph is requested when the user comes near it: ensures that it exists before anything is measured. */
 async function seeGraph(own) {
   await own.page.locator('#graph').scrollIntoViewIfNeeded();
   await own.page.waitForSelector('#graph[data-nodes]');
@@ -55,7 +55,7 @@ async function checkRuns(own, device) {
   if (!after) return;
   await check(`memory of WebAssembly, nodes and listeners of the page are as many on ${device}`, () => {
     for (const key of ['wasm', 'used']) expectEqual(after[key], before[key], key);
-    for (const key of ['nodes', 'listeners']) { // a run that takes long shows a bar once; none leaves one behind
+    for (const key of ['nodes', 'listeners']) { // a long run shows a bar once; none leaves one behind
       expect(after[key] - before[key] < RUNS / 10, `${key}: ${before[key]} before ${RUNS} runs, ${after[key]} after`);
     }
   });

@@ -28,7 +28,7 @@ async function refuses(body, words) {
   expect(words.test(message), `it says: ${message}`);
 }
 
-/** splitmix64 as it is written down, one BigInt at a time. */
+/** splitmix64 as published, with BigInts. */
 function* splitmix(name) {
   const mask = (1n << 64n) - 1n;
   let state = 0xcbf29ce484222325n;
@@ -223,7 +223,7 @@ await check('the chart goes straight from plan to plan, and has room for the mem
     expect(steps > 2 && steps <= 5.001, `${steps} steps of ${most}`);
   }
 });
-/** What a module imports, and what that imports; not what is imported when it is needed. */
+/** The transitive static imports of a module; not dynamic ones. */
 function closureOf(path, seen = new Set()) {
   if (seen.has(path)) return seen;
   seen.add(path);

@@ -1,4 +1,4 @@
-/** Parts of the page that need no browser: plans that play, GIFs, prices, links, the layout of graphs. */
+/** Parts of the page that need no browser: animated plans, GIFs, prices, links, the layout of graphs. */
 import { join } from 'node:path';
 import { check, done, expect, expectEqual } from './tap.mjs';
 
@@ -15,7 +15,7 @@ const { layoutGraph, spread } = await part('common/graph_layout.js');
 const value = (name, offset, size, birth, death, more = {}) =>
   ({ name, kind: 'value', offset, size, birth, death, shares: '', ...more });
 
-/** Weights of 100 bytes, one step that prepares them, three that run; c takes the place of a. */
+/** Weights of 100 bytes, one prelude step, three steps of a run; c overwrites a. */
 const plan = {
   report: { weights_size: 100, state_size: 0, activations_size: 48, scratch_size: 0 },
   steps: [{ op: 'pack', name: 'p', once: true }, ...['conv', 'relu', 'add'].map((op) => ({ op, name: op, once: false }))],
@@ -45,7 +45,7 @@ await check('buffers come while their step begins, and leave after it', () => {
   expectEqual(fleet(framesOf({ ...plan, steps: [] }), 0), [], 'nothing runs');
 });
 
-/** What a reader of GIF makes of codes: blocks of up to 255 bytes, codes that grow. */
+/** A GIF decoder for codes: blocks of up to 255 bytes, codes of increasing width. */
 function unpack(blocks, depth) {
   const bytes = [];
   let at = 0;

@@ -1,24 +1,24 @@
-/** What makes the page worth passing on: a plan that plays, its memory as a slider, and what comes of both. */
+/** Features for sharing: an animated plan, the memory slider, and files made from both. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BerthPage, launch, strokes } from './browser.mjs';
 import { serve } from './server.mjs';
 import { check, done, expect, expectEqual } from './tap.mjs';
 
-const only = process.argv[2]; // a part by its name, to look at it alone
+const only = process.argv[2]; // the name of a part, to run only that
 const server = await serve(process.env.BERTH_WEB);
 const browser = await launch([]);
 
 const stepOf = (own, id) => own.page.locator(`#${id}`).getAttribute('data-step').then(Number);
 
-/** Goes to a step by the scrubber, as keys do. */
+/** Moves to a step with the scrubber, like keys do. */
 const scrub = (own, id, step) =>
   own.test(`${id}-scrubber`).evaluate((range, value) => {
     range.value = value;
     range.dispatchEvent(new Event('input', { bubbles: true }));
   }, step);
 
-/** What a click on a button saves. */
+/** The file that a click on a button saves. */
 async function saved(own, act) {
   const [download] = await Promise.all([own.page.waitForEvent('download'), act()]);
   return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) };
@@ -80,7 +80,7 @@ async function checkHero() {
   await check('it is saved as a video that a browser plays', async () => {
     const { name, bytes } = await saved(own, () => own.test('play-video').click());
     expect(/^digits\.(webm|mp4)$/.test(name), name);
-    const blank = await own.context.newPage(); // the page itself lets no films in
+    const blank = await own.context.newPage(); // the page's own policy blocks videos
     const film = await blank.evaluate(async (base64) => {
       const video = document.createElement('video');
       video.muted = true;
@@ -100,7 +100,7 @@ async function checkHero() {
   await own.close();
 }
 
-/** Drags the memory slider to a thousandth of its way, and waits for the plan. */
+/** Drags the memory slider to a position in thousandths, and waits for the plan. */
 const dragTo = (own, at) =>
   own.replanned(() =>
     own.test('budget-slider').evaluate((range, value) => {
@@ -166,7 +166,7 @@ async function checkSlider() {
   await own.close();
 }
 
-/** A server elsewhere: another port is another origin. */
+/** A server of another origin, because of another port. */
 async function checkLinks() {
   const open = await serve(join(process.env.BERTH_SRC, 'web/page/samples'), { 'Access-Control-Allow-Origin': '*' });
   const closed = await serve(join(process.env.BERTH_SRC, 'web/page/samples'));
@@ -280,13 +280,13 @@ async function checkKept() {
   await check('it is forgotten when that is asked for', async () => {
     await own.test('forget').click();
     await own.page.waitForFunction(() => document.getElementById('kept').hidden);
-    await own.bind({ frames: 13 }); // another plan of it does not bring it back
+    await own.bind({ frames: 13 }); // another plan does not bring it back
     await again();
     expect((await own.text('model-name')).includes('digits'), await own.text('model-name'));
   });
   await check('a sample is kept by its name', async () => {
     await own.sample('encoder');
-    await own.page.waitForSelector('html[data-kept^="encoder"]'); // the first sample may be kept only now, too
+    await own.page.waitForSelector('html[data-kept^="encoder"]'); // the first sample may only be stored now
     await again();
     expect((await own.text('model-name')).includes('encoder'), await own.text('model-name'));
     expectEqual(await own.test('sample-encoder').getAttribute('aria-pressed'), 'true', 'pressed');
@@ -294,7 +294,7 @@ async function checkKept() {
   await own.close();
 }
 
-/** A graph with so many nodes. */
+/** A graph with n nodes. */
 const chain = (n) => {
   const lines = Array.from({ length: n }, (_, i) => `  %v${i + 1} = ${i % 2 ? 'relu' : 'neg'}(%v${i})`);
   return `graph "chain" {\n  input %v0 : f32[4]\n${lines.join('\n')}\n  output "y" = %v${n}\n}\n`;
@@ -348,7 +348,7 @@ async function checkGraph() {
   await own.close();
 }
 
-/** The browser's own picture in the place of a camera. */
+/** The browser's fake camera. */
 async function checkCamera() {
   const seeing = await launch(['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream']);
   const own = await BerthPage.open(seeing, server.url, { permissions: ['camera'] });

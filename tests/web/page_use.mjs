@@ -1,4 +1,4 @@
-/** What the page does when things are called off, changed while they go on, saved, or replaced by a newer version. */
+/** The page when operations are cancelled, changed while they run, saved, or replaced by a newer version. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
@@ -30,7 +30,7 @@ async function checkCancel(own) {
       const bar = document.getElementById('busy-bar');
       return bar.max === 10000 && bar.value > 1;
     });
-    await own.page.waitForTimeout(1000); // before that, runs are called off as one that takes long is
+    await own.page.waitForTimeout(1000); // before that, runs are cancelled like a long one
     await own.page.locator('#cancel').click();
     await idle(own);
     const runs = Number(/Ran (\d+) times/.exec(await own.text('run-live'))?.[1]);
@@ -55,7 +55,7 @@ async function checkCancel(own) {
   await check('planning that is called off is said, and a changed field plans again', async () => {
     await own.sample('encoder');
     await own.page.evaluate(() => {
-      // at the moment at which it begins: it may take milliseconds
+      // exactly when it begins, because it may take milliseconds
       const root = document.documentElement;
       new MutationObserver((_, observer) => {
         if (!root.hasAttribute('data-busy')) return;
@@ -196,7 +196,7 @@ async function checkPicture(own) {
     await own.page.waitForFunction(() => document.querySelectorAll('#tensors tbody tr').length < 10);
     const row = own.page.locator('#tensors tbody tr').first();
     const name = await row.getAttribute('data-name');
-    // Only where the table was shown anew meanwhile, with other rows, may a click be lost; the row is marked to tell.
+    // A click may be lost only if the table was rebuilt meanwhile, with other rows; the row is marked to detect that.
     for (let isSameRow = false; !isSameRow && (await picture.getAttribute('data-selected')) !== name; ) {
       await row.evaluate((element) => { element.dataset.marked = 'yes'; });
       await row.locator('button').click();
@@ -228,7 +228,7 @@ async function checkPicture(own) {
 
 const hashOf = (file) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
-/** Changes the page that is served: a new title; with `listed` also in the list of files, as the build does. */
+/** Changes the served page: a new title; with `listed` also in the list of files, like the build. */
 function publish(folder, title, version, listed) {
   const page = join(folder, 'index.html');
   const list = join(folder, 'files.js');

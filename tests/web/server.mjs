@@ -1,4 +1,4 @@
-/** A plain static server, as any host of the page is: no headers but the type, and those that are given. */
+/** A plain static server, like any host of the page: no headers but the type, and the given ones. */
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
@@ -12,14 +12,16 @@ const types = {
 
 const packed = new Map();
 
-/** As most hosts do: text and WebAssembly packed. */
+/** Like most hosts: compresses text and WebAssembly. */
 function pack(file, bytes) {
   if (!packed.has(file)) packed.set(file, gzipSync(bytes));
   return packed.get(file);
 }
 
-/** `headers`: more of them; `isPacked`: what can be packed is. `url`, `close()`, `sent`: bytes so far, and `log`: paths in the
- * order in which they were asked for, with the bytes that were sent. */
+/**
+ * `headers`: additional ones; `isPacked`: compresses what can be compressed. `url`, `close()`, `sent`: bytes so far,
+ * and `log`: requested paths in order, with the bytes sent.
+ */
 export async function serve(folder, headers = {}, isPacked = false) {
   let sent = 0;
   const log = [];

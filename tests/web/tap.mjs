@@ -1,4 +1,4 @@
-/** TAP for tests in JavaScript: each check is a line, and a check that throws is a failed one. */
+/** TAP for tests in JavaScript: each check is a line, and a check that throws fails. */
 let count = 0;
 let failed = 0;
 

@@ -1,11 +1,11 @@
-/** The inside of a network as the package tells it: nodes as they were read, steps, what each step made. */
+/** The inside of a network as reported by the package: original nodes, steps, and results of each step. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { check, done, expect, expectEqual } from './tap.mjs';
 
 const { BERTH_WEB: site } = process.env;
-const { main } = JSON.parse(readFileSync(join(site, 'package/package.json'), 'utf8')); // what Node takes
+const { main } = JSON.parse(readFileSync(join(site, 'package/package.json'), 'utf8')); // what Node imports
 const { BerthError, load } = await import(pathToFileURL(join(site, 'package', main)));
 const berth = await load({ threads: 1 });
 
