@@ -129,6 +129,7 @@ refuses "a wrong --dim" 2 "--dim takes NAME=N" run --dim batch
 refuses "a --dim that is no number" 2 "takes a whole number" run --dim batch=many
 refuses "a --dim that the model does not have" 2 "no named dimension 'bacth'" run --dim bacth=3
 has "a --dim that the model does not have: which it has" err "batch"
+refuses "a --dim given twice" 2 "dimension 'batch' is given twice" run --dim batch=3 --dim batch=2
 refuses "a wrong --input" 2 "--input takes NAME=FILE.npy" run --input image
 refuses "an input that the model does not have" 2 "no input 'picture'" run --input picture=x.npy
 refuses "an unknown device" 3 "no device 'abacus'" run --device abacus

@@ -43,6 +43,7 @@ static int tool_dims_read_option(dims *set, const char *text) {
   }
   berth_dim *dim = tool_dims_find(set, text, length);
   if (!dim) return unknown_name(set, text, length);
+  if (set->origin[dim - set->items] == from_option) return cli_usage("dimension '%s' is given twice", dim->name);
   dim->extent = (int64_t)extent;
   set->origin[dim - set->items] = from_option;
   return CLI_OK;
