@@ -136,7 +136,7 @@ async function checkDigits(own) {
 
 async function checkSamples(own) {
   const dims = { encoder: { seq: 24 }, unet: { height: 32, width: 48 }, lstm: { frames: 10, batch: 2 } };
-  const small = { mobilenet: { height: 32, width: 32 }, keywords: {}, resnet: {} }; // on the CPU alone: emulated GPUs are slow
+  const small = { mobilenet: { height: 32, width: 32 }, keywords: {}, resnet: {} }; // on the CPU alone: GPUs are slow
   for (const [name, bound] of Object.entries({ ...dims, ...small })) {
     const model = [join(source, `web/page/samples/${name}.berth`), '--random-weights'];
     for (const device of name in small ? ['cpu'] : devices) {
