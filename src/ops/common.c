@@ -211,11 +211,10 @@ bool berth__is_contiguous(const berth_tensor *tensor) {
   return true;
 }
 
-bool berth__op_takes(const berth__op *op, uint32_t operand, const berth_tensor *tensor) {
+bool berth__op_takes(const berth__op *op, const berth_attr *attrs, uint32_t operand, const berth_tensor *tensor) {
   if (berth__is_contiguous(tensor)) return true;
   if (!berth__op_takes_strided(op, operand)) return false;
-  const bool wants_unit = operand < 32 && (op->family->unit_last >> operand & 1u);
-  return !wants_unit || tensor->rank == 0 || tensor->stride[tensor->rank - 1] == 1;
+  return !berth__op_wants_unit_last(op, attrs, operand) || tensor->rank == 0 || tensor->stride[tensor->rank - 1] == 1;
 }
 
 void berth__contiguous_strides(uint32_t rank, const int64_t *dim, int64_t *stride) {

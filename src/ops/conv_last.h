@@ -21,6 +21,9 @@
 /* clang-format on */
 #define BERTH__LAST_REQUIRED (1u << BERTH__LAST_KERNEL)
 
+/* With `turned` and at most that many channels, the CPU's kernel reads x where it lies with channels first. */
+#define BERTH__TURNED_CHANNELS 16
+
 /* Checks types and ranks of x, weight and bias, and that lists match x. */
 berth_status berth__last_check(const berth__infer *infer, const berth__window_attrs *window, berth_error *err);
 /* The bias, if there is one, and the epilogue. */

@@ -1,5 +1,6 @@
 /* conv_last: x [N, spatial..., C], a weight packed by pack_weights from [kernel..., C / group, O], bias [O]?, then the
- * operands of the epilogue. One to three spatial axes. */
+ * operands of the epilogue. One to three spatial axes. With `turned`, x may have any strides: it may be a view of a
+ * value with channels first. */
 #include <inttypes.h>
 
 #include "ops/conv_last.h"
@@ -12,6 +13,7 @@ static const berth_attr attrs[] = {
     [BERTH__LAST_GROUP] = {.name = "group", .kind = BERTH_ATTR_INT, .i = 1},
     [BERTH__LAST_ADDS] = BERTH__ADDS_ATTR,
     [BERTH__LAST_OVER] = BERTH__OVER_ATTR,
+    [BERTH__LAST_TURNED] = {.name = "turned", .kind = BERTH_ATTR_INT},
 };
 
 static berth_status check_group(int64_t count, const char *what, int64_t group, berth_error *err) {
@@ -118,6 +120,7 @@ const berth__family berth__family_conv_last = {
     .may_lie_over = conv_last_may_lie_over,
     .may_lack = 1u << 2,
     .unit_last = 1u,
+    .any_attr = BERTH__LAST_TURNED + 1,
     .infer = conv_last_infer,
     .items = berth__window_items,
     .scratch = conv_last_scratch,

@@ -76,6 +76,7 @@ typedef struct berth__family {
   bool (*may_lie_over)(const berth_attr *attrs, const berth__shape *x, const berth__shape *out);
   uint32_t may_lack;     /* bit k: operand k may be omitted, even if others follow it or their number is arbitrary */
   uint32_t unit_last;    /* bit k: strided operand k must have stride 1 on its last axis */
+  uint8_t any_attr;      /* attribute + 1 that lets operand 0 have any strides, despite unit_last; 0: none */
   uint32_t takes_blocks; /* bit k: operand k may have a block type; other ops never get one */
   bool takes_unaligned;  /* its kernels accept unaligned operands: weights in a mapped file */
   bool packs;            /* its result is a weight for its kernels: kept regardless of its size, and never recomputed */
@@ -146,12 +147,19 @@ static inline berth__op_code berth__call_code(const berth_op_call *call) {
   return ((const berth__op *)call->user)->code;
 }
 
+/* Whether a strided operand must have a last axis of stride 1. */
+static inline bool berth__op_wants_unit_last(const berth__op *op, const berth_attr *attrs, uint32_t operand) {
+  const berth__family *family = op->family;
+  if (operand >= 32 || (family->unit_last >> operand & 1u) == 0) return false;
+  return operand != 0 || family->any_attr == 0 || attrs[family->any_attr - 1].i == 0;
+}
+
 static inline bool berth__op_takes_strided(const berth__op *op, uint32_t operand) {
   return (op->strided >> (operand > 31 ? 31 : operand)) & 1u;
 }
 
 /* Whether the kernel accepts operand k with its actual strides. */
-bool berth__op_takes(const berth__op *op, uint32_t operand, const berth_tensor *tensor);
+bool berth__op_takes(const berth__op *op, const berth_attr *attrs, uint32_t operand, const berth_tensor *tensor);
 
 /* Ops that only use their operand's shape, never its elements. */
 static inline bool berth__op_reads_shape_only(const berth__op *op) {

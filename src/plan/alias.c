@@ -47,9 +47,9 @@ static berth_tensor tensor_of(const berth__alias *alias, berth_value value) {
   return berth__plan_tensor(alias->graph, value, alias->values[value].stride);
 }
 
-static berth__reach reach_of(const berth__op *op, uint32_t operand) {
-  if (!berth__op_takes_strided(op, operand)) return BERTH__REACH_CONTIGUOUS;
-  return operand < 32 && (op->family->unit_last >> operand & 1u) ? BERTH__REACH_UNIT_LAST : BERTH__REACH_STRIDED;
+static berth__reach reach_of(const berth__node *node, uint32_t operand) {
+  if (!berth__op_takes_strided(node->op, operand)) return BERTH__REACH_CONTIGUOUS;
+  return berth__op_wants_unit_last(node->op, node->attrs, operand) ? BERTH__REACH_UNIT_LAST : BERTH__REACH_STRIDED;
 }
 
 /* The strides that its readers must support. */
@@ -105,7 +105,7 @@ static void plan_alias_note_readers(berth__alias *alias) {
     for (uint32_t i = 0; i < node->n_in; i++) {
       if (node->in[i] == BERTH_VALUE_NONE) continue;
       if (!is_place_only(node, i)) plan_alias_note_read(alias, node->in[i], step);
-      const berth__reach reach = may_stride_for(alias, step) ? reach_of(node->op, i) : BERTH__REACH_CONTIGUOUS;
+      const berth__reach reach = may_stride_for(alias, step) ? reach_of(node, i) : BERTH__REACH_CONTIGUOUS;
       if (reach < alias->may_stride[node->in[i]]) alias->may_stride[node->in[i]] = reach;
     }
   }

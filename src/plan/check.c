@@ -291,7 +291,7 @@ static berth_status check_reads(checker *c, const berth__node *node, uint32_t st
     berth_value value = node->in[i];
     if (value == BERTH_VALUE_NONE || !berth__check_is_read(node, i)) continue;
     const berth_tensor seen = berth__plan_tensor(c->plan->graph, value, c->plan->places[value].stride);
-    if (!berth__op_takes(node->op, i, &seen))
+    if (!berth__op_takes(node->op, node->attrs, i, &seen))
       return berth__fail(c->err, BERTH_INTERNAL, "plan check: step %u ('%s') cannot read '%s' through strides", step,
                          plan_check_name_of(c, node->out[0]), plan_check_name_of(c, value));
     BERTH__TRY(check_read(c, node, step, value));

@@ -119,9 +119,17 @@ static berth_status rewrite_convolution_pack(berth__rewrite *r, const form *f, b
                             f->tile != 0 ? "#winograd" : "#packed", out, err);
 }
 
+/* Whether its kernel also reads x as it lies with channels first, line by line. */
+static bool reads_turned(const berth__rewrite *r, const form *f) {
+  const uint32_t last = f->w.spatial - 1;
+  const berth__value *x = &r->graph->values[f->x];
+  return f->group == 1 && x->type == BERTH_F32 && x->shape.dim[x->shape.rank - 1] <= f->target->turned_channels &&
+         f->w.kernel[last] > 1 && f->w.dilations[last] == 1;
+}
+
 static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
   berth_value in[4] = {f->x, BERTH_VALUE_NONE, f->bias, f->sum};
-  berth_attr attrs[9];
+  berth_attr attrs[10];
   uint32_t n_attrs = 0, n_in = f->sum != BERTH_VALUE_NONE ? 4 : f->bias != BERTH_VALUE_NONE ? 3 : 2;
   BERTH__TRY(rewrite_convolution_pack(r, f, &in[1], err));
   if (f->tile != 0) {
@@ -130,6 +138,7 @@ static berth_status emit_packed(berth__rewrite *r, const form *f, berth_value *o
   } else {
     n_attrs = berth__windows_attrs(&f->w, attrs);
     attrs[n_attrs++] = berth_attr_int("group", f->group);
+    attrs[n_attrs++] = berth_attr_int("turned", reads_turned(r, f));
   }
   attrs[n_attrs++] = berth_attr_int("channels", rewrite_convolution_outputs_of(r, f));
   attrs[n_attrs++] = berth_attr_int("panel", panel_of(r, f));

@@ -12,6 +12,7 @@ typedef struct berth__rewrite_target {
   /* The tile (2 or 4) for which Winograd's algorithm is faster for a 3x3 convolution with stride 1; 0: none. NULL:
    * never. */
   int64_t (*winograd_tile)(int64_t channels, int64_t outputs, int64_t height, int64_t width);
+  int64_t turned_channels;    /* convolutions of at most that many read x where it has them first; 0: none do */
   bool rounds_to_bf16;        /* rounds weights of products, and x when it is multiplied */
   bool takes_sums;            /* int8 products may have i32 results */
   bool keeps_params;          /* params must keep their layout: they have another one, or are elsewhere */

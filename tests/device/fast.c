@@ -26,10 +26,17 @@ static void *take(size_t size) {
   return block;
 }
 
+/* The k-th axis from the innermost one on. */
+static uint32_t axis_at(uint32_t rank, uint32_t k, fast_layout how) {
+  if (how == FAST_REVERSED) return k;
+  if (how == FAST_TURNED && k + 1 < rank) return k + 2 < rank ? rank - 2 - k : rank - 1;
+  return rank - 1 - k;
+}
+
 static int64_t lay_out(berth_tensor *t, fast_layout how) {
   int64_t next = how == FAST_STEPPED ? 3 : 1;
   for (uint32_t k = 0; k < t->rank; k++) {
-    const uint32_t axis = how == FAST_REVERSED ? k : t->rank - 1 - k;
+    const uint32_t axis = axis_at(t->rank, k, how);
     t->stride[axis] = next;
     next *= t->dim[axis];
     if (how == FAST_PADDED && k == 0) next += 5;

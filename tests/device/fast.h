@@ -13,6 +13,7 @@ typedef enum fast_layout {
   FAST_PADDED,   /* gaps after every row of the last axis */
   FAST_REVERSED, /* the first axis is the innermost one */
   FAST_REPEATED, /* every row of the last axis is the same one: a stride of 0, as expand makes it */
+  FAST_TURNED,   /* the last axis is the outermost one but for the first: channels first */
   FAST_STEPPED,  /* every third element along the last axis, so that there are no neighbours */
   FAST_OFFSET    /* one element further on than any wider type may begin */
 } fast_layout;

@@ -87,7 +87,21 @@ static void conv_last_of_one_pixel(void **state) {
   for (size_t i = 0; i < COUNT(shapes); i++) check_conv(&shapes[i]);
 }
 
-/* x with lines of channels that do not lie one after the other is for the reference kernel; so are other panels. */
+/* Channels first, and pixels that are no neighbours: lines of x are copied, inside as at borders. */
+static void conv_last_turned(void **state) {
+  static const shape shapes[] = {
+      {1, 9, 8, 3, 40, 3, 1, 1, 1, 1, true, FAST_TURNED},    {2, 18, 43, 3, 17, 3, 2, 1, 1, 1, true, FAST_TURNED},
+      {1, 30, 33, 3, 16, 7, 2, 1, 3, 1, false, FAST_TURNED}, {1, 12, 150, 2, 9, 3, 1, 1, 0, 1, true, FAST_TURNED},
+      {1, 20, 84, 12, 16, 8, 4, 1, 0, 1, true, FAST_TURNED}, {2, 7, 5, 8, 33, 2, 1, 1, 0, 1, false, FAST_TURNED},
+      {1, 4, 3, 6, 5, 3, 1, 1, 3, 1, true, FAST_TURNED},     {1, 9, 21, 5, 20, 5, 2, 1, 2, 1, true, FAST_STEPPED},
+      {1, 7, 40, 4, 20, 3, 1, 1, 1, 1, true, FAST_TURNED},   {1, 9, 21, 3, 20, 3, 1, 1, 1, 1, true, FAST_REVERSED},
+  };
+  (void)state;
+  for (size_t i = 0; i < COUNT(shapes); i++) check_conv(&shapes[i]);
+}
+
+/* x of other windows with lines of channels that do not lie one after the other is for the reference kernel; so are
+ * other panels. */
 static void conv_last_declines(void **state) {
   const shape s = {.images = 1, .height = 4, .width = 4, .channels = 3, .outputs = 4, .kernel = 3};
   const lists l = lists_of(&s);
@@ -97,9 +111,13 @@ static void conv_last_declines(void **state) {
   c = conv_case(&(shape){.height = 4, .width = 4, .channels = 3, .outputs = 4, .kernel = 3}, &l, 32); /* no images */
   fast_check_declined(&c);
   for (uint32_t i = 0; berth__cpu_isa_at(i) != NULL; i++) {
-    c = conv_case(&s, &l, berth__cpu_isa_at(i)->panel);
-    c.in[0].layout = FAST_REVERSED;
-    fast_check_declined(&c);
+    for (int k = 0; k < 4; k++) { /* many channels, groups, a pixel, dilation */
+      const shape other = {
+          1, 6, 6, k == 0 ? 17 : 4, 4, k == 2 ? 1 : 3, 1, k == 3 ? 2 : 1, 0, k == 1 ? 2 : 1, true, FAST_TURNED};
+      const lists other_lists = lists_of(&other);
+      c = conv_case(&other, &other_lists, berth__cpu_isa_at(i)->panel);
+      fast_check_declined(&c);
+    }
   }
 }
 
@@ -260,6 +278,7 @@ static void convolutions_of_bounded_extents(void **state) {
       {30, 3, 2, 20, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},   {2, 33, 29, 20, 40, 3, 2, 1, 1, 1, true, FAST_PLAIN},
       {20, 5, 5, 64, 8, 1, 1, 1, 0, 1, false, FAST_PLAIN},   {1, 60, 150, 1, 8, 5, 1, 1, 2, 1, false, FAST_PLAIN},
       {1, 40, 45, 12, 200, 3, 3, 1, 1, 4, true, FAST_PLAIN}, {1, 9, 300, 8, 64, 3, 1, 1, 0, 1, true, FAST_PLAIN},
+      {2, 40, 70, 3, 24, 3, 2, 1, 1, 1, true, FAST_TURNED},
   };
   const berth__cpu_isa *isa;
   (void)state;
@@ -660,6 +679,7 @@ int main(void) {
       cmocka_unit_test(transposed_channels_first),
       cmocka_unit_test(conv_last_shapes),
       cmocka_unit_test(conv_last_of_one_pixel),
+      cmocka_unit_test(conv_last_turned),
       cmocka_unit_test(conv_last_declines),
       cmocka_unit_test(conv_last_axes),
       cmocka_unit_test(conv_last_tails),

@@ -305,6 +305,31 @@ static void preparation_takes_what_is_free(void **state) {
   assert_int_equal(info.preparation_size, 0);
 }
 
+/* A convolution of few channels needs no copy of its operand with channels last; others do, and so does a second reader
+ * that cannot do without. */
+static void pictures_are_read_where_they_lie(void **state) {
+#define PICTURE(channels, kernel) \
+  "graph \"p\" { input %x : f32[1, " channels ", 40, 40] param %w : f32[16, " channels ", " kernel "]\n"
+#define CONVOLVE "%c = conv(%x, %w) {strides = [4, 4]}"
+  static const pattern direct = {PICTURE("3", "8, 8") CONVOLVE "output \"c\" = %c }", "conv_last", 1, "conv", 1e-3};
+  static const pattern line = {
+      "graph \"l\" { input %x : f32[2, 12, 500] param %w : f32[16, 12, 9]\n"
+      "%c = conv(%x, %w) {strides = [4], pads = [4, 4]} output \"c\" = %c }",
+      "conv_last", 1, "conv", 1e-3};
+  static const pattern many = {PICTURE("17", "8, 8") CONVOLVE "output \"c\" = %c }", "conv_last", 1, "conv", 1e-3};
+  static const pattern pixels = {PICTURE("3", "1, 1") CONVOLVE "output \"c\" = %c }", "conv_last", 1, "conv", 1e-3};
+  (void)state;
+  pattern_check(&direct);
+  pattern_check(&line);
+  pattern_check(&many);
+  pattern_check(&pixels);
+  /* the result is made with channels last, and turned */
+  assert_int_equal(plan_of(direct.text).activations_size, (3 * 40 * 40 + 2 * 16 * 9 * 9) * 4);
+  assert_int_equal(plan_of(line.text).activations_size, (2 * 12 * 500 + 2 * 2 * 16 * 125) * 4);
+  assert_int_equal(plan_of(many.text).activations_size, (2 * 17 * 40 * 40 + 16 * 9 * 9) * 4);
+  assert_true(plan_of(pixels.text).activations_size >= (3 * 40 * 40 * 2 + 16 * 10 * 10) * 4);
+}
+
 /* It runs when the weights are there, again when one changes, and serves every binding. */
 static void a_prelude_follows_the_weights(void **state) {
   berth_context *ctx = test_context();
@@ -596,6 +621,7 @@ int main(void) {
       cmocka_unit_test(bounds),
       cmocka_unit_test(no_channels),
       cmocka_unit_test(moving_weights),
+      cmocka_unit_test(pictures_are_read_where_they_lie),
       cmocka_unit_test(fails_each_allocation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

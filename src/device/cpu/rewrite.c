@@ -3,6 +3,7 @@
 
 #include "device/cpu/cpu.h"
 #include "device/cpu/winograd_rule.h"
+#include "ops/conv_last.h"
 #include "pass/pass.h"
 
 /* With more rows, three products take so long that starting them separately costs nothing. */
@@ -17,6 +18,7 @@ berth_status berth__cpu_rewrite(const berth__limits *limits, berth_graph *graph,
   const berth__rewrite_target target = {.panel = kernels.isa->panel,
                                         .lanes = kernels.isa->lanes,
                                         .winograd_tile = berth__cpu_winograd_tile,
+                                        .turned_channels = kernels.backend == NULL ? BERTH__TURNED_CHANNELS : 0,
                                         .takes_sums = true,
                                         .rounds_to_bf16 = (flags & BERTH_PLAN_BF16_WEIGHTS) != 0,
                                         .most_merged_rows = MOST_MERGED_ROWS,

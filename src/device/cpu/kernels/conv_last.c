@@ -5,13 +5,15 @@
  * Tables are short in two cases. If windows are single pixels (1 x 1), the rows of the product have a constant stride.
  * If there are few channels, a line of the kernel is one contiguous run of elements, a block is a piece of one line of
  * the result, and its windows have a constant stride too: one pointer per line of the kernel is enough. If such a block
- * touches a border, its lines of x are copied to scratch with zeros around them.
+ * touches a border, its lines of x are copied to scratch with zeros around them. If x has its channels first
+ * (`turned`), all its lines are, and lie channels last there: no copy of the whole of x is needed.
  *
  * Nothing else of x is copied, except when the result may overwrite x (`over`): then the pixels of a block are copied,
  * and the block takes all panels. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
 #include "device/cpu/kernels/taps.h"
+#include "device/cpu/kernels/turn.h"
 
 #define BLOCK_TILES 8
 #define BLOCK_BYTES (256 << 10) /* bytes of x under the windows of a block */
@@ -26,7 +28,8 @@ typedef struct conv {
   berth__last last;
   int64_t group, depth, taps;           /* a row of the product: `taps` runs of `depth` elements */
   bool merges;                          /* a run is a line of the kernel, not one tap; blocks are pieces of lines */
-  int64_t line_blocks;                  /* with `merges`: blocks per line of the result */
+  bool is_turned;                       /* with `merges`: channels are not contiguous in x */
+  int64_t line_blocks;                  /* likewise: blocks per line of the result */
   int64_t step;                         /* between rows of the product, if constant; otherwise 0 */
   bool is_plain;                        /* runs are consecutive pixels of x */
   bool in_place_over;                   /* they are overwritten: a block is copied first */
@@ -76,7 +79,8 @@ static void conv_last_kernel_cut_lines(conv *c, int64_t most) {
   const berth__window_axis *w = &c->last.window.axis[2];
   c->height = gemm_tile_height(w->out, c->step);
   c->block = most * c->height < w->out ? most * c->height : w->out;
-  while (has_border(w) && c->block > c->height && 4 * (c->taps + 1) * patch_line(c) > COPY_BYTES) c->block -= c->height;
+  while ((has_border(w) || c->is_turned) && c->block > c->height && 4 * (c->taps + 1) * patch_line(c) > COPY_BYTES)
+    c->block -= c->height;
   c->line_blocks = conv_last_kernel_ceil_div(w->out, c->block);
   c->block = conv_last_kernel_ceil_div(w->out, c->line_blocks);
   c->blocks = c->pixels / w->out * c->line_blocks;
@@ -92,25 +96,39 @@ static void conv_last_kernel_cut_pixels(conv *c, int64_t most) {
   c->blocks = conv_last_kernel_ceil_div(c->pixels, c->block);
 }
 
+static bool is_turned(const berth_op_call *call) {
+  const berth_tensor *x = &call->in[0];
+  return x->stride[x->rank - 1] != 1 && x->dim[x->rank - 1] != 1;
+}
+
+/* Whether a line of the kernel can be one run. */
+static bool may_merge(const berth_op_call *call, const berth__last *last) {
+  const berth__window_axis *line = &last->window.axis[2];
+  return call->attrs[BERTH__LAST_GROUP].i == 1 &&
+         last->channels <= (is_turned(call) ? BERTH__TURNED_CHANNELS : FEW_CHANNELS) && line->kernel > 1 &&
+         line->dilation == 1;
+}
+
 static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
   berth__last_read(call, &c->last);
   const berth__window_axis *w = c->last.window.axis;
   c->group = call->attrs[BERTH__LAST_GROUP].i;
   c->depth = c->last.channels / c->group;
   c->taps = berth__window_taps(&c->last.window);
-  c->merges = c->group == 1 && c->depth <= FEW_CHANNELS && w[2].kernel > 1 && w[2].dilation == 1 &&
-              c->last.axis_stride[2] == c->depth;
+  c->is_turned = is_turned(call);
+  c->merges = may_merge(call, &c->last) && (c->is_turned || c->last.axis_stride[2] == c->depth);
+  const int64_t pixel = c->merges ? c->depth : c->last.axis_stride[2];
   if (c->merges) {
     c->taps /= w[2].kernel;
     c->depth *= w[2].kernel;
   }
   c->is_plain = windows_are_pixels(&c->last);
   c->in_place_over = call->attrs[BERTH__LAST_OVER].i != 0;
-  c->step = c->merges || (c->is_plain && !c->in_place_over) ? w[2].stride * c->last.axis_stride[2] : 0;
+  c->step = c->merges || (c->is_plain && !c->in_place_over) ? w[2].stride * pixel : 0;
   c->outputs = c->last.outputs / c->group;
   c->panels = conv_last_kernel_ceil_div(c->outputs, VF_PANEL);
   c->pixels = taps_pixels(&c->last);
-  c->height = gemm_tile_height(c->pixels, w[2].stride * c->last.axis_stride[2]);
+  c->height = gemm_tile_height(c->pixels, w[2].stride * pixel);
   const int64_t room = BLOCK_BYTES / (4 * c->last.channels * w[2].stride * w[1].stride * c->height + 1) + 1;
   const int64_t tiles = conv_last_kernel_ceil_div(c->pixels, c->height), all = c->group * c->panels;
   const int64_t share =
@@ -129,8 +147,9 @@ static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
 
 static bool conv_last_kernel_takes(const berth_op_call *call) {
   berth__last last;
-  if (!conv_takes(call) || call->attrs[BERTH__LAST_PANEL].i != VF_PANEL) return false;
+  if (!conv_takes_turned(call) || call->attrs[BERTH__LAST_PANEL].i != VF_PANEL) return false;
   berth__last_read(call, &last);
+  if (is_turned(call) && !may_merge(call, &last)) return false;
   return berth__window_taps(&last.window) <= MOST_TAPS;
 }
 
@@ -161,7 +180,9 @@ static uint64_t table_size(const conv *c) {
   return ((uint64_t)(c->step != 0 ? c->taps : c->block * c->taps) * sizeof(float *) + 63) / 64 * 64;
 }
 static uint64_t copies_size(const conv *c) {
-  if (c->merges) return has_border(&c->last.window.axis[2]) ? (uint64_t)(c->taps * patch_line(c)) * sizeof(float) : 0;
+  if (c->merges)
+    return has_border(&c->last.window.axis[2]) || c->is_turned ? (uint64_t)(c->taps * patch_line(c)) * sizeof(float)
+                                                               : 0;
   return c->in_place_over ? (uint64_t)(c->block * c->taps * c->depth) * sizeof(float) : 0;
 }
 
@@ -178,7 +199,7 @@ static bool may_have_border(const berth__window_axis *w) { return w->begin > 0 |
 static uint64_t copies_size_most(const conv *c, bool has_columns_outside) {
   conv least = *c;
   least.block = GEMM_ROWS;
-  if (c->merges && !has_columns_outside) return 0;
+  if (c->merges && !has_columns_outside && !c->is_turned) return 0;
   if (!c->merges && !c->in_place_over) return 0;
   const int64_t all = 4 * (c->merges ? c->taps * patch_line(c) : c->block * c->taps * c->depth);
   const int64_t cut = 4 * (c->merges ? (c->taps + 1) * patch_line(&least) : GEMM_ROWS * c->taps * c->depth);
@@ -203,16 +224,32 @@ typedef struct worker {
   const float **rows;
 } worker;
 
+/* n pixels of a line of x, channels last. */
+static void turn_pixels(const conv *c, const float *from, int64_t n, float *to) {
+  const int64_t channels = c->last.channels, channel = c->last.channel_stride, pixel = c->last.axis_stride[2];
+  if (pixel == 1) {
+    turn_block(to, channels, from, channel, n, channels, sizeof *to);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = 0; k < channels; k++) to[i * channels + k] = from[i * pixel + k * channel];
+}
+
 /* Pixels [begin, end) of a line of x, zeros outside it. The elements after them may be overwritten. */
 static void copy_line(const conv *c, const float *line, int64_t begin, int64_t end, float *to) {
   const int64_t channels = c->last.channels, columns = c->last.window.axis[2].in;
   const int64_t first = begin < 0 ? 0 : begin, last = end < columns ? end : columns;
   const int64_t n = last > first ? (last - first) * channels : 0, left = (first - begin) * channels;
   const int64_t right = (end - begin) * channels;
-  const float *from = line + first * channels;
   for (int64_t k = 0; k < left && k < right; k += VF_LANES) vf_store(to + k, vf_zero());
   to += left;
   int64_t k = 0;
+  if (c->is_turned) {
+    turn_pixels(c, line + first * c->last.axis_stride[2], n / channels, to);
+    for (k = n; k < right - left; k += VF_LANES) vf_store(to + k, vf_zero());
+    return;
+  }
+  const float *from = line + first * channels;
   for (; k + VF_LANES <= n; k += VF_LANES) vf_store(to + k, vf_load(from + k));
   for (; k < right - left; k += VF_LANES) vf_store(to + k, k < n ? vf_load_n(from + k, n - k) : vf_zero());
 }
@@ -223,7 +260,7 @@ static void fill_lines(const conv *c, const worker *w, int64_t first, int64_t la
   const berth__last_pixel pixel = berth__last_pixel_of(&c->last, first);
   const int64_t begin = berth__window_input(&axis[2], pixel.at[2], 0);
   const int64_t end = begin + (last - first - 1) * axis[2].stride + axis[2].kernel;
-  const bool is_inside = begin >= 0 && end <= axis[2].in;
+  const bool is_inside = begin >= 0 && end <= axis[2].in && !c->is_turned;
   const float **to = w->rows;
   float *copies = w->copies;
   for (int64_t k0 = 0; k0 < axis[0].kernel; k0++)

@@ -143,9 +143,27 @@ static void turn_tile(void *to, int64_t to_stride, const void *from, int64_t fro
   }
 }
 
+/* Few lines side by side, as the channels of a picture: compilers turn these loops into loads, shuffles and stores. */
+#define BESIDE(n)                     \
+  for (int64_t i = 0; i < width; i++) \
+    for (int64_t k = 0; k < (n); k++) to[i * (n) + k] = from[k * from_stride + i];
+static void turn_beside(float *restrict to, const float *restrict from, int64_t from_stride, int64_t width,
+                        int64_t length) {
+  if (length == 2)
+    BESIDE(2)
+  else if (length == 3)
+    BESIDE(3)
+  else
+    BESIDE(4)
+}
+
 void turn_block(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t length,
                 size_t element) {
   const int64_t size = (int64_t)element, square = square_of(element);
+  if (element == sizeof(float) && to_stride == length && length >= 2 && length <= 4) {
+    turn_beside(to, from, from_stride, width, length);
+    return;
+  }
   for (int64_t w = 0; w < width; w += square)
     for (int64_t k = 0; k < length; k += square)
       turn_tile((char *)to + (w * to_stride + k) * size, to_stride, (const char *)from + (w + k * from_stride) * size,
