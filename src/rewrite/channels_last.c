@@ -114,7 +114,9 @@ static berth_status rewrite_transposed(pass *p, const berth__node *node, berth_e
   berth_value x, out;
   BERTH__TRY(weights_to_plain(p, node, err));
   BERTH__TRY(to_last(p, node->in[0], &x, err));
-  if (berth__rewrite_takes_transposed(node))
+  if (has_static_weight(p, node) && berth__rewrite_takes_around(&p->r, p->target, node))
+    BERTH__TRY(berth__rewrite_conv_around(&p->r, p->target, node, norm, x, &out, err));
+  else if (berth__rewrite_takes_transposed(node))
     BERTH__TRY(berth__rewrite_conv_transpose(&p->r, p->target, node, norm, x, &out, err));
   else
     BERTH__TRY(berth__rewrite_conv_spread(&p->r, p->target, node, norm, x, &out, err));

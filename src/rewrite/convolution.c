@@ -403,6 +403,15 @@ berth_status berth__rewrite_conv_spread(berth__rewrite *r, const berth__rewrite_
   return emit_depthwise(r, &f, out_last, err);
 }
 
+/* out: of the result, [N, O, ...]. */
+static berth_status emit_best(berth__rewrite *r, form *f, bool is_static, const berth__shape *out,
+                              berth_value *out_last, berth_error *err) {
+  const int64_t beside = is_static ? count_beside(r, f, out) : 1;
+  if (beside > 1) return emit_beside(r, f, beside, out, out_last, err);
+  f->tile = is_static ? winograd_tile(r, f, out) : 0;
+  return emit_packed(r, f, out_last, err);
+}
+
 /* Several outputs per channel are for kernels whose vectors run over channels. */
 static bool is_depthwise(const form *f, const berth__shape *weight) {
   return weight->dim[1] == 1 && f->group > 1 &&
@@ -419,8 +428,49 @@ berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target 
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
   BERTH__TRY(rewrite_convolution_widen(r, &f.bias, err));
   if (is_depthwise(&f, &weight)) return emit_depthwise(r, &f, out_last, err);
-  const int64_t beside = is_static ? count_beside(r, &f, &out) : 1;
-  if (beside > 1) return emit_beside(r, &f, beside, &out, out_last, err);
-  f.tile = is_static ? winograd_tile(r, &f, &out) : 0;
-  return emit_packed(r, &f, out_last, err);
+  return emit_best(r, &f, is_static, &out, out_last, err);
+}
+
+/* ---- conv_transpose with strides of 1 ---- */
+
+/* Taps outside x are zeros that are multiplied all the same: there must not be many. */
+#define MOST_AROUND 2
+
+bool berth__rewrite_takes_around(const berth__rewrite *r, const berth__rewrite_target *target,
+                                 const berth__node *conv) {
+  const berth__shape *x = &r->graph->values[conv->in[BERTH__CONV_X]].shape,
+                     *out = &r->graph->values[conv->out[0]].shape;
+  if (!berth__rewrite_takes_transposed(conv) || r->graph->values[conv->in[BERTH__CONV_X]].type != BERTH_F32)
+    return false;
+  const form f = form_of(r, target, conv);
+  double wider = 1;
+  for (uint32_t k = 0; k < f.w.spatial; k++) {
+    int64_t begin, end;
+    spread_pads(&f, &conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_PADDING], k, &begin, &end);
+    if (f.w.strides[k] != 1 || begin < 0 || end < 0) return false;
+    wider *= (double)out->dim[2 + k] / (double)x->dim[2 + k];
+  }
+  return wider <= MOST_AROUND;
+}
+
+/* Weights [C, O, kernel...] as [O, C, kernel...]. */
+static berth_status swap_channels(berth__rewrite *r, form *f, berth_error *err) {
+  int64_t perm[BERTH_MAX_RANK] = {1, 0};
+  for (uint32_t k = 2; k < BERTH_MAX_RANK; k++) perm[k] = k;
+  const berth_attr attr = berth_attr_ints("perm", perm, f->w.spatial + 2);
+  return berth__rewrite_add(r, BERTH__OP_transpose, &f->weight, 1, &attr, 1, f->weight, "#swapped", &f->weight, err);
+}
+
+berth_status berth__rewrite_conv_around(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
+                                        const berth__node *norm, berth_value x_last, berth_value *out_last,
+                                        berth_error *err) {
+  const berth__shape out = r->graph->values[conv->out[0]].shape;
+  form f = form_of(r, target, conv);
+  f.x = x_last;
+  if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  BERTH__TRY(rewrite_convolution_widen(r, &f.bias, err));
+  BERTH__TRY(spread_cut(r, &f, &conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_PADDING], err));
+  BERTH__TRY(swap_channels(r, &f, err));
+  BERTH__TRY(turn_taps(r, &f, err));
+  return emit_best(r, &f, true, &out, out_last, err);
 }

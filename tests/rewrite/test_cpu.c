@@ -63,6 +63,39 @@ static void channel_by_channel(void **state) {
   CHECK_ALL(patterns);
 }
 
+/* Transposed convolutions with strides of 1 are convolutions of the turned kernel, unless most of what they would see
+ * is padding. */
+static void transposed_with_strides_of_one(void **state) {
+#define AROUND(kernel, attrs)                            \
+  IMAGE("8")                                             \
+  "param %w : f32[8, 5, " kernel                         \
+  "] param %b : f32[5] %c = conv_transpose(%x, %w, %b) " \
+  "{pads = [1, 1, 1, 1]" attrs "} %r = relu(%c) output \"r\" = %r }"
+  static const pattern patterns[] = {
+      {AROUND("3, 3", ""), "conv_last", 1, "conv_transpose_last", 1e-4},
+      {AROUND("2, 4", ""), "conv_last", 1, "conv_transpose_last", 1e-4},
+      {AROUND("3, 2", ", dilations = [1, 2]"), "conv_last", 1, "conv_transpose_last", 1e-4},
+      {IMAGE("8") "param %w : f32[8, 1, 3, 3] %c = conv_transpose(%x, %w) {pads = [0, 1, 1, 0]} output \"c\" = %c }",
+       "conv_last", 1, "conv_transpose_last", 1e-4},
+      {IMAGE("64") "param %w : f32[64, 64, 3, 3] param %b : f32[64] %c = conv_transpose(%x, %w, %b) {pads = [1, 1, 1, "
+                   "1]}\n"
+                   "output \"c\" = %c }",
+       "conv_winograd", 1, "conv_transpose_last", 2e-3},
+      {IMAGE("8") "param %w : f32[8, 4, 3, 3] " NORM("4") FOUR
+       "%c = conv_transpose(%x, %w) {pads = [1, 1, 1, 1]}\n"
+       "%n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+       "conv_last", 1, "batch_norm", 1e-4},
+      /* pads that cut the result, strides, and mostly padding */
+      {AROUND("1, 1", ""), "conv_transpose_last", 1, "conv_last", 1e-4},
+      {AROUND("3, 3", ", strides = [1, 2]"), "conv_transpose_last", 1, "conv_last", 1e-4},
+      {"graph \"g\" { input %x : f32[1, 6, 2, 2] param %w : f32[6, 5, 4, 4] %c = conv_transpose(%x, %w)\n"
+       "output \"c\" = %c }",
+       "conv_transpose_last", 1, "conv_last", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 /* Neighbours of a line fill the vectors of a convolution with few outputs. */
 static void few_outputs(void **state) {
   static const pattern patterns[] = {
@@ -101,8 +134,8 @@ static void batch_norms(void **state) {
       {IMAGE("4") LATE "param %w : f32[4, 4, 3, 3] %c = conv(%x, %w) " LATE_NORM, "conv_last", 1, "batch_norm", 1e-4},
       {IMAGE("4") LATE "param %w : f32[4, 1, 3, 3] %c = conv(%x, %w) {group = 4} " LATE_NORM, "depthwise", 1,
        "batch_norm", 1e-4},
-      {IMAGE("6") LATE "param %w : f32[6, 4, 2, 2] %c = conv_transpose(%x, %w) " LATE_NORM, "conv_transpose_last", 1,
-       "batch_norm", 1e-4},
+      {IMAGE("6") LATE "param %w : f32[6, 4, 2, 2] %c = conv_transpose(%x, %w) {strides = [2, 2]} " LATE_NORM,
+       "conv_transpose_last", 1, "batch_norm", 1e-4},
       /* all of that in the prelude */
       {IMAGE("4") LATE "param %y : f32[1, 4, 12, 16] param %w : f32[4, 4, 3, 3] %c = conv(%y, %w) " LATE_NORM,
        "conv_last", 1, "batch_norm", 1e-4},
@@ -604,6 +637,7 @@ int main(void) {
       cmocka_unit_test(convolutions),
       cmocka_unit_test(channel_by_channel),
       cmocka_unit_test(few_outputs),
+      cmocka_unit_test(transposed_with_strides_of_one),
       cmocka_unit_test(batch_norms),
       cmocka_unit_test(layouts),
       cmocka_unit_test(epilogues),
