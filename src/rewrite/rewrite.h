@@ -32,6 +32,8 @@ berth_status berth__rewrite_attention_grad(berth_graph *graph, berth__rewrite_ke
                                            berth_error *err);
 /* blocks.c: products and tables read weights in blocks directly. */
 berth_status berth__rewrite_blocks(berth_graph *graph, berth_error *err);
+/* single_rows.c: a gather of one known row becomes a slice. */
+berth_status berth__rewrite_single_rows(berth_graph *graph, berth_error *err);
 /* raise_views.c: reshapes before dequantize. */
 berth_status berth__rewrite_raise_views(berth_graph *graph, berth_error *err);
 /* quantized.c: int8 products. */

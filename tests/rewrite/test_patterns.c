@@ -43,6 +43,21 @@ static void grouped_attention(void **state) {
   pattern_check(&repeated);
 }
 
+/* ---- Rows that are always the same ---- */
+
+/* Several are gathered. */
+static void single_rows(void **state) {
+  static const pattern patterns[] = {
+      {"graph \"r\" { input %x : f32[3, 5, 4] const %i : i64[] = [1] const %j : i64[1] = [-1] %a = gather(%x, %i)\n"
+       "%b = gather(%x, %j) %c = mul(%b, %a) %d = gather(%c, %j) {axis = 2} output \"y\" = %d }",
+       "narrow", 3, "gather", 0},
+      {"graph \"r\" { input %x : f32[3, 5, 4] const %j : i64[2] = [-1, 1] %b = gather(%x, %j) output \"y\" = %b }",
+       "gather", 1, "narrow", 0},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 /* ---- Products of the same x ---- */
 
 #define PROJECT(name, rows, sum)                                                                           \
@@ -331,6 +346,7 @@ int main(void) {
       cmocka_unit_test(attention),
       cmocka_unit_test(grouped_attention),
       cmocka_unit_test(no_attention),
+      cmocka_unit_test(single_rows),
       cmocka_unit_test(queries_keys_and_values),
       cmocka_unit_test(weights_beside_each_other),
       cmocka_unit_test(convolutions_of_bytes),

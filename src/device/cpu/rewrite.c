@@ -25,6 +25,7 @@ berth_status berth__cpu_rewrite(const berth__limits *limits, berth_graph *graph,
                                         .most_merged_bytes = UINT64_MAX};
   BERTH__TRY(berth__rewrite_attention(graph, err));                /* before fusion takes the scale and bias */
   BERTH__TRY(berth__rewrite_norms(graph, err));                    /* before fusion takes their element-wise parts */
+  BERTH__TRY(berth__rewrite_single_rows(graph, err));              /* what shows them may be shown in turn */
   BERTH__TRY(berth__rewrite_raise_views(graph, err));              /* before patterns of quantised bytes are matched */
   BERTH__TRY(berth__rewrite_quantized(graph, &target, err));       /* later rewrites leave its convolutions alone */
   BERTH__TRY(berth__rewrite_channels_last(graph, &target, err));   /* it decides which nodes there are */
