@@ -73,6 +73,13 @@ static bool create_find_file(const void *model, const void *data, uint64_t size,
   return berth__gguf_file_of(model, data, size, out);
 }
 
+/* On a GPU, every binding has kernels of its own, which take longer to compile than a short text takes to read. */
+static void create_few(berth_generator *g) {
+  if (g->session->device != &berth__cpu_device || g->chunk < 2 * BERTH__FEW_ROWS) return;
+  g->few_from = berth__generator_few_from(g->graph);
+  g->few = g->few_from != 0 ? BERTH__FEW_ROWS : 0;
+}
+
 static berth_status create_session(berth_generator *g, berth_error *err) {
   berth_dim dims[BERTH_GENERATOR_DIMS];
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
@@ -87,7 +94,9 @@ static berth_status create_session(berth_generator *g, berth_error *err) {
   desc.cancel = g->desc.cancel;
   const berth__weight_files files = {create_find_file, g->model};
   BERTH__TRY(berth__session_create_mapped(g->graph, &desc, &files, &g->session, err));
-  return berth_session_bind(g->session, dims, berth_generator_dims(g->graph, g->capacity, g->chunk, 1, dims), err);
+  create_few(g);
+  if (g->few != 0) BERTH__TRY(berth__generator_bind(g, g->few, err));
+  return berth__generator_bind(g, 1, err);
 }
 
 static uint32_t create_input(const berth_generator *g, const char *name) {

@@ -8,7 +8,7 @@
 
 /* ---- Runs ---- */
 
-static berth_status generator_bind(berth_generator *g, uint32_t rows, berth_error *err) {
+berth_status berth__generator_bind(berth_generator *g, uint32_t rows, berth_error *err) {
   berth_dim dims[BERTH_GENERATOR_DIMS];
   const size_t n = berth_generator_dims(g->graph, g->capacity, g->chunk, rows, dims);
   return berth_session_bind(g->session, dims, n, err);
@@ -45,7 +45,7 @@ static berth_status generator_run(berth_generator *g, uint32_t count, uint32_t r
   const int32_t position = (int32_t)g->n_evaluated;
   memcpy(g->rows, g->tokens + g->n_evaluated, count * sizeof *g->rows);
   for (uint32_t i = count; i < rows; i++) g->rows[i] = 0;
-  BERTH__TRY(generator_bind(g, rows, err));
+  BERTH__TRY(berth__generator_bind(g, rows, err));
   BERTH__TRY(berth_session_write_at(g->session, g->input_tokens, g->rows, rows * sizeof *g->rows, err));
   BERTH__TRY(berth_session_write_at(g->session, g->input_position, &position, sizeof position, err));
   BERTH__TRY(generator_write_last(g, count, rows, err));
@@ -67,11 +67,13 @@ void berth__generator_back_to(berth_generator *g, uint32_t n) {
   if (g->n_evaluated == 0) g->written = g->intact = 0;
 }
 
-/* A partly filled chunk costs as much as a full one, and about as much as a quarter of its rows one at a time. */
+/* A partly filled run costs as much as a full one. A chunk costs about as much as a quarter of its rows one at a time,
+ * and as half of them in runs of few rows. */
 static uint32_t generator_rows(const berth_generator *g) {
-  const uint32_t left = g->n_tokens - g->n_evaluated;
-  const bool fits = g->chunk <= g->capacity - g->n_evaluated;
-  return fits && g->chunk > 1 && left > 1 && left >= g->chunk / 4 ? g->chunk : 1;
+  const uint32_t left = g->n_tokens - g->n_evaluated, room = g->capacity - g->n_evaluated;
+  const uint32_t enough = g->few != 0 ? g->chunk / 2 + 1 : g->chunk / 4;
+  if (g->chunk <= room && g->chunk > 1 && left > 1 && left >= enough) return g->chunk;
+  return g->few != 0 && g->few <= room && left >= g->few_from ? g->few : 1;
 }
 
 static berth_status generator_read_logits(berth_generator *g, berth_error *err) {

@@ -1,4 +1,5 @@
-/* A generator: a session with two bindings (1 row and `chunk` rows), the tokens of a conversation, and a sampler.
+/* A generator: a session with two bindings (1 row and `chunk` rows; on the CPU often a third one, of few rows), the
+ * tokens of a conversation, and a sampler.
  *
  * Layers with a sliding window keep their rows in ring buffers. Going back to a token is possible while the rows that
  * it sees have not been overwritten (berth__generator_back_to); otherwise everything must be evaluated again. A mark
@@ -32,6 +33,7 @@ struct berth_generator {
   berth_generator_desc desc;
   char architecture[64];
   uint32_t capacity, chunk, vocabulary;
+  uint32_t few, few_from; /* rows of the third binding (0: there is none), and the fewest tokens that are worth a run */
   uint32_t window,
       near; /* the number of keys that a layer with a ring sees, and the rows of a ring; 0: there are no rings */
   uint32_t written,
@@ -58,6 +60,12 @@ berth_status berth__generator_evaluate(berth_generator *generator, berth_error *
 /* generator.c: keeps the first n tokens evaluated, or none if a ring no longer has everything that the next one
  * sees. */
 void berth__generator_back_to(berth_generator *generator, uint32_t n);
+/* generator.c: makes the binding of so many rows current. */
+berth_status berth__generator_bind(berth_generator *generator, uint32_t rows, berth_error *err);
+/* dims.c: the fewest tokens that take longer one at a time than in a run of BERTH__FEW_ROWS rows, on the CPU; 0: a
+ * binding of these rows is not worth having. */
+#define BERTH__FEW_ROWS 16u
+uint32_t berth__generator_few_from(const berth_graph *graph);
 /* dims.c: the keys that layers with a ring see; 0: there are none. */
 uint32_t berth__generator_window(const berth_graph *graph);
 /* rings.c: whether a state is a ring. */
