@@ -178,8 +178,8 @@ static berth_status plan_budget_try_slices(budgeter *b, budget_slicing *slice, v
 
 static berth_status plan_budget_try_group(budgeter *b, berth__split_group *group, trial *best, berth_error *err) {
   const berth_value exit = b->plan->graph->nodes[group->nodes[group->n_nodes - 1]].out[0];
-  const int64_t extent = b->plan->graph->values[exit].shape.dim[group->axis];
-  return plan_budget_try_slices(b, plan_budget_split_group, group, extent, exit, best, err);
+  const int64_t most = berth__split_most(b->plan, group);
+  return plan_budget_try_slices(b, plan_budget_split_group, group, most, exit, best, err);
 }
 
 static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {

@@ -47,6 +47,9 @@ typedef struct berth__rows {
 uint32_t berth__split_axis(const berth_graph *graph, berth_value value);
 /* Whether rows of the node's single result can be computed separately. */
 bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_t axis);
+/* Slices of the node's result begin at multiples of this many rows, and end at one or at the last row: rows of a tile
+ * that are computed without the others are rounded differently. */
+uint32_t berth__split_unit(const berth_graph *graph, const berth__node *node, uint32_t axis);
 /* The rows of operand k that are needed for these rows of the result. False: all of it is needed. */
 bool berth__split_operand(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k,
                           berth__rows rows, berth__rows *out);
@@ -69,6 +72,8 @@ typedef struct berth__split_group {
 /* Groups around the node at the step, the most promising first: *n of them, up to `most`. */
 berth_status berth__split_candidates(const berth_plan *plan, uint32_t step, uint32_t most, berth__split_group *groups,
                                      uint32_t *n, berth_error *err);
+/* The slices that the group can run in, at most. */
+int64_t berth__split_most(const berth_plan *plan, const berth__split_group *group);
 /* A graph in which the group runs in this many slices. */
 berth_status berth__split(const berth_plan *plan, const berth__split_group *group, uint32_t n_slices, berth_graph **out,
                           berth_error *err);

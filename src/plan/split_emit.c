@@ -19,6 +19,14 @@ static uint32_t plan_split_emit_inside(const emitter *e, berth_value value) {
   return v->kind == BERTH_VALUE_NODE ? e->place_in_group[v->node] : UINT32_MAX;
 }
 
+static berth__rows plan_split_emit_whole_units(const emitter *e, uint32_t i, berth__rows rows) {
+  const berth_graph *graph = e->plan->graph;
+  const int64_t unit = berth__split_unit(graph, node_at(e, i), e->group->axis),
+                extent = graph->values[node_at(e, i)->out[0]].shape.dim[e->group->axis],
+                end = (rows.end + unit - 1) / unit * unit;
+  return (berth__rows){rows.begin / unit * unit, end < extent ? end : extent};
+}
+
 /* From the rows of the last result back to those of all results. */
 static void plan_split_emit_find_rows(emitter *e, berth__rows rows) {
   const uint32_t n = e->group->n_nodes;
@@ -26,6 +34,7 @@ static void plan_split_emit_find_rows(emitter *e, berth__rows rows) {
   e->needed[n - 1] = rows;
   for (uint32_t i = n; i-- > 0;) {
     const berth__node *node = node_at(e, i);
+    e->needed[i] = plan_split_emit_whole_units(e, i, e->needed[i]);
     for (uint32_t k = 0; k < node->n_in; k++) {
       berth__rows want;
       if (!berth__split_operand(e->plan->graph, node, e->group->axis, k, e->needed[i], &want)) continue;
@@ -84,11 +93,12 @@ static berth_status emit_node(emitter *e, uint32_t i, berth_error *err) {
 static berth_status emit_slices(emitter *e, uint32_t n_slices, berth_error *err) {
   const uint32_t last = e->group->n_nodes - 1;
   const berth_value result = node_at(e, last)->out[0];
-  const int64_t extent = e->plan->graph->values[result].shape.dim[e->group->axis];
+  const int64_t unit = berth__split_unit(e->plan->graph, node_at(e, last), e->group->axis);
+  const int64_t n_units = berth__split_most(e->plan, e->group);
   berth_value *parts = berth__alloc_array(e->plan->ctx, n_slices, sizeof *parts);
   berth_status status = parts != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
   for (uint32_t s = 0; s < n_slices && status == BERTH_OK; s++) {
-    plan_split_emit_find_rows(e, (berth__rows){extent * s / n_slices, extent * (s + 1) / n_slices});
+    plan_split_emit_find_rows(e, (berth__rows){n_units * s / n_slices * unit, n_units * (s + 1) / n_slices * unit});
     for (uint32_t i = 0; i <= last && status == BERTH_OK; i++) status = emit_node(e, i, err);
     if (status == BERTH_OK) parts[s] = e->made[last];
   }
@@ -124,6 +134,12 @@ static berth_status plan_split_emit_rewrite(emitter *e, uint32_t n_slices, berth
   else
     *out = graph;
   return status;
+}
+
+int64_t berth__split_most(const berth_plan *plan, const berth__split_group *group) {
+  const berth__node *last = &plan->graph->nodes[group->nodes[group->n_nodes - 1]];
+  const int64_t unit = berth__split_unit(plan->graph, last, group->axis);
+  return (plan->graph->values[last->out[0]].shape.dim[group->axis] + unit - 1) / unit;
 }
 
 berth_status berth__split(const berth_plan *plan, const berth__split_group *group, uint32_t n_slices, berth_graph **out,

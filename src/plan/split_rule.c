@@ -114,6 +114,12 @@ static berth__rows rows_under(const window *w, berth__rows rows) {
   return (berth__rows){begin, (rows.end - 1) * w->stride - w->begin + (w->kernel - 1) * w->dilation + 1};
 }
 
+uint32_t berth__split_unit(const berth_graph *graph, const berth__node *node, uint32_t axis) {
+  uint32_t spatial;
+  const bool has_tiles = node->op->code == BERTH__OP_conv_winograd && spatial_axis(graph, node, axis, &spatial);
+  return has_tiles ? (uint32_t)node->attrs[BERTH__WINOGRAD_TILE].i : 1;
+}
+
 static bool has_plain_windows(const berth__node *node) {
   const berth_attr *automatic = plan_split_rule_find_attr(node, "auto_pad");
   return plan_split_rule_int_attr(node, "ceil_mode", 0) == 0 &&
