@@ -95,6 +95,7 @@ static void conv_last_turned(void **state) {
       {1, 20, 84, 12, 16, 8, 4, 1, 0, 1, true, FAST_TURNED}, {2, 7, 5, 8, 33, 2, 1, 1, 0, 1, false, FAST_TURNED},
       {1, 4, 3, 6, 5, 3, 1, 1, 3, 1, true, FAST_TURNED},     {1, 9, 21, 5, 20, 5, 2, 1, 2, 1, true, FAST_STEPPED},
       {1, 7, 40, 4, 20, 3, 1, 1, 1, 1, true, FAST_TURNED},   {1, 9, 21, 3, 20, 3, 1, 1, 1, 1, true, FAST_REVERSED},
+      {1, 20, 84, 12, 90, 8, 4, 1, 3, 1, true, FAST_TURNED}, {2, 9, 60, 16, 20, 5, 1, 1, 2, 1, false, FAST_TURNED},
   };
   (void)state;
   for (size_t i = 0; i < COUNT(shapes); i++) check_conv(&shapes[i]);
@@ -278,7 +279,7 @@ static void convolutions_of_bounded_extents(void **state) {
       {30, 3, 2, 20, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},   {2, 33, 29, 20, 40, 3, 2, 1, 1, 1, true, FAST_PLAIN},
       {20, 5, 5, 64, 8, 1, 1, 1, 0, 1, false, FAST_PLAIN},   {1, 60, 150, 1, 8, 5, 1, 1, 2, 1, false, FAST_PLAIN},
       {1, 40, 45, 12, 200, 3, 3, 1, 1, 4, true, FAST_PLAIN}, {1, 9, 300, 8, 64, 3, 1, 1, 0, 1, true, FAST_PLAIN},
-      {2, 40, 70, 3, 24, 3, 2, 1, 1, 1, true, FAST_TURNED},
+      {2, 40, 70, 3, 24, 3, 2, 1, 1, 1, true, FAST_TURNED},  {2, 24, 90, 12, 24, 7, 2, 1, 3, 1, true, FAST_TURNED},
   };
   const berth__cpu_isa *isa;
   (void)state;
@@ -463,6 +464,25 @@ static void sums(void **state) {
       check_adds(winograd_case(s, &l, 4, isa->panel), 4, out, isa);
       check_adds(winograd_case(s, &l, 2, isa->panel), 4, out, isa);
     }
+}
+
+/* Beside a small x, turned lines are in scratch a few at a time; bias, sum and epilogue are added once all the same. */
+static void few_turned_lines_at_a_time(void **state) {
+  static const shape small = {1, 20, 20, 6, 16, 8, 4, 1, 0, 1, true, FAST_TURNED};
+  static const shape larger = {1, 84, 84, 12, 16, 8, 4, 1, 0, 1, true, FAST_TURNED};
+  static const shape same = {1, 9, 24, 12, 40, 7, 1, 1, 3, 1, true, FAST_TURNED};
+  const berth__cpu_isa *isa = berth__cpu_isa_at(0);
+  const lists l = lists_of(&small), of_same = lists_of(&same);
+  const int64_t out[] = {1, 9, 24, 40};
+  (void)state;
+  fast_case c = conv_case(&small, &l, isa->panel);
+  assert_in_range(fast_scratch(&c), 1, (3 << 10) + 64);
+  c = conv_case(&larger, &l, isa->panel);
+  assert_in_range(fast_scratch(&c), 1, 84 * 84 * 12 * 4 / 64 + 64);
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    check_tails(conv_case(&same, &of_same, isa->panel), 7, out, isa);
+    check_adds(conv_case(&same, &of_same, isa->panel), 7, out, isa);
+  }
 }
 
 static fast_case transposed_case(const shape *s, const lists *l, const int64_t *output_pads, int64_t panel) {
@@ -680,6 +700,7 @@ int main(void) {
       cmocka_unit_test(conv_last_shapes),
       cmocka_unit_test(conv_last_of_one_pixel),
       cmocka_unit_test(conv_last_turned),
+      cmocka_unit_test(few_turned_lines_at_a_time),
       cmocka_unit_test(conv_last_declines),
       cmocka_unit_test(conv_last_axes),
       cmocka_unit_test(conv_last_tails),

@@ -6,7 +6,8 @@
  * If there are few channels, a line of the kernel is one contiguous run of elements, a block is a piece of one line of
  * the result, and its windows have a constant stride too: one pointer per line of the kernel is enough. If such a block
  * touches a border, its lines of x are copied to scratch with zeros around them. If x has its channels first
- * (`turned`), all its lines are, and lie channels last there: no copy of the whole of x is needed.
+ * (`turned`), all its lines are, and lie channels last there: no copy of the whole of x is needed. Beside a small x few
+ * lines are there at a time, and the block is the sum of several passes.
  *
  * Nothing else of x is copied, except when the result may overwrite x (`over`): then the pixels of a block are copied,
  * and the block takes all panels. */
@@ -18,6 +19,8 @@
 #define BLOCK_TILES 8
 #define BLOCK_BYTES (256 << 10) /* bytes of x under the windows of a block */
 #define COPY_BYTES (8 << 10)    /* scratch for lines with zeros around them */
+#define TURNED_BYTES (3 << 10)  /* likewise for turned lines, or: */
+#define TURNED_SHARE 64         /* this part of a picture */
 #define OVER_BYTES (32 << 10)   /* scratch for the pixels of a block that is overwritten */
 #define ITEMS_WANTED 16
 #define ITEM_WORK 150000 /* fewer multiplications are not split by panels: each share makes its own tables */
@@ -30,6 +33,7 @@ typedef struct conv {
   bool merges;                          /* a run is a line of the kernel, not one tap; blocks are pieces of lines */
   bool is_turned;                       /* with `merges`: channels are not contiguous in x */
   int64_t line_blocks;                  /* likewise: blocks per line of the result */
+  int64_t together;                     /* taps per pass; the results are sums of passes */
   int64_t step;                         /* between rows of the product, if constant; otherwise 0 */
   bool is_plain;                        /* runs are consecutive pixels of x */
   bool in_place_over;                   /* they are overwritten: a block is copied first */
@@ -68,10 +72,24 @@ static bool has_border(const berth__window_axis *w) {
   return w->begin > 0 || (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation + 1 - w->begin > w->in;
 }
 
-/* Elements of a line of x under a block, plus room to write whole vectors. */
-static int64_t patch_line(const conv *c) {
+/* Elements of a line of x under a block. */
+static int64_t patch_step(const conv *c) {
   const berth__window_axis *w = &c->last.window.axis[2];
-  return ((c->block - 1) * w->stride + w->kernel) * c->last.channels + 2 * VF_LANES;
+  return ((c->block - 1) * w->stride + w->kernel) * c->last.channels;
+}
+
+/* Plus room to write whole vectors. */
+static int64_t patch_line(const conv *c) { return patch_step(c) + 2 * VF_LANES; }
+
+/* As many lines as may be in scratch at a time, in passes of about equal size. */
+static int64_t lines_together(const conv *c) {
+  const berth__window_axis *w = c->last.window.axis;
+  if (!c->is_turned) return c->taps;
+  const int64_t share = 4 * w[0].in * w[1].in * w[2].in * c->last.channels / TURNED_SHARE;
+  const int64_t bytes = share < TURNED_BYTES ? TURNED_BYTES : share < COPY_BYTES ? share : COPY_BYTES;
+  const int64_t line = patch_step(c), fits = (bytes / 4 - 2 * VF_LANES) / (line < 1 ? 1 : line);
+  const int64_t passes = fits < 1 ? c->taps : conv_last_kernel_ceil_div(c->taps, fits);
+  return conv_last_kernel_ceil_div(c->taps, passes);
 }
 
 /* Pixels per block, at most `most` tiles, and the number of blocks. */
@@ -140,6 +158,7 @@ static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
     conv_last_kernel_cut_lines(c, most);
   else
     conv_last_kernel_cut_pixels(c, most);
+  c->together = lines_together(c);
   const int64_t wanted = c->in_place_over ? 1 : conv_last_kernel_ceil_div(items_wanted(c), c->blocks);
   c->chunk = conv_last_kernel_ceil_div(all, wanted < all ? wanted : all);
   c->chunks = conv_last_kernel_ceil_div(all, c->chunk);
@@ -181,8 +200,9 @@ static uint64_t table_size(const conv *c) {
 }
 static uint64_t copies_size(const conv *c) {
   if (c->merges)
-    return has_border(&c->last.window.axis[2]) || c->is_turned ? (uint64_t)(c->taps * patch_line(c)) * sizeof(float)
-                                                               : 0;
+    return has_border(&c->last.window.axis[2]) || c->is_turned
+               ? (uint64_t)(c->together * patch_step(c) + 2 * VF_LANES) * sizeof(float)
+               : 0;
   return c->in_place_over ? (uint64_t)(c->block * c->taps * c->depth) * sizeof(float) : 0;
 }
 
@@ -219,6 +239,11 @@ static uint64_t conv_last_kernel_scratch_most(const berth_op_call *call) {
   return zeros + table_size(&c) + copies_size_most(&c, has_columns);
 }
 
+/* Pixels of a block, and taps of a pass. */
+typedef struct piece {
+  int64_t first, last, tap, end;
+} piece;
+
 typedef struct worker {
   float *zeros, *copies;
   const float **rows;
@@ -254,23 +279,22 @@ static void copy_line(const conv *c, const float *line, int64_t begin, int64_t e
   for (; k < right - left; k += VF_LANES) vf_store(to + k, k < n ? vf_load_n(from + k, n - k) : vf_zero());
 }
 
-/* The lines of x under pixels [first, last) of the result, which are on one line. */
-static void fill_lines(const conv *c, const worker *w, int64_t first, int64_t last) {
+/* The lines of x under the pixels of a piece, which are on one line. What a copy writes past its end is overwritten by
+ * the next one. */
+static void fill_lines(const conv *c, const worker *w, const piece *p) {
   const berth__window_axis *axis = c->last.window.axis;
-  const berth__last_pixel pixel = berth__last_pixel_of(&c->last, first);
+  const berth__last_pixel pixel = berth__last_pixel_of(&c->last, p->first);
   const int64_t begin = berth__window_input(&axis[2], pixel.at[2], 0);
-  const int64_t end = begin + (last - first - 1) * axis[2].stride + axis[2].kernel;
+  const int64_t end = begin + (p->last - p->first - 1) * axis[2].stride + axis[2].kernel;
   const bool is_inside = begin >= 0 && end <= axis[2].in && !c->is_turned;
-  const float **to = w->rows;
   float *copies = w->copies;
-  for (int64_t k0 = 0; k0 < axis[0].kernel; k0++)
-    for (int64_t k1 = 0; k1 < axis[1].kernel; k1++, to++) {
-      const float *line = taps_line(&c->last, c->x, &pixel, k0, k1);
-      *to = line == NULL ? w->zeros : is_inside ? line + begin * c->last.channels : copies;
-      if (line == NULL || is_inside) continue;
-      copy_line(c, line, begin, end, copies);
-      copies += patch_line(c);
-    }
+  for (int64_t tap = p->tap; tap < p->end; tap++) {
+    const float *line = taps_line(&c->last, c->x, &pixel, tap / axis[1].kernel, tap % axis[1].kernel);
+    w->rows[tap] = line == NULL ? w->zeros : is_inside ? line + begin * c->last.channels : copies;
+    if (line == NULL || is_inside) continue;
+    copy_line(c, line, begin, end, copies);
+    copies += patch_step(c);
+  }
 }
 
 /* Copies a tile of pixels that the block will overwrite. */
@@ -288,11 +312,12 @@ static float *copy_pixels(const conv *c, float *copies, int64_t first, int64_t n
   return copies;
 }
 
-static void fill_tables(const conv *c, const worker *w, int64_t group, int64_t first, int64_t last) {
+static void fill_tables(const conv *c, const worker *w, int64_t group, const piece *p) {
   const float *x = c->x + group * c->depth;
+  const int64_t first = p->first, last = p->last;
   float *copies = w->copies;
   if (c->merges) {
-    fill_lines(c, w, first, last);
+    fill_lines(c, w, p);
     return;
   }
   if (c->step != 0) {
@@ -315,30 +340,31 @@ static void move_tables(const conv *c, const worker *w, int64_t n_pixels) {
   for (int64_t k = 0; k < (c->step != 0 ? 1 : n_pixels) * c->taps; k++) w->rows[k] += c->depth;
 }
 
-/* Pixels [first, last) of one panel of a group. */
-static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t group, int64_t panel, int64_t first,
-                                       int64_t last) {
+/* One panel of a group. Later passes add to the results of the first. */
+static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t group, int64_t panel, const piece *p) {
   const int64_t column = group * c->outputs + panel * VF_PANEL, left = c->outputs - panel * VF_PANEL;
-  const int64_t from = (group * c->panels + panel) * c->taps * c->depth * VF_PANEL;
+  const int64_t from = ((group * c->panels + panel) * c->taps + p->tap) * c->depth * VF_PANEL;
+  const bool is_first = p->tap == 0, is_last = p->end == c->taps;
+  const float *also = is_first ? c->sum : c->out;
   gemm_tile tile = {
-      .taps = c->taps,
+      .taps = p->end - p->tap,
       .depth = c->depth,
       .row_step = c->step,
       .panel = c->halves == NULL ? c->weight + from : NULL,
       .halves = c->halves != NULL ? c->halves + from : NULL,
-      .bias = c->bias != NULL ? c->bias + column : NULL,
+      .bias = is_first && c->bias != NULL ? c->bias + column : NULL,
       .out_stride = c->last.outputs,
       .columns = left < VF_PANEL ? left : VF_PANEL,
-      .low = c->epilogue.low,
-      .high = c->epilogue.high,
+      .low = is_last ? c->epilogue.low : -INFINITY,
+      .high = is_last ? c->epilogue.high : INFINITY,
   };
-  gemm_tiles tiles = gemm_tiles_of(last - first, c->height);
-  for (int64_t pixel = first, n; pixel < last; pixel += n) {
+  gemm_tiles tiles = gemm_tiles_of(p->last - p->first, c->height);
+  for (int64_t pixel = p->first, n; pixel < p->last; pixel += n) {
     n = gemm_tiles_next(&tiles);
-    tile.rows = w->rows + (c->step != 0 ? 0 : (pixel - first) * c->taps);
-    tile.row_offset = (pixel - first) * c->step;
+    tile.rows = w->rows + (c->step != 0 ? p->tap : (pixel - p->first) * c->taps);
+    tile.row_offset = (pixel - p->first) * c->step;
     tile.out = c->out + pixel * c->last.outputs + column;
-    tile.also = c->sum != NULL ? c->sum + pixel * c->last.outputs + column : NULL;
+    tile.also = also != NULL ? also + pixel * c->last.outputs + column : NULL;
     gemm_tile_run(&tile, n);
   }
 }
@@ -355,12 +381,16 @@ static void conv_last_kernel_run_item(const conv *c, const worker *w, int64_t it
   const int64_t first = line + (c->merges ? block % c->line_blocks : block) * c->block;
   const int64_t last = first + c->block < end_of_line ? first + c->block : end_of_line;
   const int64_t begin = item / c->blocks * c->chunk, end = begin + c->chunk < all ? begin + c->chunk : all;
-  for (int64_t panel = begin; panel < end; panel++) {
-    if (panel == begin)
-      fill_tables(c, w, panel / c->panels, first, last);
-    else if (panel % c->panels == 0)
-      move_tables(c, w, last - first);
-    conv_last_kernel_run_panel(c, w, panel / c->panels, panel % c->panels, first, last);
+  for (int64_t tap = 0, after; tap < c->taps; tap = after) {
+    after = tap + c->together < c->taps ? tap + c->together : c->taps;
+    const piece p = {first, last, tap, after};
+    for (int64_t panel = begin; panel < end; panel++) {
+      if (panel == begin)
+        fill_tables(c, w, panel / c->panels, &p);
+      else if (panel % c->panels == 0)
+        move_tables(c, w, last - first);
+      conv_last_kernel_run_panel(c, w, panel / c->panels, panel % c->panels, &p);
+    }
   }
   const int64_t column = column_of(c, begin);
   epilogue_finish(&c->epilogue, first, last - first, column, column_of(c, end) - column);
