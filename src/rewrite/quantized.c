@@ -378,9 +378,12 @@ static bool rewrite_quantized_is_one(const pass *p, berth_value value) {
          (berth__shape_count(&rewrite_quantized_value_of(p, value)->shape, &count) && count == 1);
 }
 
+/* A result of the graph that nothing else reads must be plain: its bytes are transposed, which are a quarter of it. */
 static bool can_follow(const pass *p, const berth__node *node) {
-  return node->op->code == BERTH__OP_dequantize && !p->twins.has_plain[node->in[0]] &&
-         rewrite_quantized_is_one(p, node->in[1]) &&
+  const berth_value out = node->out[0];
+  if (node->op->code != BERTH__OP_dequantize || (p->uses.is_output[out] && p->uses.reader[out] == UINT32_MAX))
+    return false;
+  return !p->twins.has_plain[node->in[0]] && rewrite_quantized_is_one(p, node->in[1]) &&
          (node->n_in <= BERTH__QUANTIZE_ZERO_POINT ||
           rewrite_quantized_is_one(p, node->in[BERTH__QUANTIZE_ZERO_POINT]));
 }

@@ -316,6 +316,19 @@ static void views_go_before_the_dequantize(void **state) {
   pattern_check(&flat);
 }
 
+/* A result that was made as bytes with channels last is turned before it becomes numbers four times as wide. */
+static void bytes_are_turned_before_they_are_numbers(void **state) {
+  static const pattern made = {
+      "graph \"t\" { input %x : f32[1, 4, 20, 20] param %w : i8[32, 4, 3, 3] const %s : f32[] = [0.02]\n"
+      "const %z : u8[] = [120] const %ys : f32[] = [0.25] %q = quantize(%x, %s, %z) %f = dequantize(%q, %s, %z)\n"
+      "%v = dequantize(%w, %s) %c = conv(%f, %v) {pads = [1, 1, 1, 1]} %yq = quantize(%c, %ys, %z)\n"
+      "%y = dequantize(%yq, %ys, %z) output \"y\" = %y }",
+      "qconv_last", 1, "conv", 0.2501};
+  (void)state;
+  pattern_check(&made);
+  assert_int_equal(plan_of(made.text).activations_size, 32 * 20 * 20 * (1 + 4) + 4 * 20 * 20 * 4); /* and x */
+}
+
 /* Temporaries lie where weights are to go that are made later, the largest first, and where a run has its activations.
  */
 static void preparation_takes_what_is_free(void **state) {
@@ -643,6 +656,7 @@ int main(void) {
       cmocka_unit_test(epilogues),
       cmocka_unit_test(weights_are_packed_from_bytes),
       cmocka_unit_test(views_go_before_the_dequantize),
+      cmocka_unit_test(bytes_are_turned_before_they_are_numbers),
       cmocka_unit_test(preparation_takes_what_is_free),
       cmocka_unit_test(chains),
       cmocka_unit_test(concats),
