@@ -404,6 +404,23 @@ static void quantized(void **state) {
   }
 }
 
+/* Bytes that lie in other orders, as a transposed view of them does. */
+static void dequantized_from_other_layouts(void **state) {
+  static const berth_type types[] = {BERTH_U8, BERTH_I8};
+  static const fast_layout layouts[] = {FAST_PADDED, FAST_REVERSED, FAST_REPEATED, FAST_TURNED, FAST_STEPPED};
+  static const int64_t shapes[][4] = {{1, 20, 9, 31}, {2, 130, 40, 3}, {3, 1, 5, 2}};
+  (void)state;
+  for (size_t t = 0; t < 2; t++)
+    for (size_t k = 0; k < 5; k++)
+      for (size_t i = 0; i < 3; i++) {
+        fast_case c = {.op = "dequantize", .in = {bytes(types[t], 4, shapes[i]), {.type = BERTH_F32}}};
+        c.in[0].layout = layouts[k];
+        fast_check(&c);
+        c.in[2] = (fast_operand){.type = types[t]};
+        fast_check(&c);
+      }
+}
+
 static void dequantized(void **state) {
   static const berth_type types[] = {BERTH_U8, BERTH_I8};
   static const int64_t dim[] = {3, 37, 40};
@@ -466,6 +483,7 @@ int main(void) {
       cmocka_unit_test(depthwise_with_zero_points),
       cmocka_unit_test(long_products),
       cmocka_unit_test(dequantized),
+      cmocka_unit_test(dequantized_from_other_layouts),
       cmocka_unit_test(ranges),
       cmocka_unit_test(sums),
   };

@@ -1,5 +1,6 @@
 /* quantize, dequantize and quantize_range between f32 and bytes: one scale and zero point for the tensor, one per index
  * of an axis, or of several axes. */
+#include "device/cpu/kernels/lines.h"
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
 
@@ -223,6 +224,43 @@ static berth_status run_dequantize(const berth_op_call *call, berth_error *err) 
   return BERTH_OK;
 }
 
+/* ---- dequantize of bytes in other layouts, with one scale and zero point: as where they are turned by a view ---- */
+
+static bool is_single(const berth_op_call *call, uint32_t k) {
+  return call->n_in <= k || (berth__call_has(call, k) && berth__count(&call->in[k]) == 1 &&
+                             call->in[k].rank <= call->in[BERTH__QUANTIZE_X].rank);
+}
+
+static bool takes_dequantize_lines(const berth_op_call *call) {
+  return call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 && quant_kernel_is_byte(call->in[BERTH__QUANTIZE_X].type) &&
+         is_single(call, BERTH__QUANTIZE_SCALE) && is_single(call, BERTH__QUANTIZE_ZERO_POINT);
+}
+
+static void dequantize_line(const void *state, void *to, const void *const *in, const int64_t *step, int64_t n) {
+  const berth_op_call *call = state;
+  const bool is_signed = call->in[BERTH__QUANTIZE_X].type == BERTH_I8;
+  const uint8_t *x = in[BERTH__QUANTIZE_X];
+  const vf scale = vf_set1(*(const float *)in[BERTH__QUANTIZE_SCALE]);
+  const vi zero = call->n_in > BERTH__QUANTIZE_ZERO_POINT
+                      ? vi_set1((int32_t)berth__load_i64(&call->in[BERTH__QUANTIZE_ZERO_POINT], 0))
+                      : vi_set1(0);
+  float *out = to;
+  for (int64_t at = 0; at < n; at += VF_LANES) {
+    const int64_t count = vf_tail(n - at);
+    const uint8_t *from = x + at * step[BERTH__QUANTIZE_X];
+    const vi whole = step[BERTH__QUANTIZE_X] == 0 ? vi_set1(is_signed ? (int8_t)*from : *from)
+                     : is_signed                  ? vi_load_i8_n(from, count)
+                                                  : vi_load_u8_n(from, count);
+    vf_store_n(out + at, vf_from_int(vi_sub(whole, zero)) * scale, count);
+  }
+}
+
+static berth_status run_dequantize_lines(const berth_op_call *call, berth_error *err) {
+  (void)err;
+  lines_do(call, dequantize_line, call);
+  return BERTH_OK;
+}
+
 /* ---- quantize_range ---- */
 
 static berth_status quant_kernel_run_range(const berth_op_call *call, berth_error *err) {
@@ -248,6 +286,8 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_quant)[] = {
     {"quantize", BERTH__OP_quantize, takes_quantize, quant_kernel_items, quant_kernel_grain, NULL, run_quantize, NULL,
      false, NULL},
     {"dequantize", BERTH__OP_dequantize, takes_dequantize, quant_kernel_items, quant_kernel_grain, NULL, run_dequantize,
+     NULL, false, NULL},
+    {"dequantize lines", BERTH__OP_dequantize, takes_dequantize_lines, lines_items, NULL, NULL, run_dequantize_lines,
      NULL, false, NULL},
     {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, quant_kernel_run_range, NULL, false, NULL},
     {0},
