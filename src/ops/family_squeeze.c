@@ -7,15 +7,20 @@
 
 static const berth_attr attrs[] = {[BERTH__SQUEEZE_AXES] = {.name = "axes", .kind = BERTH_ATTR_INTS}};
 
-static berth_status unit_axes(const berth__shape *in, uint32_t *axes, berth_error *err) {
+static berth_status unit_axes(const berth__infer *infer, uint32_t *axes, berth_error *err) {
+  const berth__shape *in = &infer->in_shape[0];
   *axes = 0;
   for (uint32_t axis = 0; axis < in->rank; axis++) {
-    if (!berth__dim_is_fixed(in->dim[axis])) /* its binding must not change the rank */
+    const int64_t dim = in->dim[axis];
+    if (!berth__dim_is_fixed(dim)) { /* its binding must not change the rank */
+      const char *name = berth__dim_is_named(dim) && infer->dim_name != NULL ? infer->dim_name(infer, dim) : "?";
       return berth__fail(err, BERTH_INVALID,
                          "squeeze without `axes` needs fixed dimensions, but dimension %" PRIu32
-                         " is not bound yet; name the axes",
-                         axis);
-    if (in->dim[axis] == 1) *axes |= 1u << axis;
+                         " ('%s') is bound after loading, and only then decides the rank: name the axes in the model, "
+                         "or give that dimension an extent there",
+                         axis, name);
+    }
+    if (dim == 1) *axes |= 1u << axis;
   }
   return BERTH_OK;
 }
@@ -34,7 +39,7 @@ static berth_status squeeze_infer(berth__infer *infer, berth_error *err) {
   berth__list list;
   uint32_t axes;
   BERTH__TRY(berth__infer_list(infer, 0, 1, &list, err));
-  BERTH__TRY(list.count != 0 ? berth__list_axes(&list, in->rank, &axes, err) : unit_axes(in, &axes, err));
+  BERTH__TRY(list.count != 0 ? berth__list_axes(&list, in->rank, &axes, err) : unit_axes(infer, &axes, err));
   berth__shape *out = &infer->out_shape[0];
   *out = (berth__shape){0};
   infer->out_type[0] = infer->in_type[0];

@@ -10,6 +10,11 @@ static const char *const names[] = {"batch", "seq", "heads"};
 #define SEQ (-2)
 #define HEADS (-3)
 
+static const char *name_of(const berth__infer *infer, int64_t dim) {
+  (void)infer;
+  return names[berth__dim_index(dim)];
+}
+
 static int64_t resolve(const berth__infer *infer, const berth_dim *dim) {
   (void)infer;
   for (uint32_t k = 0; dim->name && k < 3; k++)
@@ -43,7 +48,8 @@ static berth_status infer(const query *q, berth__shape *out_shape, berth_error *
                        .attrs = attrs,
                        .out_type = out_type,
                        .out_shape = out_shape,
-                       .resolve = resolve};
+                       .resolve = resolve,
+                       .dim_name = name_of};
   return op->family->infer(&call, err);
 }
 
@@ -103,7 +109,9 @@ static void expand_takes_named_dimensions(void **state) {
 static void squeeze_without_axes_needs_fixed_dimensions(void **state) {
   (void)state;
   expect_shape(&(query){"squeeze", {.rank = 4, .dim = {1, 3, 1, 2}}, {{0}}, 1}, (berth__shape){2, {3, 2}});
-  expect_failure(&(query){"squeeze", {.rank = 2, .dim = {1, BATCH}}, {{0}}, 1}, "dimension 1 is not bound yet");
+  expect_failure(&(query){"squeeze", {.rank = 2, .dim = {1, BATCH}}, {{0}}, 1},
+                 "dimension 1 ('batch') is bound after loading");
+  expect_failure(&(query){"squeeze", {.rank = 2, .dim = {UNKNOWN, 1}}, {{0}}, 1}, "dimension 0 ('?')");
 }
 
 static void narrow_keeps_what_it_takes_whole(void **state) {
