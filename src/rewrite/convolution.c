@@ -356,7 +356,8 @@ static berth_status spread_elements(berth__rewrite *r, form *f, berth_error *err
 /* Applies positive pads, and crops for negative ones. */
 static berth_status spread_cut(berth__rewrite *r, form *f, const berth_attr *extra, berth_error *err) {
   const berth__shape shape = r->graph->values[f->x].shape;
-  int64_t axes[BERTH__WINDOW_AXES], starts[BERTH__WINDOW_AXES], ends[BERTH__WINDOW_AXES], pads[2 * BERTH__WINDOW_AXES];
+  int64_t axes[BERTH__WINDOW_AXES] = {0}, starts[BERTH__WINDOW_AXES], ends[BERTH__WINDOW_AXES],
+          pads[2 * BERTH__WINDOW_AXES];
   bool is_cut = false;
   for (uint32_t k = 0; k < f->w.spatial; k++) {
     int64_t begin, end;
