@@ -181,6 +181,30 @@ static void caches_in_blocks(void **state) {
     }
 }
 
+/* Rows of f16 are read where they lie, also those that end within a vector. */
+static void caches_of_halves(void **state) {
+  static const struct {
+    int64_t heads, kv_heads, size, value_size;
+  } forms[] = {{4, 2, 64, 64}, {8, 4, 8, 8}, {3, 1, 7, 33}, {2, 2, 40, 20}, {4, 4, 1, 100}, {1, 1, 72, 15}};
+  static const int64_t queries[] = {1, 3};
+  const double length = 131;
+  (void)state;
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+    for (size_t q = 0; q < 2; q++) {
+      fast_case c = {
+          .op = "attention",
+          .in = {F32(queries[q], forms[i].heads * forms[i].size), F32(140, forms[i].kv_heads * forms[i].size),
+                 F32(140, forms[i].kv_heads * forms[i].value_size)},
+          .attrs = {FAST_INT("heads", forms[i].heads), FAST_INT("kv_heads", forms[i].kv_heads),
+                    FAST_STRING("mode", i % 2 ? "causal" : "sliding_window"), FAST_INT("window", 70)},
+          .absolute = 4e-5,
+          .relative = 4e-5};
+      c.in[1].type = c.in[2].type = BERTH_F16;
+      c.in[5] = (fast_operand){.type = BERTH_I32, .values = &length, .n_values = 1};
+      fast_check(&c);
+    }
+}
+
 /* Lengths past the capacity, and queries whose keys go around its end. */
 static void rings(void **state) {
   static const int64_t queries[] = {1, 4, 21};
@@ -257,6 +281,7 @@ int main(void) {
       cmocka_unit_test(masks_and_biases),
       cmocka_unit_test(edges),
       cmocka_unit_test(caches_in_blocks),
+      cmocka_unit_test(caches_of_halves),
       cmocka_unit_test(rings),
       cmocka_unit_test(a_ring_without_rows),
       cmocka_unit_test(other_types_are_declined),

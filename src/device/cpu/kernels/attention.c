@@ -342,7 +342,7 @@ static void attention_kernel_describe(const berth_op_call *call, attention_job *
   j->kv_element = (int64_t)berth_type_size(j->kv_type);
   j->reads_blocks =
       j->kv_type == BERTH_Q8_0 && does_rows(a) && a->k.size % Q8_ELEMENTS == 0 && a->v.size % Q8_ELEMENTS == 0;
-  j->reads_halves = j->kv_type == BERTH_F16 && does_rows(a) && a->k.size % VF_LANES == 0 && a->v.size % VF_LANES == 0;
+  j->reads_halves = j->kv_type == BERTH_F16 && does_rows(a);
   j->wide = (float *)call->scratch + floats_of(a);
   j->has_beside = a->mask != NULL || a->bias != NULL;
   j->has_beside_rows = a->mask_stride[2] != 0 || a->bias_stride[2] != 0;

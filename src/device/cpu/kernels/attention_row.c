@@ -4,10 +4,13 @@
 
 #define AT_ONCE 4 /* keys, or vectors of a row of v, processed together */
 
-/* Loads from rows of keys or values of f32 or f16, whose length is a multiple of a vector. */
+/* Loads from rows of keys or values of f32 or f16. */
 static inline __attribute__((always_inline)) vf attention_load(const void *row, int64_t at, int64_t n,
                                                                const bool is_half) {
-  if (is_half) return vf_load_f16((const uint16_t *)row + at);
+  if (is_half) {
+    const uint16_t *halves = (const uint16_t *)row + at;
+    return n == VF_LANES ? vf_load_f16(halves) : vf_load_f16_n(halves, n);
+  }
   const float *x = (const float *)row + at;
   return n == VF_LANES ? vf_load(x) : vf_load_n(x, n);
 }

@@ -49,6 +49,15 @@ static inline float vf_read(const float *p) {
   memcpy(&x, p, sizeof x);
   return x;
 }
+static inline vf vf_load_f16_n(const void *p, int64_t n) {
+#if defined(__AVX512F__) && VF_LANES == 16
+  return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(vf_mask(n), p));
+#else
+  uint16_t halves[VF_LANES] = {0};
+  memcpy(halves, p, (size_t)n * sizeof *halves);
+  return vf_load_f16(halves);
+#endif
+}
 static inline int64_t vf_tail(int64_t left) { return left < VF_LANES ? left : VF_LANES; }
 
 #endif
