@@ -124,6 +124,51 @@ static void other_forms(void **state) {
     }
 }
 
+/* With many rows an item is several of them, which need not be as many in every item; each has its own length. */
+static void many_rows(void **state) {
+  static const int64_t batches[] = {3, 5, 8, 9, 15, 17, 32, 33, 41};
+  static const double lengths[] = {3, 0, 5, 1, 5, 4, 2};
+  static const char *const directions[] = {"forward", "reverse", "bidirectional"};
+  (void)state;
+  for (size_t op = 0; op < 3; op++)
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
+      for (int form = 0; form < 16; form++) {
+        const int64_t batch = batches[b], d = form % 3 == 2 ? 2 : 1;
+        const layer_shape shape = {ops[op], directions[form % 3], 5, batch, 7, 19, form % 5 == 0};
+        fast_case c = layer_case(&shape);
+        if (form & 1)
+          c.in[4] = (fast_operand){.type = BERTH_I32, .rank = 1, .dim = {batch}, .values = lengths, .n_values = 7};
+        if (form & 2) c.attrs[1] = (berth_attr)FAST_FLOAT("clip", 0.3);
+        if (form & 4 && op == 0) c.in[7] = (fast_operand)RANGED(d, 57);
+        if (form & 4 && op == 1) c.attrs[form & 2 ? 2 : 1] = (berth_attr)FAST_INT("linear_before_reset", 1);
+        if (form & 8) c.in[0].layout = FAST_PADDED;
+        fast_check(&c);
+        c.n_out = 1;
+        fast_check(&c);
+      }
+}
+
+/* Fewer rows or steps than planned take no more scratch, though items are cut otherwise then. */
+static void many_rows_as_a_bound(void **state) {
+  (void)state;
+  for (size_t op = 0; op < 3; op++)
+    for (int64_t steps = 1; steps <= 19; steps += 6) {
+      const layer_shape shape = {ops[op], "bidirectional", steps, 35, 3, 5, true};
+      const fast_case c = layer_case(&shape);
+      fast_check_bounds(&c, 0, 1, 1, NULL);
+      fast_check_bounds(&c, 0, 0, 1, NULL);
+    }
+}
+
+/* Eight rows share a read of the weights, and take the scratch of sixteen inputs, as the steps of one row do. */
+static void rows_share_scratch(void **state) {
+  const layer_shape one = {"lstm", "forward", 50, 1, 64, 64, false}, many = {"lstm", "forward", 50, 64, 64, 64, false};
+  const fast_case few = layer_case(&one), most = layer_case(&many);
+  (void)state;
+  assert_int_equal(fast_scratch(&few), 16 * 4 * 64 * sizeof(float));
+  assert_int_equal(fast_scratch(&most), 16 * 4 * 64 * sizeof(float));
+}
+
 static void every_activation(void **state) {
   static const char *const names[] = {"affine", "relu",        "leaky_relu", "thresholded_relu",
                                       "tanh",   "scaled_tanh", "sigmoid",    "hard_sigmoid",
@@ -217,6 +262,9 @@ int main(void) {
       cmocka_unit_test(one_step_takes_little_scratch),
       cmocka_unit_test(named_activations_that_are_the_usual_ones),
       cmocka_unit_test(other_forms),
+      cmocka_unit_test(many_rows),
+      cmocka_unit_test(many_rows_as_a_bound),
+      cmocka_unit_test(rows_share_scratch),
       cmocka_unit_test(every_activation),
       cmocka_unit_test(what_is_left_to_the_reference),
       cmocka_unit_test(recurrences_of_bytes),
