@@ -55,10 +55,10 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
                           berth__rows rows, berth__rows *out);
 /* The axis of operand k that has its rows, if it has rows. */
 uint32_t berth__split_operand_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k);
-/* Attributes for these rows: the remaining padding. attrs and pads have space for all of the node's. */
-#define BERTH__SPLIT_PADS 8u
+/* Attributes for these rows: the remaining padding, or the shape. attrs and ints have space for all of the node's. */
+#define BERTH__SPLIT_INTS BERTH_MAX_RANK
 void berth__split_attrs(const berth_graph *graph, const berth__node *node, uint32_t axis, berth__rows rows,
-                        berth_attr *attrs, int64_t *pads);
+                        berth_attr *attrs, int64_t *ints);
 
 /* A group of nodes whose inner values have no other readers. */
 #define BERTH__SPLIT_NODES 12u

@@ -75,14 +75,14 @@ static berth_status plan_split_emit_operand(const emitter *e, uint32_t i, uint32
 static berth_status emit_node(emitter *e, uint32_t i, berth_error *err) {
   berth_context *ctx = e->plan->ctx;
   const berth__node *node = node_at(e, i);
-  int64_t pads[BERTH__SPLIT_PADS];
+  int64_t ints[BERTH__SPLIT_INTS];
   berth_value *in = berth__alloc_array(ctx, node->n_in, sizeof *in);
   berth_attr *attrs = berth__alloc_array(ctx, node->op->family->n_attrs, sizeof *attrs);
   berth_status status = in != NULL && attrs != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
   for (uint32_t k = 0; k < node->n_in && status == BERTH_OK; k++)
     status = plan_split_emit_operand(e, i, k, &in[k], err);
   if (status == BERTH_OK) {
-    berth__split_attrs(e->plan->graph, node, e->group->axis, e->needed[i], attrs, pads);
+    berth__split_attrs(e->plan->graph, node, e->group->axis, e->needed[i], attrs, ints);
     status = berth__budget_add_copy(e->r, node, in, attrs, "#slice", &e->made[i], err);
   }
   berth__free(ctx, in);

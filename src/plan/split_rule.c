@@ -10,8 +10,10 @@ typedef enum kind {
   KIND_LINES,    /* operand 0 line by line, along an axis or from it on; for a norm's gradient, dy too */
   KIND_PRODUCT,  /* operand 0 row by row, then weights, then operands that broadcast */
   KIND_WINDOW,   /* operand 0 through windows, then weights, then operands that broadcast */
+  KIND_SPREAD,   /* operand 0 is spread through windows, then weights, then operands that broadcast */
   KIND_POOL,
-  KIND_TRANSPOSE
+  KIND_TRANSPOSE,
+  KIND_ROWS /* operand 0 row by row, along the same axis; of a concat, all operands */
 } kind;
 
 static kind plan_split_rule_kind_of(const berth__op *op) {
@@ -35,9 +37,19 @@ static kind plan_split_rule_kind_of(const berth__op *op) {
     case BERTH__OP_conv_winograd:
     case BERTH__OP_qconv_last:
     case BERTH__OP_qdepthwise: return KIND_WINDOW;
+    case BERTH__OP_conv_transpose_last: return KIND_SPREAD;
     case BERTH__OP_max_pool:
     case BERTH__OP_avg_pool: return KIND_POOL;
     case BERTH__OP_transpose: return KIND_TRANSPOSE;
+    case BERTH__OP_concat:
+    case BERTH__OP_narrow:
+    case BERTH__OP_reshape:
+    case BERTH__OP_squeeze:
+    case BERTH__OP_unsqueeze:
+    case BERTH__OP_reduce_sum:
+    case BERTH__OP_reduce_mean:
+    case BERTH__OP_reduce_max:
+    case BERTH__OP_reduce_min: return KIND_ROWS;
     default: return KIND_NONE;
   }
 }
@@ -79,7 +91,8 @@ uint32_t berth__split_axis(const berth_graph *graph, berth_value value) {
 /* ---- Windows ---- */
 
 static bool is_window(const berth__node *node) {
-  return plan_split_rule_kind_of(node->op) == KIND_WINDOW || plan_split_rule_kind_of(node->op) == KIND_POOL;
+  const kind what = plan_split_rule_kind_of(node->op);
+  return what == KIND_WINDOW || what == KIND_POOL || what == KIND_SPREAD;
 }
 
 static uint32_t first_spatial(const berth__node *node) {
@@ -114,6 +127,15 @@ static berth__rows rows_under(const window *w, berth__rows rows) {
   return (berth__rows){begin, (rows.end - 1) * w->stride - w->begin + (w->kernel - 1) * w->dilation + 1};
 }
 
+static int64_t window_reach(const window *w) { return (w->kernel - 1) * w->dilation + 1; }
+
+/* The rows that windows spread over these rows. */
+static berth__rows rows_spread(const window *w, berth__rows rows, int64_t in) {
+  const int64_t first = rows.begin + w->begin - window_reach(w) + w->stride, last = rows.end - 1 + w->begin;
+  const int64_t end = last / w->stride + 1;
+  return (berth__rows){first > 0 ? first / w->stride : 0, end < in ? end : in};
+}
+
 uint32_t berth__split_unit(const berth_graph *graph, const berth__node *node, uint32_t axis) {
   uint32_t spatial;
   const bool has_tiles = node->op->code == BERTH__OP_conv_winograd && spatial_axis(graph, node, axis, &spatial);
@@ -129,7 +151,9 @@ static bool has_plain_windows(const berth__node *node) {
 /* Every slice must read some rows of x: if windows are entirely in the padding, the node is not split. */
 static bool reads_something(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t spatial) {
   const window w = window_of(graph, node, spatial);
-  const int64_t in = plan_split_rule_shape_of(graph, node->in[0])->dim[axis], reach = (w.kernel - 1) * w.dilation + 1;
+  const int64_t in = plan_split_rule_shape_of(graph, node->in[0])->dim[axis], reach = window_reach(&w);
+  if (plan_split_rule_kind_of(node->op) == KIND_SPREAD)
+    return w.stride <= reach && w.begin < reach && w.end < reach && list_attr(node, "output_pads", spatial, 0) == 0;
   return w.begin < reach && w.end < reach && in > 0;
 }
 
@@ -155,9 +179,39 @@ static bool window_may(const berth_graph *graph, const berth__node *node, uint32
   const uint32_t rank = plan_split_rule_shape_of(graph, node->out[0])->rank;
   uint32_t spatial;
   if (axis == 0) return true;
-  if (!has_plain_windows(node) || 2 * (rank - 2) > BERTH__SPLIT_PADS) return false;
+  if (!has_plain_windows(node) || 2 * (rank - 2) > BERTH__SPLIT_INTS) return false;
   if (spatial_axis(graph, node, axis, &spatial)) return reads_something(graph, node, axis, spatial);
   return plan_split_rule_kind_of(node->op) == KIND_POOL; /* channels */
+}
+
+/* Whether a list of axes leaves this one alone; an empty list does not. */
+static bool axes_spare(const berth__node *node, uint32_t axis, uint32_t rank) {
+  const berth_attr *axes = plan_split_rule_find_attr(node, "axes");
+  bool spares = axes != NULL && axes->count != 0;
+  for (uint32_t i = 0; spares && i < axes->count; i++)
+    spares = axes->ints[i] != (int64_t)axis && axes->ints[i] + rank != (int64_t)axis;
+  return spares;
+}
+
+/* Whether operand 0 and the result have the same axes up to this one. */
+static bool begins_alike(const berth_graph *graph, const berth__node *node, uint32_t axis) {
+  const berth__shape *in = plan_split_rule_shape_of(graph, node->in[0]),
+                     *out = plan_split_rule_shape_of(graph, node->out[0]);
+  for (uint32_t i = 0; i <= axis; i++)
+    if (i >= in->rank || in->dim[i] != out->dim[i]) return false;
+  return true;
+}
+
+static bool rows_may(const berth_graph *graph, const berth__node *node, uint32_t axis) {
+  const uint32_t rank = plan_split_rule_shape_of(graph, node->in[0])->rank;
+  if (node->op->code == BERTH__OP_concat) {
+    const int64_t along = plan_split_rule_int_attr(node, "axis", 0);
+    return along != (int64_t)axis && along + rank != (int64_t)axis;
+  }
+  for (uint32_t k = 1; k < node->n_in; k++)
+    if (node->in[k] != BERTH_VALUE_NONE) return false; /* lists that are operands */
+  if (!begins_alike(graph, node, axis)) return false;
+  return node->op->code == BERTH__OP_reshape || node->op->code == BERTH__OP_unsqueeze || axes_spare(node, axis, rank);
 }
 
 bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_t axis) {
@@ -172,7 +226,9 @@ bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_
     case KIND_LINES: return lines_may(node, axis, out->rank);
     case KIND_PRODUCT: return product_may(graph, node, axis);
     case KIND_WINDOW:
+    case KIND_SPREAD:
     case KIND_POOL: return window_may(graph, node, axis);
+    case KIND_ROWS: return rows_may(graph, node, axis);
     case KIND_NONE: break;
   }
   return false;
@@ -193,7 +249,7 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
   const kind what = plan_split_rule_kind_of(node->op);
   if (node->in[k] == BERTH_VALUE_NONE) return false;
   if (what == KIND_ELEMENTS) return broadcast_rows(graph, node, axis, k, rows, out);
-  if (what == KIND_TRANSPOSE) {
+  if (what == KIND_TRANSPOSE || what == KIND_ROWS) {
     *out = rows;
     return true;
   }
@@ -204,7 +260,7 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
   if (!spatial_axis(graph, node, axis, &spatial)) return true;
   const window w = window_of(graph, node, spatial);
   const int64_t in = plan_split_rule_shape_of(graph, node->in[0])->dim[axis];
-  *out = rows_under(&w, rows);
+  *out = what == KIND_SPREAD ? rows_spread(&w, rows, in) : rows_under(&w, rows);
   if (out->begin < 0) out->begin = 0;
   if (out->end > in) out->end = in;
   return true;
@@ -214,24 +270,36 @@ uint32_t berth__split_operand_axis(const berth_graph *graph, const berth__node *
   const uint32_t rank = plan_split_rule_shape_of(graph, node->out[0])->rank;
   if (plan_split_rule_kind_of(node->op) == KIND_TRANSPOSE)
     return (uint32_t)list_attr(node, "perm", axis, (int64_t)(rank - 1 - axis));
+  if (plan_split_rule_kind_of(node->op) == KIND_ROWS) return axis;
   return axis + plan_split_rule_shape_of(graph, node->in[k])->rank - rank;
 }
 
 void berth__split_attrs(const berth_graph *graph, const berth__node *node, uint32_t axis, berth__rows rows,
-                        berth_attr *attrs, int64_t *pads) {
+                        berth_attr *attrs, int64_t *ints) {
   const uint32_t n_attrs = node->op->family->n_attrs, n = plan_split_rule_shape_of(graph, node->out[0])->rank - 2;
   uint32_t spatial;
   for (uint32_t i = 0; i < n_attrs; i++) attrs[i] = node->attrs[i];
+  if (node->op->code == BERTH__OP_reshape) {
+    const berth__shape *shape = plan_split_rule_shape_of(graph, node->out[0]);
+    for (uint32_t i = 0; i < shape->rank; i++) ints[i] = i == axis ? rows.end - rows.begin : shape->dim[i];
+    attrs[BERTH__RESHAPE_SHAPE] = berth_attr_ints("shape", ints, shape->rank);
+  }
   if (!is_window(node) || !spatial_axis(graph, node, axis, &spatial)) return;
   const window w = window_of(graph, node, spatial);
   const berth__rows under = rows_under(&w, rows);
   const int64_t in = plan_split_rule_shape_of(graph, node->in[0])->dim[axis];
-  for (uint32_t i = 0; i < 2 * n; i++) pads[i] = list_attr(node, "pads", i, 0);
-  pads[spatial] = under.begin < 0 ? -under.begin : 0;
-  pads[spatial + n] = under.end > in ? under.end - in : 0;
+  for (uint32_t i = 0; i < 2 * n; i++) ints[i] = list_attr(node, "pads", i, 0);
+  if (plan_split_rule_kind_of(node->op) == KIND_SPREAD) {
+    const berth__rows from = rows_spread(&w, rows, in);
+    ints[spatial] = rows.begin + w.begin - from.begin * w.stride;
+    ints[spatial + n] = (from.end - 1) * w.stride + window_reach(&w) - w.begin - rows.end;
+  } else {
+    ints[spatial] = under.begin < 0 ? -under.begin : 0;
+    ints[spatial + n] = under.end > in ? under.end - in : 0;
+  }
   for (uint32_t i = 0; i < n_attrs; i++)
     if (strcmp(attrs[i].name, "pads") == 0) {
-      attrs[i].ints = pads;
+      attrs[i].ints = ints;
       attrs[i].count = 2 * n;
     }
 }
