@@ -204,30 +204,6 @@ static void lines(void **state) {
   for (size_t i = 0; i < 3; i++) fast_check(&cases[i]);
 }
 
-/* Few rows times columns that are runs of numbers, as where b is a transposed view: nothing is packed. */
-static void dots_of_runs(void **state) {
-  static const plain_shape shapes[] = {{F32(1, 64), F32(64, 1)},  {F32(1, 70), F32(70, 9)},
-                                       {F32(3, 75), F32(75, 33)}, {F32(2, 4, 20), F32(2, 20, 6)},
-                                       {F32(4, 0), F32(0, 3)},    {F32(50, 40), F32(40, 1)}};
-  (void)state;
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-    const fast_operand *a = &shapes[i].a, *b = &shapes[i].b;
-    const int64_t n = b->dim[b->rank - 1], k = a->dim[a->rank - 1];
-    fast_case c = {.op = "product", .in = {*a, *b, F32(n)}, .absolute = tolerance(k)};
-    c.in[1].layout = b->rank == 2 ? FAST_REVERSED : FAST_TURNED;
-    c.attrs[0] = (berth_attr)FAST_INT("columns", n);
-    assert_int_equal(fast_scratch(&c), 0);
-    fast_check(&c);
-    c.attrs[1] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_relu, 0, 0, 0);
-    c.attrs[2] = (berth_attr)FAST_INT("adds", 1);
-    c.in[3] = *a;
-    c.in[3].dim[a->rank - 1] = n;
-    fast_check(&c);
-    c.attrs[1] = (berth_attr)FAST_INTS("code", BERTH__CHAIN_sigmoid, 0, 0, 0);
-    fast_check(&c);
-  }
-}
-
 static void other_types_are_left_to_the_reference(void **state) {
   fast_case c = {.op = "matmul", .in = {F32(3, 4), F32(4, 5)}};
   (void)state;
@@ -533,7 +509,6 @@ int main(void) {
       cmocka_unit_test(what_product_leaves_to_the_reference),
       cmocka_unit_test(every_layout),
       cmocka_unit_test(lines),
-      cmocka_unit_test(dots_of_runs),
       cmocka_unit_test(other_types_are_left_to_the_reference),
       cmocka_unit_test(packing),
       cmocka_unit_test(subnormal_weights_become_zero),

@@ -1,7 +1,5 @@
 #include "device/cpu/kernels/gemm.h"
 
-#include "device/cpu/kernels/dots.h"
-
 #define BLOCK_ROWS (GEMM_ROWS == 14 ? 70 : 60) /* of A, at most: whole tiles */
 #define BLOCK_BYTES (256 * 1024)               /* a block of A, or of packed B */
 #define DEPTH_MOST 2048                        /* larger K is split; shorter sums are also more exact */
@@ -110,13 +108,6 @@ static bool lies_as_panel(const gemm *g) {
          g->b_step >= g->columns && g->b_step <= VF_PANEL;
 }
 
-/* Few results for each element of B, whose columns are runs of numbers: packing would cost more than the sums. */
-static bool takes_dots(const gemm *g) {
-  const bool is_f32 = g->a_type == BERTH_F32 && g->b_type == BERTH_F32 && g->out_type == BERTH_F32;
-  const bool has_runs = g->b_step == 1 && (g->b_column != 1 || g->columns == 1) && (g->a_step == 1 || g->depth <= 1);
-  return is_f32 && has_runs && !g->is_packed && (g->rows <= DIRECT_ROWS || g->columns == 1);
-}
-
 void gemm_plan(const gemm_shape *shape, gemm *g) {
   *g = (gemm){.depth = shape->k,
               .columns = shape->n,
@@ -130,9 +121,8 @@ void gemm_plan(const gemm_shape *shape, gemm *g) {
               .out_type = shape->out_type};
   sort_axes(shape, g);
   g->packs_a = g->a_type != BERTH_F32 || (g->a_step != 1 && g->depth > 1);
-  g->is_dots = takes_dots(g);
   /* A step of 0 (one row for all of K) means packed panels to the tile. */
-  g->packs_b = !g->is_packed && !g->is_dots && !lies_as_panel(g) &&
+  g->packs_b = !g->is_packed && !lies_as_panel(g) &&
                (g->rows > DIRECT_ROWS || g->b_column != 1 || g->b_step == 0 || g->b_type != BERTH_F32);
   g->goes_down = g->is_packed && g->rows * g->depth <= NEAR_ELEMENTS;
   gemm_kernel_cut(g);
@@ -153,7 +143,7 @@ static int64_t packed_row(const gemm *g) { return (g->depth + OFF_PAGE) / VF_LAN
 static int64_t packed_a(const gemm *g) { return g->packs_a ? g->block_rows * packed_row(g) : 0; }
 static int64_t packed_b(const gemm *g) {
   const int64_t panels = g->packs_b ? g->item_panels : g->columns % VF_LANES != 0;
-  return g->is_packed || g->is_dots ? 0 : panels * g->depth * VF_PANEL;
+  return g->is_packed ? 0 : panels * g->depth * VF_PANEL;
 }
 
 static int64_t wide_row(const gemm *g) { return g->item_panels * VF_PANEL; }
@@ -281,34 +271,8 @@ static void finish_block(const block *b) {
     chain_store(to + r * g->columns, g->out_type, b->out + r * b->out_stride, b->n_columns);
 }
 
-/* All rows of the block times all columns of the item, whose runs begin at b->panels. */
-static void gemm_kernel_run_dots(const block *b) {
-  const gemm *g = b->g;
-  float tile[DOTS_ROWS][DOTS_COLUMNS], line[DOTS_COLUMNS];
-  for (int64_t row = 0; row < b->n_rows; row += DOTS_ROWS)
-    for (int64_t column = 0; column < b->n_columns; column += DOTS_COLUMNS) {
-      const int64_t rows = gemm_kernel_least(DOTS_ROWS, b->n_rows - row);
-      const int64_t columns = gemm_kernel_least(DOTS_COLUMNS, b->n_columns - column);
-      const float *bias = b->data->bias != NULL ? bias_of(b->data, b->column + column, columns, line) : NULL;
-      dots_tile(b->rows + row, b->panels + column * g->b_column, g->b_column, g->depth, rows, columns, tile);
-      for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++) {
-          float *out = b->out + (row + r) * b->out_stride + column + c;
-          const float *also = also_of(b, out);
-          const float sum = tile[r][c] + (bias != NULL ? bias[c] : 0) + (also != NULL ? *also : 0);
-          const float above = sum < b->data->low ? b->data->low : sum; /* NaN stays */
-          *out = above > b->data->high ? b->data->high : above;
-        }
-    }
-  finish_block(b);
-}
-
 static void gemm_kernel_run_block(block *b) {
   start_block(b);
-  if (b->g->is_dots) {
-    gemm_kernel_run_dots(b);
-    return;
-  }
   const int64_t step = even_piece(b->g->depth, DEPTH_MOST);
   for (int64_t panel = 0; panel * VF_PANEL < b->n_columns; panel++) {
     int64_t from = 0;
@@ -375,10 +339,6 @@ static void find_panels(const gemm *g, const gemm_data *data, int64_t at, block 
     return;
   }
   from += b->column * g->b_column;
-  if (g->is_dots) {
-    b->panels = from;
-    return;
-  }
   if (!g->packs_b) {
     const int64_t over = b->n_columns % VF_LANES != 0 ? b->n_columns % VF_PANEL : 0, whole = b->n_columns - over;
     *b = (block){.panels = from,

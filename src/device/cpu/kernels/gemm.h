@@ -22,7 +22,6 @@ typedef struct gemm {
   int64_t panels, block_rows, item_rows, item_panels;
   bool goes_down; /* neighbouring items share columns, so that weights are read once; otherwise they share rows */
   bool packs_a, packs_b;
-  bool is_dots; /* sums along runs of both operands: nothing is packed */
   berth_type a_type, b_type,
       out_type; /* f32, f16 or bf16: other types are converted to f32 in scratch; packed f16 in registers */
 } gemm;

@@ -3,18 +3,18 @@
  * Other types are converted to f32 in scratch: the columns of an item, rows of x, and results before they are
  * rounded. */
 #include "device/cpu/kernels/chain_run.h"
-#include "device/cpu/kernels/dots.h"
 #include "ops/epilogue.h"
 #include "ops/operand.h"
 #include "ops/product.h"
 
-#define TILE_ROWS DOTS_ROWS
-#define TILE_COLUMNS DOTS_COLUMNS
+#define TILE_ROWS 2
+#define TILE_COLUMNS 4
 #define ITEM_ROWS 16 /* even: which rows are summed together depends only on the shape */
 #define ITEM_COLUMNS TILE_COLUMNS
 #define WORTH_US 12.0    /* what a piece of the work should take, at least */
 #define FLOPS_PER_US 3e4 /* of one core, roughly */
 #define BYTES_PER_US 2e4 /* for weights that come from memory */
+#define CACHE_LINE 16    /* floats */
 
 typedef struct narrow {
   int64_t rows, columns, depth;
@@ -78,6 +78,61 @@ static uint64_t narrow_scratch(const berth_op_call *call) {
   return (uint64_t)(narrow_row_elements(call) + narrow_column_elements(call) + results) * sizeof(float);
 }
 
+/* Columns are too short for the hardware prefetcher: those of the next tile are prefetched, as much with every step as
+ * the step uses. */
+static inline __attribute__((always_inline)) void narrow_ask_ahead(const float *w, int64_t depth, int64_t k,
+                                                                   const int n_columns) {
+  const float *next = w + (n_columns * depth + k * n_columns);
+  for (int at = 0; at < VF_LANES * n_columns; at += CACHE_LINE) __builtin_prefetch(next + at);
+}
+
+/* Below, n_rows and n_columns are constants after inlining: the sums live in registers. */
+static inline __attribute__((always_inline)) void narrow_dots(const float *const *x, const float *w, int64_t depth,
+                                                              const int n_rows, const int n_columns,
+                                                              float out[][TILE_COLUMNS]) {
+  vf sum[TILE_ROWS][TILE_COLUMNS];
+  int64_t k = 0;
+  for (int r = 0; r < n_rows; r++)
+    for (int c = 0; c < n_columns; c++) sum[r][c] = vf_zero();
+  for (; k + VF_LANES <= depth; k += VF_LANES) {
+    if (n_rows == 1) narrow_ask_ahead(w, depth, k, n_columns);
+    for (int c = 0; c < n_columns; c++) {
+      const vf column = vf_load(w + c * depth + k);
+      for (int r = 0; r < n_rows; r++) sum[r][c] = vf_fma(vf_load(x[r] + k), column, sum[r][c]);
+    }
+  }
+  if (k < depth)
+    for (int c = 0; c < n_columns; c++) {
+      const vf column = vf_load_n(w + c * depth + k, depth - k);
+      for (int r = 0; r < n_rows; r++) sum[r][c] = vf_fma(vf_load_n(x[r] + k, depth - k), column, sum[r][c]);
+    }
+  for (int r = 0; r < n_rows; r++)
+    for (int c = 0; c < n_columns; c++) out[r][c] = vf_sum(sum[r][c]);
+}
+
+/* One row and one column, in four independent sums. */
+static float narrow_dot(const float *x, const float *w, int64_t depth) {
+  vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+  int64_t k = 0;
+  for (; k + 4 * VF_LANES <= depth; k += 4 * VF_LANES)
+    for (int i = 0; i < 4; i++) sum[i] = vf_fma(vf_load(x + k + i * VF_LANES), vf_load(w + k + i * VF_LANES), sum[i]);
+  for (; k + VF_LANES <= depth; k += VF_LANES) sum[0] = vf_fma(vf_load(x + k), vf_load(w + k), sum[0]);
+  if (k < depth) sum[1] = vf_fma(vf_load_n(x + k, depth - k), vf_load_n(w + k, depth - k), sum[1]);
+  return vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+static void narrow_tile(const float *const *x, const float *w, int64_t depth, int64_t n_rows, int64_t n_columns,
+                        float out[][TILE_COLUMNS]) {
+  if (n_columns == TILE_COLUMNS && n_rows == TILE_ROWS) {
+    narrow_dots(x, w, depth, TILE_ROWS, TILE_COLUMNS, out);
+  } else if (n_columns == TILE_COLUMNS) {
+    narrow_dots(x, w, depth, 1, TILE_COLUMNS, out);
+  } else {
+    for (int64_t r = 0; r < n_rows; r++)
+      for (int64_t c = 0; c < n_columns; c++) out[r][c] = narrow_dot(x[r], w + c * depth, depth);
+  }
+}
+
 /* Where a row of x begins; rows are counted over all axes but the last. */
 static int64_t narrow_row(const berth_tensor *x, int64_t row) {
   int64_t at = 0;
@@ -126,7 +181,7 @@ static void narrow_run_item(const berth_op_call *call, const narrow *n, const fl
     const float *rows[TILE_ROWS];
     float tile[TILE_ROWS][TILE_COLUMNS];
     narrow_find_rows(call, row, n_rows, rows);
-    dots_tile(rows, w, n->depth, n->depth, n_rows, columns, tile);
+    narrow_tile(rows, w, n->depth, n_rows, columns, tile);
     for (int64_t r = 0; r < n_rows; r++)
       for (int64_t c = 0; c < columns; c++) {
         const int64_t at = (row + r) * n->columns + first + c;
