@@ -46,6 +46,11 @@ static uint32_t conv(writer *w, uint32_t x, uint32_t from, uint32_t to, uint32_t
   return two(w, "conv", x, weight, attrs);
 }
 
+static void put_output(writer *w, uint32_t value) {
+  w->length +=
+      (uint32_t)snprintf(w->text + w->length, sizeof w->text - w->length, "output \"o%u\" = %%v%u\n", value, value);
+}
+
 static void fire(writer *w) {
   const uint32_t wide = 4 + 4 * draw(w, 4);
   const uint32_t s = one(w, "relu", conv(w, w->x, w->channels, 4, 1, 1), "");
@@ -116,12 +121,9 @@ static void write_net(writer *w, uint64_t seed) {
                                  draw(w, 6) == 0 ? 2u : 1u, w->channels, w->extent, w->extent);
   for (uint32_t i = 2 + draw(w, 5); i > 0; i--) {
     blocks[draw(w, 7)](w);
-    if (draw(w, 12) == 0) /* a value that leaves on the way, after the first output */
-      w->length += (uint32_t)snprintf(w->text + w->length, sizeof w->text - w->length, "output \"o%u\" = %%v%u\n", w->n,
-                                      one(w, "tanh", w->x, ""));
+    if (draw(w, 12) == 0) put_output(w, one(w, "tanh", w->x, "")); /* a value that leaves on the way */
   }
-  w->length += (uint32_t)snprintf(w->text + w->length, sizeof w->text - w->length, "output \"y\" = %%v%u\n",
-                                  one(w, "relu", w->x, ""));
+  put_output(w, one(w, "relu", w->x, ""));
 }
 
 static uint32_t linear(writer *w, uint32_t x, uint32_t from, uint32_t to) {
@@ -165,8 +167,7 @@ static void write_transformer(writer *w, uint64_t seed) {
     if (draw(w, 4)) attend(w);
     if (draw(w, 4)) feed(w);
   }
-  w->length += (uint32_t)snprintf(w->text + w->length, sizeof w->text - w->length, "output \"y\" = %%v%u\n",
-                                  one(w, "tanh", w->x, ""));
+  put_output(w, one(w, "tanh", w->x, ""));
 }
 
 /* ---- With budgets ---- */
