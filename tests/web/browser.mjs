@@ -158,7 +158,8 @@ export class BerthPage {
     expect(await this.page.locator('#alert-plan').isHidden(), `there is no plan: ${await this.text('alert-plan')}`);
     await this.page.locator('#repeats').fill(String(repeats));
     await this.page.evaluate(() => { document.getElementById('run-live').textContent = ''; });
-    await this.page.locator('#go').click();
+    // The page scrolls to a new plan once it is there, so that a mouse may miss the button.
+    await this.page.evaluate(() => document.getElementById('go').click());
     await this.page.waitForFunction(() => document.getElementById('run-live').textContent !== ''
       || !document.getElementById('alert-run').hidden);
     expect(await this.page.locator('#alert-run').isHidden(), `the run failed: ${await this.text('alert-run')}`);
