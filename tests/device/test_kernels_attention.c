@@ -157,52 +157,42 @@ static void a_length_per_batch_entry(void **state) {
   }
 }
 
+typedef struct cache_form {
+  int64_t heads, kv_heads, size, value_size;
+} cache_form;
+
+/* A cache of 140 rows, of which 131 are in use. */
+static void check_cache(const cache_form *form, int64_t queries, bool is_causal, berth_type type) {
+  const double length = 131;
+  fast_case c = {.op = "attention",
+                 .in = {F32(queries, form->heads * form->size), F32(140, form->kv_heads * form->size),
+                        F32(140, form->kv_heads * form->value_size)},
+                 .attrs = {FAST_INT("heads", form->heads), FAST_INT("kv_heads", form->kv_heads),
+                           FAST_STRING("mode", is_causal ? "causal" : "sliding_window"), FAST_INT("window", 70)},
+                 .absolute = 4e-5,
+                 .relative = 4e-5};
+  c.in[1].type = c.in[2].type = type;
+  c.in[5] = (fast_operand){.type = BERTH_I32, .values = &length, .n_values = 1};
+  fast_check(&c);
+}
+
 /* Keys and values in blocks: heads of whole blocks, which few queries read where they lie, and others. */
 static void caches_in_blocks(void **state) {
-  static const struct {
-    int64_t heads, kv_heads, size, value_size;
-  } forms[] = {{4, 2, 64, 64}, {3, 1, 96, 32}, {4, 4, 8, 8}, {2, 2, 48, 16}, {1, 1, 32, 288}};
+  static const cache_form forms[] = {{4, 2, 64, 64}, {3, 1, 96, 32}, {4, 4, 8, 8}, {2, 2, 48, 16}, {1, 1, 32, 288}};
   static const int64_t queries[] = {1, 3, 21};
-  const double length = 131;
   (void)state;
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-    for (size_t q = 0; q < 3; q++) {
-      fast_case c = {
-          .op = "attention",
-          .in = {F32(queries[q], forms[i].heads * forms[i].size), F32(140, forms[i].kv_heads * forms[i].size),
-                 F32(140, forms[i].kv_heads * forms[i].value_size)},
-          .attrs = {FAST_INT("heads", forms[i].heads), FAST_INT("kv_heads", forms[i].kv_heads),
-                    FAST_STRING("mode", i % 2 ? "causal" : "sliding_window"), FAST_INT("window", 70)},
-          .absolute = 4e-5,
-          .relative = 4e-5};
-      c.in[1].type = c.in[2].type = BERTH_Q8_0;
-      c.in[5] = (fast_operand){.type = BERTH_I32, .values = &length, .n_values = 1};
-      fast_check(&c);
-    }
+    for (size_t q = 0; q < 3; q++) check_cache(&forms[i], queries[q], i % 2 != 0, BERTH_Q8_0);
 }
 
 /* Rows of f16 are read where they lie, also those that end within a vector. */
 static void caches_of_halves(void **state) {
-  static const struct {
-    int64_t heads, kv_heads, size, value_size;
-  } forms[] = {{4, 2, 64, 64}, {8, 4, 8, 8}, {3, 1, 7, 33}, {2, 2, 40, 20}, {4, 4, 1, 100}, {1, 1, 72, 15}};
+  static const cache_form forms[] = {{4, 2, 64, 64}, {8, 4, 8, 8},   {3, 1, 7, 33},
+                                     {2, 2, 40, 20}, {4, 4, 1, 100}, {1, 1, 72, 15}};
   static const int64_t queries[] = {1, 3};
-  const double length = 131;
   (void)state;
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-    for (size_t q = 0; q < 2; q++) {
-      fast_case c = {
-          .op = "attention",
-          .in = {F32(queries[q], forms[i].heads * forms[i].size), F32(140, forms[i].kv_heads * forms[i].size),
-                 F32(140, forms[i].kv_heads * forms[i].value_size)},
-          .attrs = {FAST_INT("heads", forms[i].heads), FAST_INT("kv_heads", forms[i].kv_heads),
-                    FAST_STRING("mode", i % 2 ? "causal" : "sliding_window"), FAST_INT("window", 70)},
-          .absolute = 4e-5,
-          .relative = 4e-5};
-      c.in[1].type = c.in[2].type = BERTH_F16;
-      c.in[5] = (fast_operand){.type = BERTH_I32, .values = &length, .n_values = 1};
-      fast_check(&c);
-    }
+    for (size_t q = 0; q < 2; q++) check_cache(&forms[i], queries[q], i % 2 != 0, BERTH_F16);
 }
 
 /* Lengths past the capacity, and queries whose keys go around its end. */
