@@ -1,31 +1,53 @@
 """Models on the device cuda beside vulkan, and beside PyTorch with a CUDA graph where it is installed.
 
-    bench_cuda.py [--berth PROGRAM] [--runs N] NAME=FILE.onnx[,dim=N...] ...
+    bench_cuda.py [--berth PROGRAM] [--runs N] NAME=FILE.onnx[,DIM=N...] ...
 
-NAME is resnet50 or minilm to have PyTorch's own beside it (the same shapes, random weights, f32 without TF32, and as
-bf16), or anything else. One line a model, medians in ms: berth is timed by the host, from submitting a run to its end,
-as f32 and with --compute bf16; PyTorch by the host and by events of the device.
+NAME is resnet50, minilm, or llama-SHAPE with a file of make_llama.py in that shape (its dims are rows and ctx, and
+position=N is where the rows begin), to have PyTorch's own beside it (the same shapes, random weights, f32 without TF32,
+and as bf16), or anything else. One line a model, medians in ms: berth is timed by the host, from submitting a run to its
+end, as the file is and with --compute bf16; PyTorch by the host and by events of the device.
 """
 import argparse
 import json
+import os
 import statistics
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 
 def berth_ms(program, device, file, dims, runs, compute="f32"):
     command = [program, "bench", file, "--device", device, "--runs", str(runs), "--json", "--compute", compute]
-    for dim in dims:
-        command += ["--dim", dim]
-    done = subprocess.run(command, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for dim, value in dims.items():
+            if dim == "position":
+                path = os.path.join(folder, "position.npy")
+                with open(path, "wb") as out:
+                    out.write(npy_scalar(value))
+                command += ["--input", "position=" + path]
+            else:
+                command += ["--dim", "%s=%d" % (dim, value)]
+        done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         return None, (done.stderr.strip().splitlines() or ["?"])[-1]
     result = json.loads(done.stdout)
     return result["median_ms"], ""
 
 
-def torch_model(name, torch):
+def npy_scalar(value):
+    """A file .npy of one i32."""
+    head = "{'descr': '<i4', 'fortran_order': False, 'shape': (), }"
+    head += " " * (-(10 + len(head) + 1) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<i", value)
+
+
+def torch_model(name, dims, torch):
+    if name.startswith("llama-"):
+        import torch_llama
+
+        return torch_llama.make(name[len("llama-"):], dims.get("rows", 1), dims.get("ctx", 512), dims.get("position", 0))
     if name.startswith("resnet50"):
         import torchvision
 
@@ -39,7 +61,7 @@ def torch_model(name, torch):
     return None, None
 
 
-def torch_ms(name, runs, is_bf16):
+def torch_ms(name, dims, runs, is_bf16):
     try:
         import torch
     except ImportError:
@@ -48,7 +70,7 @@ def torch_ms(name, runs, is_bf16):
         return None
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    model, inputs = torch_model(name, torch)
+    model, inputs = torch_model(name, dims, torch)
     if model is None:
         return None
     model = model.eval().cuda()
@@ -89,13 +111,14 @@ def main():
           "in bf16 |\n|---|---|---|---|---|---|")
     for model in args.models:
         name, _, rest = model.partition("=")
-        file, *dims = rest.split(",")
+        file, *pairs = rest.split(",")
+        dims = {pair.split("=")[0]: int(pair.split("=")[1]) for pair in pairs}
         cells = []
         for device, compute in (("cuda", "f32"), ("cuda", "bf16"), ("vulkan", "f32")):
             ms, why = berth_ms(args.berth, device, file, dims, args.runs, compute)
             cells.append("%.3f" % ms if ms is not None else "– (%s)" % why)
         for is_bf16 in (False, True):
-            torch = torch_ms(name, args.runs, is_bf16)
+            torch = torch_ms(name, dims, args.runs, is_bf16)
             cells.append("%.3f, %.3f" % torch if torch is not None else "–")
         print("| %s | %s |" % (name, " | ".join(cells)), flush=True)
 
