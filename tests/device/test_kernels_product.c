@@ -1,5 +1,6 @@
 /* The fast kernels of product, matmul and pack_weights. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "fast.h"
 #include "ops/chain.h"
@@ -186,6 +187,13 @@ static void products_of_bounded_extents(void **state) {
         fast_check_bounds(&c, 0, 0, 1, NULL);
         fast_check_bounds(&c, 1, 1, 1, NULL);
       }
+  for (int64_t rows = 1; rows <= 20; rows++)
+    for (fast_layout layout = FAST_PLAIN; layout <= FAST_REVERSED; layout++) {
+      fast_case c = {.op = "matmul", .in = {F32(rows, 33), F32(33, 70)}};
+      c.in[1].layout = layout;
+      fast_check_bounds(&c, 0, 0, 1, NULL);
+      fast_check_bounds(&c, 1, 1, 1, NULL);
+    }
   for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
     for (size_t t = 0; t < 2; t++) {
       const packed_shape shape = {2, 70, 33, 300, FAST_REVERSED, true};
@@ -202,6 +210,64 @@ static void lines(void **state) {
                              {.op = "matmul", .in = {F32(3, 30, 40), F32(40)}, .absolute = tolerance(40)}};
   (void)state;
   for (size_t i = 0; i < 3; i++) fast_check(&cases[i]);
+}
+
+/* a [rows, depth] times b [depth, columns], whose elements lie at these strides; returns the scratch it took. */
+static uint64_t multiply(const berth__cpu_isa *isa, const float *a, const float *b, const int64_t *stride,
+                         const int64_t *sizes, float *out) {
+  const int64_t rows = sizes[0], depth = sizes[1], columns = sizes[2];
+  const berth_tensor in[] = {
+      {.data = (void *)(uintptr_t)a, .type = BERTH_F32, .rank = 2, .dim = {rows, depth}, .stride = {depth, 1}},
+      {.data = (void *)(uintptr_t)b,
+       .type = BERTH_F32,
+       .rank = 2,
+       .dim = {depth, columns},
+       .stride = {stride[0], stride[1]}}};
+  const berth_tensor to = {.data = out, .type = BERTH_F32, .rank = 2, .dim = {rows, columns}, .stride = {columns, 1}};
+  const berth__op *op = berth__op_find(NULL, "matmul");
+  berth_op_call call = {.in = in, .out = &to, .n_in = 2, .n_out = 1, .user = berth__op_user(op)};
+  const berth__cpu_kernel *kernel = berth__cpu_kernel_find(&(berth__cpu_kernels){.isa = isa}, op, &call);
+  berth_error err;
+  assert_non_null(kernel);
+  const uint64_t size = kernel->scratch(&call);
+  call.end = kernel->items(&call);
+  call.scratch = aligned_alloc(64, (size / 64 + 1) * 64);
+  TEST_OK(kernel->run(&call, &err));
+  free(call.scratch);
+  return size;
+}
+
+/* Options of a plan decide whether a transposed operand is a view or a copy: results have the same bits either way. Few
+ * rows need no scratch for it. */
+static void a_view_gives_the_bits_of_a_copy(void **state) {
+  static const int64_t depths[] = {1, 5, 63, 64, 65, 130, 5000}, widths[] = {1, 7, 16, 33, 100};
+  enum {
+    MOST = 100 * 5000
+  };
+  float *a = malloc(20 * 5000 * sizeof *a), *view = malloc(MOST * sizeof *view), *copy = malloc(MOST * sizeof *copy);
+  float *got = malloc(20 * 100 * sizeof *got), *want = malloc(20 * 100 * sizeof *want);
+  uint64_t seed = 1;
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (size_t i = 0; i < 20 * 5000; i++) a[i] = test_random_f32(&seed);
+  for (size_t i = 0; i < MOST; i++) view[i] = test_random_f32(&seed);
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+      for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int64_t rows = 1; rows <= 20; rows += rows < 7 ? 1 : 6) {
+          const int64_t k = depths[d], n = widths[w], sizes[] = {rows, k, n};
+          for (int64_t r = 0; r < k; r++)
+            for (int64_t c = 0; c < n; c++) copy[r * n + c] = view[c * k + r];
+          const uint64_t scratch = multiply(isa, a, view, (int64_t[]){1, k}, sizes, got);
+          multiply(isa, a, copy, (int64_t[]){n, 1}, sizes, want);
+          assert_memory_equal(got, want, (size_t)(rows * n) * sizeof *got);
+          if (rows <= 6) assert_int_equal(scratch, 0);
+        }
+  free(a);
+  free(view);
+  free(copy);
+  free(got);
+  free(want);
 }
 
 static void other_types_are_left_to_the_reference(void **state) {
@@ -509,6 +575,7 @@ int main(void) {
       cmocka_unit_test(what_product_leaves_to_the_reference),
       cmocka_unit_test(every_layout),
       cmocka_unit_test(lines),
+      cmocka_unit_test(a_view_gives_the_bits_of_a_copy),
       cmocka_unit_test(other_types_are_left_to_the_reference),
       cmocka_unit_test(packing),
       cmocka_unit_test(subnormal_weights_become_zero),

@@ -12,6 +12,7 @@
 #define FAR_ELEMENTS (128 * 1024)  /* weights of this size rarely stay in the L2 cache between runs */
 #define NEAR_ELEMENTS (128 * 1024) /* rows of this size stay in the L2 cache */
 #define DIRECT_ROWS 4              /* with so few rows, packing B costs more than it saves */
+#define PIECE_DEPTH 64             /* rows of B that are packed at a time where a panel serves only one tile */
 #define MANY 16                    /* enough items to balance */
 #define PACK_ROWS 256              /* rows that share a packed block of B */
 #define SHARED_PANELS 8            /* panels that share packed rows of A */
@@ -122,8 +123,10 @@ void gemm_plan(const gemm_shape *shape, gemm *g) {
   sort_axes(shape, g);
   g->packs_a = g->a_type != BERTH_F32 || (g->a_step != 1 && g->depth > 1);
   /* A step of 0 (one row for all of K) means packed panels to the tile. */
-  g->packs_b = !g->is_packed && !lies_as_panel(g) &&
-               (g->rows > DIRECT_ROWS || g->b_column != 1 || g->b_step == 0 || g->b_type != BERTH_F32);
+  const bool packs = !g->is_packed && !lies_as_panel(g) &&
+                     (g->rows > DIRECT_ROWS || g->b_column != 1 || g->b_step == 0 || g->b_type != BERTH_F32);
+  g->packs_pieces = packs && g->rows <= GEMM_ROWS;
+  g->packs_b = packs && !g->packs_pieces;
   g->goes_down = g->is_packed && g->rows * g->depth <= NEAR_ELEMENTS;
   gemm_kernel_cut(g);
 }
@@ -137,14 +140,11 @@ int64_t gemm_grain(const gemm *g) {
   return gemm_kernel_most(1, (int64_t)(ITEM_US / (panel_us(g, g->item_rows) * (double)g->item_panels)));
 }
 
-/* Elements of scratch: packed rows of A, then packed panels of B (if B is read in place: its last panel, unless that
- * ends with a whole vector), then a block of f32 results that are rounded when they are finished. */
+/* Elements of scratch: packed rows of A, then packed panels of B, then a block of f32 results that are rounded when
+ * they are finished. */
 static int64_t packed_row(const gemm *g) { return (g->depth + OFF_PAGE) / VF_LANES * VF_LANES + OFF_PAGE; }
 static int64_t packed_a(const gemm *g) { return g->packs_a ? g->block_rows * packed_row(g) : 0; }
-static int64_t packed_b(const gemm *g) {
-  const int64_t panels = g->packs_b ? g->item_panels : g->columns % VF_LANES != 0;
-  return g->is_packed ? 0 : panels * g->depth * VF_PANEL;
-}
+static int64_t packed_b(const gemm *g) { return g->packs_b ? g->item_panels * g->depth * VF_PANEL : 0; }
 
 static int64_t wide_row(const gemm *g) { return g->item_panels * VF_PANEL; }
 static int64_t wide_block(const gemm *g) { return g->out_type != BERTH_F32 ? g->block_rows * wide_row(g) : 0; }
@@ -160,7 +160,8 @@ uint64_t gemm_scratch_most(const gemm *g) {
   const int64_t a = gemm_kernel_least(rows * row, gemm_kernel_most(2 * GEMM_ROWS * row, most_a));
   const int64_t b = gemm_kernel_least(g->panels * panel, gemm_kernel_most(block, panel));
   const int64_t wide = rows * gemm_kernel_least(g->panels, NARROW_PANELS) * VF_PANEL;
-  return (uint64_t)((g->packs_a ? a : 0) + (g->is_packed ? 0 : b) + (g->out_type != BERTH_F32 ? wide : 0)) *
+  const bool may_pack_b = !g->is_packed && g->rows > GEMM_ROWS;
+  return (uint64_t)((g->packs_a ? a : 0) + (may_pack_b ? b : 0) + (g->out_type != BERTH_F32 ? wide : 0)) *
          sizeof(float);
 }
 
@@ -172,9 +173,10 @@ typedef struct block {
   const float *const *rows;
   int64_t first_row, n_rows; /* of the result, counted over all matrices */
   int64_t height;
-  const float *panels, *last; /* the item's panels; its last panel if that one is stored elsewhere */
-  const uint16_t *halves;     /* the item's panels of f16; NULL: see panels */
-  float *out;                 /* its first element: in the result, or in a block in scratch */
+  const float *panels;    /* the item's panels */
+  const uint16_t *halves; /* the item's panels of f16; NULL: see panels */
+  const char *from;       /* the item's columns of B as they are, for panels that are packed in pieces */
+  float *out;             /* its first element: in the result, or in a block in scratch */
   int64_t out_stride;
   int64_t panel_stride, panel_step;
   int64_t column, n_columns;
@@ -206,18 +208,61 @@ static void gemm_kernel_ask_ahead(const block *b, int64_t panel, int64_t from, i
                 gemm_kernel_least(number * tile->ahead_step, VF_PANEL * (int64_t)sizeof(float)) * tile->depth;
 }
 
+/* Packs n rows of B, from row k on, for the columns of a panel. */
+static void gemm_kernel_pack(const block *b, int64_t column, int64_t columns, int64_t k, int64_t n, float *to) {
+  const gemm *g = b->g;
+  const char *from = b->from + (column * g->b_column + k * g->b_step) * (int64_t)berth_type_size(g->b_type);
+  if (g->b_type == BERTH_F32)
+    gemm_pack_panel(to, (const float *)(const void *)from, n, columns, g->b_step, g->b_column);
+  else
+    gemm_pack_halves(to, g->b_type, (const uint16_t *)(const void *)from, n, columns, g->b_step, g->b_column);
+}
+
+/* One tile of rows over [from, from + depth) of K, where its panel is packed a piece at a time: the sums go on from
+ * piece to piece, so they are those over a panel that was packed whole. */
+static void gemm_kernel_run_pieces(const block *b, gemm_tile *whole, int64_t column, int64_t from, int64_t n_rows) {
+  float piece[PIECE_DEPTH * VF_PANEL], sums[GEMM_ROWS * VF_PANEL];
+  const float *rows[GEMM_ROWS];
+  gemm_tile tile = *whole;
+  tile.rows = rows;
+  tile.panel = piece;
+  tile.panel_step = VF_PANEL;
+  tile.is_far = false;
+  tile.ahead = NULL;
+  int64_t k = 0;
+  do {
+    tile.depth = gemm_kernel_least(PIECE_DEPTH, whole->depth - k);
+    const bool is_end = k + tile.depth >= whole->depth;
+    gemm_kernel_pack(b, column, tile.columns, from + k, tile.depth, piece);
+    for (int64_t r = 0; r < n_rows; r++) rows[r] = whole->rows[r] + k;
+    tile.out = is_end ? whole->out : sums;
+    tile.out_stride = is_end ? whole->out_stride : VF_PANEL;
+    tile.also = is_end ? whole->also : NULL;
+    tile.low = is_end ? whole->low : -INFINITY;
+    tile.high = is_end ? whole->high : INFINITY;
+    gemm_tile_run(&tile, n_rows);
+    tile.bias = sums;
+    tile.bias_stride = VF_PANEL;
+    k += PIECE_DEPTH;
+  } while (k < whole->depth);
+}
+
+/* Whether a panel of that many columns is packed in pieces. One that is read in place must end with a whole vector. */
+static bool gemm_kernel_in_pieces(const gemm *g, int64_t columns) {
+  return g->packs_pieces || (!g->is_packed && !g->packs_b && columns % VF_LANES != 0);
+}
+
 /* All rows of the block times one panel, for [from, from + depth) of K. */
 static void gemm_kernel_run_panel(const block *b, int64_t panel, int64_t from, int64_t depth) {
   const gemm *g = b->g;
   const int64_t column = b->column + panel * VF_PANEL;
-  const bool is_last = panel == gemm_kernel_pieces(b->n_columns, VF_PANEL) - 1 && b->last != NULL;
-  const int64_t step = is_last ? VF_PANEL : b->panel_step;
   const bool is_end = from + depth == g->depth;
   const int64_t columns = gemm_kernel_least(VF_PANEL, b->column + b->n_columns - column);
+  const bool in_pieces = gemm_kernel_in_pieces(g, columns);
   float bias[VF_PANEL];
   gemm_tile tile = {.taps = 1,
                     .depth = depth,
-                    .panel_step = step,
+                    .panel_step = b->panel_step,
                     .bias = from == 0 && b->data->bias != NULL ? bias_of(b->data, column, columns, bias) : NULL,
                     .out_stride = b->out_stride,
                     .columns = columns,
@@ -226,9 +271,9 @@ static void gemm_kernel_run_panel(const block *b, int64_t panel, int64_t from, i
                     .is_far = g->depth * g->columns >= FAR_ELEMENTS};
   if (b->halves != NULL)
     tile.halves = b->halves + panel * b->panel_stride + from * VF_PANEL;
-  else
-    tile.panel = (is_last ? b->last : b->panels + panel * b->panel_stride) + from * step;
-  gemm_tiles tiles = gemm_tiles_of(b->n_rows, b->height);
+  else if (!in_pieces)
+    tile.panel = b->panels + panel * b->panel_stride + from * b->panel_step;
+  gemm_tiles tiles = gemm_tiles_of(b->n_rows, in_pieces ? GEMM_ROWS : b->height);
   for (int64_t at = 0, number = b->first_tile, n; at < b->n_rows; at += n, number++) {
     n = gemm_tiles_next(&tiles);
     if (b->n_tiles > 0) gemm_kernel_ask_ahead(b, panel, from, number, &tile);
@@ -237,7 +282,10 @@ static void gemm_kernel_run_panel(const block *b, int64_t panel, int64_t from, i
     tile.rows = rows;
     tile.out = b->out + at * b->out_stride + panel * VF_PANEL;
     tile.also = from > 0 ? tile.out : also_of(b, tile.out);
-    gemm_tile_run(&tile, n);
+    if (in_pieces)
+      gemm_kernel_run_pieces(b, &tile, panel * VF_PANEL, from, n);
+    else
+      gemm_tile_run(&tile, n);
   }
 }
 
@@ -330,30 +378,17 @@ static void find_panels(const gemm *g, const gemm_data *data, int64_t at, block 
     b->panels = from + b->column / VF_PANEL * b->panel_stride;
     return;
   }
-  float *packed = data->scratch != NULL ? data->scratch + packed_a(g) : NULL;
-  if (g->b_type != BERTH_F32) {
-    b->panels = packed;
-    for (int64_t c = 0; c < b->n_columns; c += VF_PANEL, packed += b->panel_stride)
-      gemm_pack_halves(packed, g->b_type, (const uint16_t *)data->b + at + (b->column + c) * g->b_column, g->depth,
-                       gemm_kernel_least(VF_PANEL, b->n_columns - c), g->b_step, g->b_column);
-    return;
-  }
-  from += b->column * g->b_column;
+  b->from = (const char *)data->b + (at + b->column * g->b_column) * (int64_t)berth_type_size(g->b_type);
   if (!g->packs_b) {
-    const int64_t over = b->n_columns % VF_LANES != 0 ? b->n_columns % VF_PANEL : 0, whole = b->n_columns - over;
-    *b = (block){.panels = from,
-                 .panel_step = g->b_step,
-                 .panel_stride = VF_PANEL,
-                 .last = over ? packed : NULL,
-                 .column = b->column,
-                 .n_columns = b->n_columns};
-    if (over > 0) gemm_pack_panel(packed, from + whole, g->depth, over, g->b_step, 1);
+    b->panels = (const float *)(const void *)b->from;
+    b->panel_step = g->b_step;
+    b->panel_stride = VF_PANEL;
     return;
   }
+  float *packed = data->scratch + packed_a(g);
   b->panels = packed;
   for (int64_t c = 0; c < b->n_columns; c += VF_PANEL, packed += b->panel_stride)
-    gemm_pack_panel(packed, from + c * g->b_column, g->depth, gemm_kernel_least(VF_PANEL, b->n_columns - c), g->b_step,
-                    g->b_column);
+    gemm_kernel_pack(b, c, gemm_kernel_least(VF_PANEL, b->n_columns - c), 0, g->depth, packed);
 }
 
 /* `count` items from this one on, which have the same rows. */
@@ -366,11 +401,12 @@ static void gemm_kernel_run_items(const gemm *g, const gemm_data *data, int64_t 
   const int64_t a = gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix);
   const bool asks_ahead = g->is_packed && g->b_type == BERTH_F32 && g->depth * g->columns >= FAR_ELEMENTS;
   const float *rows[BLOCK_ROWS];
-  block b = {.column = column, .n_columns = gemm_kernel_least(count * g->item_panels * VF_PANEL, g->columns - column)};
+  block b = {.g = g,
+             .data = data,
+             .rows = rows,
+             .column = column,
+             .n_columns = gemm_kernel_least(count * g->item_panels * VF_PANEL, g->columns - column)};
   find_panels(g, data, gemm_kernel_offset_of(matrix, g->n_matrix_axes, g->matrix_dim, g->b_matrix), &b);
-  b.g = g;
-  b.data = data;
-  b.rows = rows;
   for (int64_t at = first; at < end; at += g->block_rows) {
     b.n_rows = gemm_kernel_least(g->block_rows, end - at);
     b.first_row = matrix * g->rows + at;

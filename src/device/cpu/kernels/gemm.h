@@ -1,5 +1,6 @@
 /* Products of stacks of matrices, out[b] = a[b] w[b] + bias: what product and matmul are made of. The second operand
- * lies in packed panels (weights), or in any strides and is packed block by block into scratch.
+ * lies in packed panels (weights), or in any strides and is packed block by block into scratch, or, for few rows, piece
+ * by piece on the stack.
  *
  * The work is cut into items: `item_rows` rows times `item_panels` panels of one matrix. How it is cut depends only on
  * the shapes. */
@@ -21,7 +22,8 @@ typedef struct gemm {
   /* How the work is cut. */
   int64_t panels, block_rows, item_rows, item_panels;
   bool goes_down; /* neighbouring items share columns, so that weights are read once; otherwise they share rows */
-  bool packs_a, packs_b;
+  bool packs_a, packs_b; /* into scratch, block by block */
+  bool packs_pieces;     /* of b, one after the other on the stack: with so few rows, each panel serves one tile */
   berth_type a_type, b_type,
       out_type; /* f32, f16 or bf16: other types are converted to f32 in scratch; packed f16 in registers */
 } gemm;

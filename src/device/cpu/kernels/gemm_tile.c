@@ -25,6 +25,11 @@ INLINED vf gemm_tile_kernel_load_columns(const float *p, int v, int64_t columns)
 /* Below, n_rows, n_vectors and is_half are constants after inlining: the sums live in registers. With is_half, only the
  * first half of the last vector is needed. */
 INLINED void gemm_tile_kernel_start(const gemm_tile *t, const int n_rows, const int n_vectors, vf sum[][2]) {
+  if (__builtin_expect(t->bias_stride != 0, 0)) {
+    UNROLLED for (int v = 0; v < n_vectors; v++) UNROLLED for (int r = 0; r < n_rows; r++) sum[r][v] =
+        gemm_tile_kernel_load_columns(t->bias + r * t->bias_stride, v, t->columns);
+    return;
+  }
   UNROLLED for (int v = 0; v < n_vectors; v++) {
     const vf first = t->bias != NULL ? gemm_tile_kernel_load_columns(t->bias, v, t->columns) : vf_zero();
     UNROLLED for (int r = 0; r < n_rows; r++) sum[r][v] = first;

@@ -34,6 +34,7 @@ typedef struct gemm_tile {
   int64_t panel_step;     /* elements between rows of the panel; 0: VF_PANEL, as in packed panels */
   const uint16_t *halves; /* a packed panel of f16, converted as it is loaded; NULL: see `panel` */
   const float *bias;      /* `columns` elements that the sums start with; NULL: 0 */
+  int64_t bias_stride;    /* elements between those of one row and the next; 0: all rows have the same */
   float *out;
   int64_t out_stride; /* elements between rows */
   int64_t columns;    /* 1..VF_PANEL: how many are stored */
