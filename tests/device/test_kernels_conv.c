@@ -485,6 +485,25 @@ static void few_turned_lines_at_a_time(void **state) {
   }
 }
 
+/* Rows of zeros are shared and short tables lie on the stack; blocks of Winograd's tiles are no larger than they need
+ * to be. */
+static void little_scratch(void **state) {
+  static const shape small = {1, 16, 16, 16, 32, 3, 1, 1, 1, 1, true, FAST_PLAIN};
+  static const shape deep = {1, 28, 40, 128, 128, 3, 1, 1, 1, 1, true, FAST_PLAIN};
+  static const shape wide = {1, 128, 128, 16, 16, 3, 1, 1, 1, 1, true, FAST_PLAIN};
+  const berth__cpu_isa *isa = berth__cpu_isa_at(0);
+  const lists l = lists_of(&small);
+  (void)state;
+  fast_case c = conv_case(&small, &l, isa->panel);
+  assert_int_equal(fast_scratch(&c), 0);
+  c = depthwise_case(&(shape){1, 16, 16, 16, 0, 3, 1, 1, 1, 1, true, FAST_PLAIN}, &l);
+  assert_int_equal(fast_scratch(&c), 0);
+  c = winograd_case(&deep, &l, 4, isa->panel);
+  assert_in_range(fast_scratch(&c), 1, 192 << 10);
+  c = winograd_case(&wide, &l, 4, isa->panel);
+  assert_in_range(fast_scratch(&c), 1, 80 << 10);
+}
+
 static fast_case transposed_case(const shape *s, const lists *l, const int64_t *output_pads, int64_t panel) {
   fast_case c = {.op = "conv_transpose_last",
                  .in = {F32(s->images, s->height, s->width, s->channels),
@@ -711,6 +730,7 @@ int main(void) {
       cmocka_unit_test(depthwise_axes),
       cmocka_unit_test(convolutions_of_bounded_extents),
       cmocka_unit_test(winograd_of_bounded_extents),
+      cmocka_unit_test(little_scratch),
       cmocka_unit_test(depthwise_tails),
       cmocka_unit_test(winograd_shapes),
       cmocka_unit_test(winograd_tails),

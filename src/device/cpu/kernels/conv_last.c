@@ -15,6 +15,7 @@
 #include "device/cpu/kernels/gemm_tile.h"
 #include "device/cpu/kernels/taps.h"
 #include "device/cpu/kernels/turn.h"
+#include "device/cpu/zeros.h"
 
 #define BLOCK_TILES 8
 #define BLOCK_BYTES (256 << 10) /* bytes of x under the windows of a block */
@@ -26,6 +27,7 @@
 #define ITEM_WORK 150000 /* fewer multiplications are not split by panels: each share makes its own tables */
 #define FEW_CHANNELS 8
 #define MOST_TAPS 4096
+#define TABLE_ON_STACK 1024 /* pointers; longer tables lie in scratch */
 
 typedef struct conv {
   berth__last last;
@@ -185,7 +187,7 @@ static int64_t conv_last_kernel_grain(const berth_op_call *call) {
   return 1 + 600000 / (c.block * c.taps * c.depth * c.chunk * VF_PANEL + 1);
 }
 
-/* Scratch, if needed: a row or a line of zeros; the table; copies. */
+/* Scratch, where needed: a row or a line of zeros; the table; copies. */
 static uint64_t row_of_zeros(const conv *c) {
   const int64_t most = c->depth > c->last.channels ? c->depth : c->last.channels;
   return ((uint64_t)(c->merges ? patch_line(c) : most) * sizeof(float) + 63) / 64 * 64;
@@ -196,7 +198,8 @@ static uint64_t conv_last_kernel_zeros_size(const conv *c) {
   return has_lines_outside || (!c->merges && has_border(&w[2])) ? row_of_zeros(c) : 0;
 }
 static uint64_t table_size(const conv *c) {
-  return ((uint64_t)(c->step != 0 ? c->taps : c->block * c->taps) * sizeof(float *) + 63) / 64 * 64;
+  const int64_t entries = c->step != 0 ? c->taps : c->block * c->taps;
+  return entries <= TABLE_ON_STACK ? 0 : ((uint64_t)entries * sizeof(float *) + 63) / 64 * 64;
 }
 static uint64_t copies_size(const conv *c) {
   if (c->merges)
@@ -209,7 +212,7 @@ static uint64_t copies_size(const conv *c) {
 static uint64_t conv_last_kernel_scratch(const berth_op_call *call) {
   conv c;
   conv_last_kernel_read_shape(call, &c);
-  return conv_last_kernel_zeros_size(&c) + table_size(&c) + copies_size(&c);
+  return berth__cpu_zeros_scratch(conv_last_kernel_zeros_size(&c)) + table_size(&c) + copies_size(&c);
 }
 
 /* Smaller extents may have a border where larger ones never reach their padding, other tiles, and blocks of less equal
@@ -235,7 +238,7 @@ static uint64_t conv_last_kernel_scratch_most(const berth_op_call *call) {
   const bool has_columns = may_have_border(&w[2]);
   const bool has_border_at_all = has_columns || may_have_border(&w[0]) || may_have_border(&w[1]);
   c.block = pixels < block ? pixels : block;
-  const uint64_t zeros = has_border_at_all ? row_of_zeros(&c) : 0;
+  const uint64_t zeros = has_border_at_all ? berth__cpu_zeros_scratch(row_of_zeros(&c)) : 0;
   return zeros + table_size(&c) + copies_size_most(&c, has_columns);
 }
 
@@ -245,7 +248,8 @@ typedef struct piece {
 } piece;
 
 typedef struct worker {
-  float *zeros, *copies;
+  const float *zeros;
+  float *copies;
   const float **rows;
 } worker;
 
@@ -408,11 +412,12 @@ static berth_status conv_last_kernel_run(const berth_op_call *call, berth_error 
   c.sum = call->attrs[BERTH__LAST_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
   epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__LAST_ADDS]),
                 &call->attrs[BERTH__LAST_CODE], &call->attrs[BERTH__LAST_NUMBERS]);
-  char *scratch = call->scratch;
-  const worker w = {.zeros = (float *)(void *)scratch,
-                    .rows = (const float **)(void *)(scratch + conv_last_kernel_zeros_size(&c)),
-                    .copies = (float *)(void *)(scratch + conv_last_kernel_zeros_size(&c) + table_size(&c))};
-  memset(w.zeros, 0, (size_t)conv_last_kernel_zeros_size(&c));
+  const uint64_t zeros = conv_last_kernel_zeros_size(&c), table = table_size(&c);
+  void *after_zeros = berth__cpu_after_zeros(call->scratch, zeros);
+  const float *few[TABLE_ON_STACK];
+  const worker w = {.zeros = berth__cpu_zeros_in(call->scratch, zeros),
+                    .rows = table == 0 ? few : (const float **)after_zeros,
+                    .copies = table == 0 ? after_zeros : (float *)(void *)((char *)after_zeros + table)};
   for (int64_t item = call->begin; item < call->end; item++) conv_last_kernel_run_item(&c, &w, item);
   return BERTH_OK;
 }

@@ -4,6 +4,7 @@
  * phase has one tap: a product whose results are spread out. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
+#include "device/cpu/zeros.h"
 
 #define BLOCK_PIXELS 128
 #define MOST_TAPS 64 /* per axis */
@@ -61,7 +62,7 @@ static uint64_t conv_transpose_kernel_zeros_size(const berth__last *last) {
 static uint64_t conv_transpose_kernel_scratch(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  return conv_transpose_kernel_zeros_size(&last);
+  return berth__cpu_zeros_scratch(conv_transpose_kernel_zeros_size(&last));
 }
 
 /* The taps of an axis that fall on the elements `at`, at + stride, ... of the result. */
@@ -178,8 +179,7 @@ static berth_status conv_transpose_kernel_run(const berth_op_call *call, berth_e
   t.weight = call->in[1].data;
   t.bias = t.last.has_bias ? call->in[BERTH__LAST_BIAS].data : NULL;
   t.out = call->out[0].data;
-  t.zeros = call->scratch;
-  memset(call->scratch, 0, (size_t)conv_transpose_kernel_zeros_size(&t.last));
+  t.zeros = berth__cpu_zeros_in(call->scratch, conv_transpose_kernel_zeros_size(&t.last));
   epilogue_read(&t.epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
                 &call->attrs[BERTH__LAST_NUMBERS]);
   for (int64_t item = call->begin; item < call->end; item++) conv_transpose_kernel_run_item(&t, item);

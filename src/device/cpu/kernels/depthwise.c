@@ -8,6 +8,7 @@
  * repeated in the band once for each output. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/taps.h"
+#include "device/cpu/zeros.h"
 
 #if defined(__clang__)
 #define UNROLLED _Pragma("clang loop unroll(full)")
@@ -17,6 +18,7 @@
 #define INLINED static inline __attribute__((always_inline))
 #define TILE 8
 #define MOST_TAPS 1024
+#define TAPS_ON_STACK 64 /* tables of more lie in scratch */
 #define BLOCK_ROWS 2
 #define MOST_BLOCK_COLUMNS 6
 #define MOST_BLOCK_KERNEL 5
@@ -113,11 +115,15 @@ static uint64_t band_size(const depthwise *d) {
   return (uint64_t)(band_lines(d, band_of(d)) * band_columns(d)) * OVER_CHANNELS * sizeof(float);
 }
 
+static uint64_t depthwise_kernel_table_size(const depthwise *d) {
+  return d->taps <= TAPS_ON_STACK ? 0 : (uint64_t)d->taps * TILE * sizeof(float *);
+}
+
 static uint64_t depthwise_kernel_scratch(const berth_op_call *call) {
   depthwise d;
   depthwise_kernel_read_shape(call, &d);
-  const uint64_t table = (uint64_t)d.taps * TILE * sizeof(float *);
-  return depthwise_kernel_zeros_size(&d.last) + table + (goes_by_channels(call, &d) ? band_size(&d) : 0);
+  return berth__cpu_zeros_scratch(depthwise_kernel_zeros_size(&d.last)) + depthwise_kernel_table_size(&d) +
+         (goes_by_channels(call, &d) ? band_size(&d) : 0);
 }
 
 /* `whole` is a constant when these are inlined; if it is false, `left` channels remain. */
@@ -473,12 +479,13 @@ static berth_status depthwise_kernel_run(const berth_op_call *call, berth_error 
   d.high = epilogue.high;
   d.is_chain = epilogue.is_chain;
   d.epilogue = &epilogue;
-  const worker w = {.zeros = call->scratch,
-                    .rows = (const float **)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last)),
+  const uint64_t zeros = depthwise_kernel_zeros_size(&d.last), table = depthwise_kernel_table_size(&d);
+  void *after_zeros = berth__cpu_after_zeros(call->scratch, zeros);
+  const float *few[TAPS_ON_STACK * TILE];
+  const worker w = {.zeros = berth__cpu_zeros_in(call->scratch, zeros),
+                    .rows = table == 0 ? few : (const float **)after_zeros,
                     .kind = depthwise_kernel_kind_of(&d)};
-  memset(call->scratch, 0, (size_t)depthwise_kernel_zeros_size(&d.last));
-  float *band = (float *)(void *)((char *)call->scratch + depthwise_kernel_zeros_size(&d.last) +
-                                  (uint64_t)d.taps * TILE * sizeof(float *));
+  float *band = table == 0 ? after_zeros : (float *)(void *)((char *)after_zeros + table);
   for (int64_t item = call->begin; item < call->end; item++) {
     if (goes_by_channels(call, &d))
       run_channels(&d, &w, item, band);

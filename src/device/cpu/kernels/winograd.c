@@ -3,6 +3,7 @@
  * weights (gemm_tile.h), and the products of a tile are transformed back into pixels of the result. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
+#include "device/cpu/zeros.h"
 #include "ops/operand.h"
 
 #define INLINED static inline __attribute__((always_inline))
@@ -12,6 +13,10 @@
 #define SMALL_IMAGE_BYTES (128 << 10) /* only half of what the image and the result take */
 #define ITEMS_WANTED 8
 #define LEAST_CHUNK 2
+/* More tiles in a block than these are no faster. With many channels, the L2 cache is better left to the weights. */
+#define MOST_TILES GEMM_ROWS
+#define MOST_TILES_OF_MANY (GEMM_ROWS < 8 ? GEMM_ROWS : 8)
+#define MANY_CHANNELS 64
 
 typedef struct winograd {
   berth__last last;
@@ -20,7 +25,7 @@ typedef struct winograd {
   int64_t most, block, blocks; /* tiles per item, at most, and as they are cut */
   int64_t panels, chunk, chunks;
   int64_t row, value;                   /* strides of the transformed tiles: between tiles, between values */
-  int64_t product_value;                /* stride between values of the products, whose rows are VF_PANEL long */
+  int64_t product, product_value;       /* the same of the products */
   const float *x, *weight, *bias, *sum; /* bias and sum may be NULL */
   float *out;
   epilogue_form epilogue;
@@ -37,7 +42,7 @@ static int64_t block_bytes(const berth_op_call *call) {
 
 static void winograd_kernel_set_strides(winograd *c) {
   c->value = c->block * c->row + 16;
-  c->product_value = c->block * VF_PANEL + 16;
+  c->product_value = c->block * c->product + 16;
 }
 
 static void winograd_kernel_read_shape(const berth_op_call *call, winograd *c) {
@@ -51,9 +56,10 @@ static void winograd_kernel_read_shape(const berth_op_call *call, winograd *c) {
   c->tiles = c->last.images * c->down * c->across;
   c->row = winograd_kernel_ceil_div(c->last.channels, 16) * 16;
   if (c->row % 512 == 0) c->row += 16; /* rows must not share a set of the L1 cache */
+  c->product = c->last.outputs <= VF_LANES ? VF_LANES : VF_PANEL;
   const int64_t room = block_bytes(call) / (4 * c->values * (c->row + VF_PANEL));
-  const int64_t most = room < 1 ? 1 : room > 4 * GEMM_ROWS ? 4 * GEMM_ROWS : room;
-  c->most = most > GEMM_ROWS ? most / GEMM_ROWS * GEMM_ROWS : most;
+  const int64_t most = c->last.channels < MANY_CHANNELS ? MOST_TILES : MOST_TILES_OF_MANY;
+  c->most = room < 1 ? 1 : room < most ? room : most;
   c->blocks = winograd_kernel_ceil_div(c->tiles, c->most);
   c->block = winograd_kernel_ceil_div(c->tiles, c->blocks);
   winograd_kernel_set_strides(c);
@@ -78,10 +84,13 @@ static int64_t winograd_kernel_items(const berth_op_call *call) {
 static int64_t winograd_kernel_grain(const berth_op_call *call) {
   winograd c;
   winograd_kernel_read_shape(call, &c);
-  return 1 + 600000 / (c.block * c.values * c.last.channels * c.chunk * VF_PANEL + 1);
+  return 1 + 600000 / (c.block * c.values * c.last.channels * c.chunk * c.product + 1);
 }
 
-static uint64_t winograd_kernel_zeros_size(const winograd *c) { return (uint64_t)c->row * sizeof(float); }
+static uint64_t winograd_kernel_zeros_row(const winograd *c) { return (uint64_t)c->row * sizeof(float); }
+static uint64_t winograd_kernel_zeros_size(const winograd *c) {
+  return berth__cpu_zeros_scratch(winograd_kernel_zeros_row(c));
+}
 static uint64_t inputs_size(const winograd *c) { return (uint64_t)(c->values * c->value) * sizeof(float); }
 static uint64_t products_size(const winograd *c) { return (uint64_t)(c->values * c->product_value) * sizeof(float); }
 
@@ -220,7 +229,7 @@ static void winograd_kernel_multiply(const winograd *c, const float *inputs, flo
   gemm_tile tile = {.rows = rows,
                     .taps = 1,
                     .depth = c->last.channels,
-                    .out_stride = VF_PANEL,
+                    .out_stride = c->product,
                     .columns = columns < VF_PANEL ? columns : VF_PANEL,
                     .low = -INFINITY,
                     .high = INFINITY};
@@ -230,7 +239,7 @@ static void winograd_kernel_multiply(const winograd *c, const float *inputs, flo
     for (int64_t first = 0, n; first < n_tiles; first += n) {
       n = gemm_tiles_next(&left);
       for (int64_t r = 0; r < n; r++) rows[r] = inputs + value * c->value + (first + r) * c->row;
-      tile.out = products + value * c->product_value + first * VF_PANEL;
+      tile.out = products + value * c->product_value + first * c->product;
       gemm_tile_run(&tile, n);
     }
   }
@@ -299,10 +308,9 @@ static void run_epilogue(const winograd *c, int64_t first, int64_t last, int64_t
   }
 }
 
-static void winograd_kernel_run_item(const winograd *c, char *memory, int64_t item) {
-  const float *zeros = (const float *)(void *)memory;
-  float *inputs = (float *)(void *)(memory + winograd_kernel_zeros_size(c));
-  float *products = (float *)(void *)(memory + winograd_kernel_zeros_size(c) + inputs_size(c));
+static void winograd_kernel_run_item(const winograd *c, const float *zeros, void *memory, int64_t item) {
+  float *inputs = berth__cpu_after_zeros(memory, winograd_kernel_zeros_row(c));
+  float *products = inputs + c->values * c->value;
   const int64_t first = item % c->blocks * c->block;
   const int64_t last = first + c->block < c->tiles ? first + c->block : c->tiles;
   const int64_t begin = item / c->blocks * c->chunk, end = begin + c->chunk < c->panels ? begin + c->chunk : c->panels;
@@ -310,7 +318,7 @@ static void winograd_kernel_run_item(const winograd *c, char *memory, int64_t it
   for (int64_t panel = begin; panel < end; panel++) {
     winograd_kernel_multiply(c, inputs, products, last - first, panel);
     for (int64_t tile = first; tile < last; tile++)
-      (c->tile == 4 ? restore_4 : restore_2)(c, products + (tile - first) * VF_PANEL, tile, panel);
+      (c->tile == 4 ? restore_4 : restore_2)(c, products + (tile - first) * c->product, tile, panel);
   }
   const int64_t column = begin * VF_PANEL, stop = end * VF_PANEL < c->last.outputs ? end * VF_PANEL : c->last.outputs;
   if (c->epilogue.is_chain) run_epilogue(c, first, last, column, stop - column);
@@ -327,8 +335,8 @@ static berth_status winograd_kernel_run(const berth_op_call *call, berth_error *
   c.sum = call->attrs[BERTH__WINOGRAD_ADDS].i != 0 ? call->in[BERTH__EPILOGUE_SUM].data : NULL;
   epilogue_read(&c.epilogue, call, berth__epilogue_first(&call->attrs[BERTH__WINOGRAD_ADDS]),
                 &call->attrs[BERTH__WINOGRAD_CODE], &call->attrs[BERTH__WINOGRAD_NUMBERS]);
-  memset(call->scratch, 0, (size_t)winograd_kernel_zeros_size(&c));
-  for (int64_t item = call->begin; item < call->end; item++) winograd_kernel_run_item(&c, call->scratch, item);
+  const float *zeros = berth__cpu_zeros_in(call->scratch, winograd_kernel_zeros_row(&c));
+  for (int64_t item = call->begin; item < call->end; item++) winograd_kernel_run_item(&c, zeros, call->scratch, item);
   return BERTH_OK;
 }
 
