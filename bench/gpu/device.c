@@ -115,7 +115,7 @@ static double now(const gpu *g) {
 
 berth_status gpu_time(gpu *g, gpu_kernel *kernel, berth_error *err) {
   const double start = now(g);
-  BERTH__TRY(berth__vulkan_submit(g->engine, kernel->commands, g->fence, doing, err));
+  BERTH__TRY(berth__vulkan_submit(g->engine, &kernel->commands, 1, g->fence, doing, err));
   BERTH__TRY(berth__vulkan_wait(g->engine, g->fence, doing, err));
   const double each = (now(g) - start) / kernel->repeats;
   if (kernel->best == 0 || each < kernel->best) kernel->best = each;
