@@ -75,9 +75,81 @@ static void masks_and_biases_over_the_capacity(void **state) {
   check_all_limits(MASKED, "merge", 2e-5);
 }
 
+/* ---- Few queries, with lanes that exchange values (attention_few.c) ---- */
+
+typedef struct few {
+  int batch, heads, kv_heads, queries, capacity, size, value_size;
+  const char *type, *length, *rest, *form; /* rest: further operands and attributes */
+} few;
+
+static void check_few(const few *f) {
+  char text[1024];
+  const int size = snprintf(text, sizeof text,
+                            "graph \"g\" { input %%q : f32[%d, %d, %d, %d] input %%k : %s[%d, %d, %d, %d] "
+                            "input %%v : %s[%d, %d, %d, %d] const %%n : i32[1] = [%s] "
+                            "%%o = attention(%%q, %%k, %%v, _, _, %%n) {%s} output \"o\" = %%o }",
+                            f->batch, f->heads, f->queries, f->size, f->type, f->batch, f->kv_heads, f->capacity,
+                            f->size, f->type, f->batch, f->kv_heads, f->capacity, f->value_size, f->length, f->rest);
+  assert_true(size > 0 && size < (int)sizeof text);
+  if (strcmp(f->type, "f32") == 0) check_against(text, &limits_lanes, f->form, 2e-5);
+  check_narrow(text, &limits_lanes, f->form, 2e-5);
+  if (strcmp(f->type, "f32") == 0 && strcmp(f->form, "tiled") != 0) check_exchanges(text, &limits_lanes, 2e-5);
+}
+
+/* Several threads per key, values with fewer or more columns than threads, and sizes that are no power of two. */
+static void few_queries_of_every_size(void **state) {
+  static const int sizes[][2] = {{64, 64},   {4, 8},     {8, 4},   {96, 96}, {80, 80},
+                                 {128, 128}, {256, 256}, {64, 12}, {32, 200}};
+  (void)state;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    check_few(&(few){1, 2, 2, 1, 40, sizes[i][0], sizes[i][1], "f32", "33", "mode = \"causal\"", "few"});
+    check_few(&(few){2, 4, 2, 1, 200, sizes[i][0], sizes[i][1], "f32", "190", "mode = \"none\"", "few"});
+  }
+  check_few(&(few){1, 1, 1, 1, 40, 6, 6, "f32", "33", "", "tiled"}); /* no whole runs of four */
+}
+
+static void few_queries_of_narrow_caches(void **state) {
+  static const char *const types[] = {"f16", "bf16"};
+  (void)state;
+  for (size_t t = 0; t < 2; t++) {
+    check_few(&(few){1, 8, 2, 1, 300, 64, 64, types[t], "290", "mode = \"causal\"", "few"});
+    check_few(&(few){1, 3, 3, 2, 70, 128, 128, types[t], "5", "mode = \"causal\"", "few"});
+    check_few(&(few){1, 2, 2, 1, 70, 8, 24, types[t], "70", "", "few"});
+    check_few(&(few){1, 2, 2, 1, 70, 12, 12, types[t], "70", "", "tiled"}); /* no whole runs of eight */
+  }
+}
+
+/* One row to eight, of one head or of heads that share keys; and nine, which are too many. */
+static void few_queries_of_every_count(void **state) {
+  (void)state;
+  for (int rows = 1; rows <= 9; rows++) {
+    const char *const form = rows <= 8 ? "few" : "tiled";
+    check_few(&(few){1, 2, 2, rows, 150, 32, 32, "f32", "100", "mode = \"causal\"", form});
+    check_few(&(few){1, 2 * rows, 2, 1, 150, 32, 32, "f32", "149", "mode = \"causal\"", form});
+  }
+  check_few(&(few){1, 4, 2, 3, 150, 32, 32, "f32", "100", "mode = \"causal\"", "few"});
+}
+
+/* Chunks with several blocks of keys, more records than one, and none in use. */
+static void few_queries_of_long_caches(void **state) {
+  (void)state;
+  check_few(&(few){1, 2, 1, 1, 5000, 16, 16, "f32", "4999", "mode = \"causal\"", "merge"});
+  check_few(&(few){1, 2, 1, 1, 5000, 16, 16, "f32", "1", "mode = \"causal\"", "merge"});
+  check_few(&(few){1, 2, 1, 1, 5000, 16, 16, "f32", "0", "mode = \"none\"", "merge"});
+  check_few(&(few){1, 2, 1, 1, 5000, 16, 16, "f32", "3000", "mode = \"sliding_window\", window = 700", "merge"});
+  check_few(&(few){1, 2, 1, 2, 500, 16, 16, "f32", "400", "mode = \"causal\", cap = 0.5", "merge"});
+  check_few(&(few){1, 2, 1, 1, 100, 16, 16, "f32", "230", "mode = \"sliding_window\", window = 90, ring = 1", "few"});
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_length), cmocka_unit_test(a_length_per_batch_entry),
-                                     cmocka_unit_test(windows), cmocka_unit_test(fewer_keys_than_queries),
-                                     cmocka_unit_test(masks_and_biases_over_the_capacity)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_length),
+                                     cmocka_unit_test(a_length_per_batch_entry),
+                                     cmocka_unit_test(windows),
+                                     cmocka_unit_test(fewer_keys_than_queries),
+                                     cmocka_unit_test(masks_and_biases_over_the_capacity),
+                                     cmocka_unit_test(few_queries_of_every_size),
+                                     cmocka_unit_test(few_queries_of_narrow_caches),
+                                     cmocka_unit_test(few_queries_of_every_count),
+                                     cmocka_unit_test(few_queries_of_long_caches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

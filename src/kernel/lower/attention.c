@@ -1,6 +1,6 @@
 /* attention without a matrix of scores (online softmax): weights are relative to the largest score so far, and sums
- * are rescaled when a larger one comes. Here one thread handles a query; attention_tiled.c has the form for real
- * GPUs. */
+ * are rescaled when a larger one comes. Here one thread handles a query; attention_tiled.c, attention_few.c and
+ * attention_matrix.c have the forms for real GPUs. */
 #include "kernel/lower/attention.h"
 
 #include <math.h>
@@ -239,7 +239,9 @@ berth_status berth__lower_attend(berth__lowering *l, berth_error *err) {
   const berth_type cache = l->call->in[BERTH__ATTENTION_K].type;
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
   if (berth__type_is_block(cache)) BERTH__TRY(berth__l_check_blocks(cache, err));
-  if (berth__attention_form_of(&a, l->limits, &form))
+  if (berth__attention_form_of(&a, l->limits, &form)) {
+    if (form.few.keys != 0) return berth__attention_few(l, &a, &form, err);
     return (form.kind != BERTH_COMPUTE_F32 ? berth__attention_matrix : berth__attention_tiled)(l, &a, &form, err);
+  }
   return lower_simple(l, &a, err);
 }

@@ -1,4 +1,4 @@
-/* attention (ops/attention.h) in the kernel language: shared by its two forms. */
+/* attention (ops/attention.h) in the kernel language: shared by its forms. */
 #ifndef BERTH_KERNEL_LOWER_ATTENTION_H
 #define BERTH_KERNEL_LOWER_ATTENTION_H
 
@@ -46,6 +46,17 @@ berth__x berth__attention_divisor(const berth__lowering *l, berth__kernel *k, co
 #define BERTH__ATTENTION_LANES 32u /* threads along the columns of the result, or the keys of a block */
 #define BERTH__ATTENTION_PARTS 8u  /* threads that share a row of scores */
 #define BERTH__ATTENTION_SPANS 8u  /* most columns of the result per thread: head sizes up to 256 */
+#define BERTH__ATTENTION_FEW 8u    /* most rows of attention_few.c */
+#define BERTH__ATTENTION_WARPS 4u  /* and the subgroups of a workgroup */
+/* How the threads of a subgroup share a row of keys or values: fetches of adjacent elements, threads per row, and
+ * fetches per thread. */
+typedef struct berth__few_side {
+  uint32_t wide, lanes, fetches;
+} berth__few_side;
+typedef struct berth__attention_few_form {
+  berth__few_side key, value;
+  uint32_t keys, passes; /* keys of a subgroup, and rounds in which its threads load their values; 0: not this form */
+} berth__attention_few_form;
 typedef struct berth__attention_form {
   uint32_t queries, keys;       /* per block */
   uint32_t threads, row_groups; /* per workgroup; along the rows of a block */
@@ -53,6 +64,7 @@ typedef struct berth__attention_form {
   int64_t rows, heads, blocks;  /* queries, the heads to distribute, and blocks of queries */
   int64_t chunks, chunk_keys;   /* workgroups that share the keys of a block of queries; keys per workgroup */
   berth_compute kind;           /* compute type of matrix units; f32: none */
+  berth__attention_few_form few;
 } berth__attention_form;
 /* False if the limits leave no room for it, or one thread per query is faster. */
 bool berth__attention_form_of(const berth__attention *a, const berth__kernel_limits *limits,
@@ -123,6 +135,10 @@ void berth__attention_pass(berth__kernel *k, const berth__attention_passing *by)
 void berth__attention_find_largest(berth__kernel *k, uint32_t scores, uint32_t lines, uint32_t largest, uint32_t fade,
                                    uint32_t folded);
 
+/* attention_few.c: false if there are too many rows, or theirs are not made of whole fetches. */
+bool berth__attention_few_of(const berth__attention *a, int64_t rows, berth__attention_few_form *out);
+berth_status berth__attention_few(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
+                                  berth_error *err);
 /* attention_tiled.c, attention_matrix.c */
 berth_status berth__attention_tiled(berth__lowering *l, const berth__attention *a, const berth__attention_form *form,
                                     berth_error *err);
@@ -130,6 +146,7 @@ berth_status berth__attention_matrix(berth__lowering *l, const berth__attention 
                                      berth_error *err);
 /* attention_merge.c: combines the results of the chunks. Each has a record in scratch: its maximum score, the total of
  * its weights, and the weighted sums. */
+#define BERTH__ATTENTION_CHUNKS 32 /* most of them */
 #define BERTH__ATTENTION_LARGEST 0
 #define BERTH__ATTENTION_TOTAL 1
 #define BERTH__ATTENTION_SUMS 2

@@ -12,10 +12,11 @@ static uint32_t shared_of(const berth__attention_form *f, const berth__attention
 }
 
 /* With few queries (a decoding step) there would be few workgroups, so several share the keys of a block. */
-static void choose_chunks(const berth__attention *a, berth__attention_form *f) {
+static void choose_chunks(const berth__attention *a, int64_t least, berth__attention_form *f) {
   const int64_t groups = a->q.batch * f->heads * f->blocks, length = a->k.length;
   f->chunks = (ENOUGH_GROUPS + groups - 1) / groups;
-  if (f->chunks > length / LEAST_CHUNK) f->chunks = length / LEAST_CHUNK;
+  if (f->chunks > length / least) f->chunks = length / least;
+  if (f->chunks > BERTH__ATTENTION_CHUNKS) f->chunks = BERTH__ATTENTION_CHUNKS;
   if (f->chunks < 1 || groups >= ENOUGH_GROUPS / 2) f->chunks = 1;
   const int64_t each = (length + f->chunks - 1) / f->chunks;
   f->chunk_keys = (each + f->keys - 1) / f->keys * f->keys;
@@ -87,9 +88,25 @@ static bool choose_matrix(const berth__attention *a, const berth__kernel_limits 
   f.row_groups = f.threads / BERTH__ROW_THREADS;
   while (f.keys > ROWS_A_WARP && (f.keys / 2 >= a->k.length || tile_bytes(a, &f) > limits->tile_bytes)) f.keys /= 2;
   f.blocks = (f.rows + f.queries - 1) / f.queries;
-  choose_chunks(a, &f);
+  choose_chunks(a, LEAST_CHUNK, &f);
   *out = f;
   return f.threads <= limits->group_size && tile_bytes(a, &f) <= limits->tile_bytes;
+}
+
+/* ---- Few queries ---- */
+
+static bool choose_few(const berth__attention *a, const berth__kernel_limits *limits, berth__attention_form *out) {
+  const uint32_t lanes = BERTH__ATTENTION_LANES, warps = BERTH__ATTENTION_WARPS;
+  berth__attention_form f = {.threads = warps * lanes};
+  if (!limits->exchanges || limits->lanes % lanes != 0 || f.threads > limits->group_size) return false;
+  count_rows(a, &f, BERTH__ATTENTION_FEW);
+  if (!berth__attention_few_of(a, f.rows, &f.few)) return false;
+  f.queries = (uint32_t)f.rows;
+  f.blocks = 1;
+  f.keys = warps * f.few.keys;
+  choose_chunks(a, f.keys, &f);
+  *out = f;
+  return 4 * warps * f.queries * (2 * f.few.keys + 2 + (uint32_t)a->v.size) <= limits->shared_bytes;
 }
 
 /* ---- Without ---- */
@@ -102,7 +119,7 @@ bool berth__attention_form_of(const berth__attention *a, const berth__kernel_lim
   if (!limits->shares_well || a->k.length == 0 || a->k.heads == 0 || a->q.batch * a->q.heads * a->q.length == 0 ||
       a->q.size == 0 || a->q.size > most || a->v.size == 0 || a->v.size > most)
     return false;
-  if (choose_matrix(a, limits, out)) return true;
+  if (choose_matrix(a, limits, out) || choose_few(a, limits, out)) return true;
   berth__attention_form f = {.queries = MOST_QUERIES, .keys = BERTH__ATTENTION_LANES};
   count_rows(a, &f, f.queries);
   while (f.queries > 1 && (int64_t)f.queries / 2 >= f.rows) f.queries /= 2;
@@ -110,7 +127,7 @@ bool berth__attention_form_of(const berth__attention *a, const berth__kernel_lim
   f.row_groups = f.queries < ROW_GROUPS ? f.queries : ROW_GROUPS;
   f.threads = f.row_groups * BERTH__ATTENTION_LANES;
   f.blocks = (f.rows + f.queries - 1) / f.queries;
-  choose_chunks(a, &f);
+  choose_chunks(a, LEAST_CHUNK, &f);
   *out = f;
   return f.threads <= limits->group_size && shared_of(&f, a) <= limits->shared_bytes;
 }

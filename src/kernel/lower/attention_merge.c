@@ -13,6 +13,8 @@ berth__x berth__attention_record(berth__kernel *k, const berth__attention *a, co
   return berth__x_affine(k, at, a->v.size + BERTH__ATTENTION_SUMS, 0);
 }
 
+#define MOST_WORD 4 /* elements */
+
 typedef struct work {
   const berth__lowering *l;
   const berth__attention *a;
@@ -23,50 +25,56 @@ typedef struct work {
   berth__x chunks;    /* chunks that have keys in this run */
 } work;
 
-static berth__x lower_attention_merge_entry_of(const work *w, berth__x chunk, int64_t entry) {
-  const berth__x record = berth__attention_record(w->k, w->a, w->form, w->at[0], w->at[1], w->at[2], chunk);
-  return berth__x_affine(w->k, record, 1, entry);
+/* An entry of each record. All are loaded at once: waiting for one after the other would take most of the time. Records
+ * past the last chunk with keys have not been stored; the first one is loaded in their place. */
+static void load_entries(const work *w, berth__x entry, berth__x *values) {
+  berth__kernel *k = w->k;
+  for (uint32_t c = 0; c < w->form->chunks; c++) {
+    const berth__x chunk = berth__x_i32(k, c), has_keys = berth__x_lt(k, chunk, w->chunks);
+    const berth__x stored = berth__x_select(k, has_keys, chunk, berth__x_i32(k, 0));
+    const berth__x record = berth__attention_record(k, w->a, w->form, w->at[0], w->at[1], w->at[2], stored);
+    values[c] = berth__x_load(k, w->scratch, berth__x_add(k, record, entry));
+  }
 }
 
-static berth__x largest_of(const work *w) {
+/* The records' factors, the row's maximum, and the total of its weights. */
+static berth__x find_fades(const work *w, berth__x *fades, berth__x *largest) {
   berth__kernel *k = w->k;
-  const berth__x largest = berth__x_variable(k, berth__x_f32(k, -INFINITY));
-  const berth__x chunk = berth__x_loop(k, berth__x_i32(k, 0), w->chunks, 1);
-  const berth__x of_chunk =
-      berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
-  berth__x_set(k, largest, berth__attention_larger(k, berth__x_get(k, largest), of_chunk));
-  berth__x_end(k);
-  return berth__x_get(k, largest);
-}
-
-static berth__x merged(const work *w) {
-  berth__kernel *k = w->k;
-  const berth__x largest = largest_of(w), zero = berth__x_f32(k, 0);
-  const berth__x sum = berth__x_variable(k, zero), total = berth__x_variable(k, zero);
-  const berth__x chunk = berth__x_loop(k, berth__x_i32(k, 0), w->chunks, 1);
-  const berth__x of_chunk =
-      berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_LARGEST));
-  const berth__x fade = berth__attention_weight(k, of_chunk, largest);
-  const berth__x more = berth__x_load(k, w->scratch, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_TOTAL));
-  const berth__x at = berth__x_add(k, lower_attention_merge_entry_of(w, chunk, BERTH__ATTENTION_SUMS), w->at[3]);
-  const berth__x values = berth__x_load(k, w->scratch, at);
-  berth__x_set(k, total, berth__x_add(k, berth__x_get(k, total), berth__attention_fade(k, more, fade)));
-  berth__x_set(k, sum, berth__x_add(k, berth__x_get(k, sum), berth__attention_fade(k, values, fade)));
-  berth__x_end(k);
-  return berth__x_div(k, berth__x_get(k, sum),
-                      berth__attention_divisor(w->l, k, w->a, w->at[1], berth__x_get(k, total), largest));
+  berth__x totals[BERTH__ATTENTION_CHUNKS], total = berth__x_f32(k, 0);
+  *largest = berth__x_f32(k, -INFINITY);
+  load_entries(w, berth__x_i32(k, BERTH__ATTENTION_LARGEST), fades);
+  load_entries(w, berth__x_i32(k, BERTH__ATTENTION_TOTAL), totals);
+  for (uint32_t c = 0; c < w->form->chunks; c++) {
+    const berth__x has_keys = berth__x_lt(k, berth__x_i32(k, c), w->chunks);
+    fades[c] = berth__x_select(k, has_keys, fades[c], berth__x_f32(k, -INFINITY));
+    *largest = berth__attention_larger(k, *largest, fades[c]);
+  }
+  for (uint32_t c = 0; c < w->form->chunks; c++) {
+    fades[c] = berth__attention_weight(k, fades[c], *largest);
+    total = berth__x_add(k, total, berth__attention_fade(k, totals[c], fades[c]));
+  }
+  return total;
 }
 
 /* Stores the thread's element of the result, or all elements of a word, from column at[3] on. */
-static void lower_attention_merge_store(berth__lowering *l, work *w, berth__x *at, uint32_t word) {
+static void lower_attention_merge_store(berth__lowering *l, const work *w, uint32_t word) {
   berth__kernel *k = w->k;
-  const berth__x to = berth__attention_at(k, &w->a->out, at[0], at[1], at[2]), first = at[3];
+  const berth__x *at = w->at, first = at[3];
+  const berth__x to = berth__attention_at(k, &w->a->out, at[0], at[1], at[2]);
+  berth__x fades[BERTH__ATTENTION_CHUNKS], values[MOST_WORD][BERTH__ATTENTION_CHUNKS], largest;
+  for (uint32_t f = 0; f < word; f++)
+    load_entries(w, berth__x_affine(k, first, 1, BERTH__ATTENTION_SUMS + f), values[f]);
+  const berth__x total = find_fades(w, fades, &largest);
+  const berth__x divisor = berth__attention_divisor(w->l, k, w->a, at[1], total, largest);
   if (word > 1) berth__l_word_begin(l, k);
   for (uint32_t f = 0; f < word; f++) {
-    at[3] = berth__x_affine(k, first, 1, f);
-    const berth__x place = berth__x_add(k, to, berth__x_affine(k, at[3], w->a->out.stride, 0));
+    const berth__x column = berth__x_affine(k, first, 1, f);
+    const berth__x place = berth__x_add(k, to, berth__x_affine(k, column, w->a->out.stride, 0));
+    berth__x sum = berth__x_f32(k, 0);
+    for (uint32_t c = 0; c < w->form->chunks; c++)
+      sum = berth__x_add(k, sum, berth__attention_fade(k, values[f][c], fades[c]));
     if (word > 1) berth__l_word_lane(k, f, place);
-    berth__l_store(l, k, 0, place, merged(w));
+    berth__l_store(l, k, 0, place, berth__x_div(k, sum, divisor));
   }
   if (word > 1) berth__l_word_end(l, k, berth__x_add(k, to, first));
 }
@@ -86,6 +94,6 @@ berth_status berth__attention_merge(berth__lowering *l, const berth__attention *
   work w = {.l = l, .a = a, .form = form, .k = k, .scratch = berth__l_scratch(k, BERTH_F32), .at = at};
   const berth__x keys = berth__x_affine(k, berth__attention_keys_of(l, k, a, at[0]), 1, form->chunk_keys - 1);
   w.chunks = berth__x_div(k, keys, berth__x_i32(k, form->chunk_keys));
-  lower_attention_merge_store(l, &w, at, word);
+  lower_attention_merge_store(l, &w, word);
   return berth__l_end(l, k, err);
 }
