@@ -112,7 +112,7 @@ static void split_forms(void **state) {
 
 #define WIDE 512 /* a depth of whole blocks */
 #define MANY 37  /* columns: no multiple of anything */
-#define MOST 70  /* rows */
+#define MOST 112 /* rows */
 
 static const berth_type packed_types[] = {BERTH_Q8_0,    BERTH_Q4_0,    BERTH_Q4_1,   BERTH_Q5_0,  BERTH_Q5_1,
                                           BERTH_Q2_K,    BERTH_Q3_K,    BERTH_Q4_K,   BERTH_Q5_K,  BERTH_Q6_K,
@@ -122,7 +122,7 @@ static const berth_type packed_types[] = {BERTH_Q8_0,    BERTH_Q4_0,    BERTH_Q4
 
 typedef struct packed_data {
   uint32_t blocks[MANY * WIDE + 8]; /* the bytes of the widest type, and some before them */
-  float x[MOST * WIDE], weights[MANY * WIDE], result[MOST * MANY];
+  float x[MOST * WIDE], weights[MANY * WIDE], result[MOST * (MANY + 1)];
 } packed_data;
 
 static uint64_t packed_bytes(berth_type type, uint64_t elements) {
@@ -207,7 +207,7 @@ static void packed_run(packed_data *d, const berth__lowering *l, berth_type type
       words[i] = operand == 0 ? (uint32_t *)(void *)d->x : operand == 1 ? d->blocks : (uint32_t *)(void *)d->result;
       counts[i] = operand == 0   ? (uint64_t)rows * WIDE
                   : operand == 1 ? (before + packed_bytes(type, MANY * WIDE) + 3) / 4
-                                 : (uint64_t)rows * MANY;
+                                 : sizeof d->result / sizeof *d->result;
       counts[i] *= berth__storage_per_word(k->buffers[i].storage);
     }
     TEST_OK(run_kernel(k, words, counts, &err));
@@ -217,6 +217,7 @@ static void packed_run(packed_data *d, const berth__lowering *l, berth_type type
 /* NULL: the form that is chosen. */
 static const berth__tile_form *packed_form;
 static uint32_t packed_groups;
+static bool packed_is_deep = true; /* a column's weights are contiguous, or a row's */
 
 /* Lowers a product of so many rows of x and columns of weights of a depth. */
 static void packed_lower_of(berth__lowering *l, berth_type type, uint32_t rows, int64_t columns, int64_t depth,
@@ -238,8 +239,10 @@ static void packed_lower_of(berth__lowering *l, berth_type type, uint32_t rows, 
   berth__tile_axis(&tile.rows, rows, 0, 1);
   berth__tile_axis(&tile.columns, columns, 1, 1);
   berth__tile_axis(&tile.depth, depth, 0, 0);
-  tile.left.line[0] = tile.right.line[0] = depth;
-  tile.left.depth[0] = tile.right.depth[0] = 1;
+  tile.left.line[0] = depth;
+  tile.left.depth[0] = 1;
+  tile.right.line[0] = packed_is_deep ? depth : 1;
+  tile.right.depth[0] = packed_is_deep ? 1 : columns;
   TEST_OK(packed_form != NULL ? berth__tile_packed(&tile, packed_form, packed_groups, &err)
                               : berth__tile_lower(&tile, &err));
   assert_int_equal(l->n_kernels, 1);
@@ -282,6 +285,62 @@ static void packed_forms(void **state) {
       packed_check(d, packed_types[t], 1, before, &limits);
     }
   }
+  free(d);
+}
+
+/* Multiplied by fours, weights are unpacked into the tile that f32 would be copied to. */
+static void packed_fours(void **state) {
+  static const uint32_t rows[] = {9, 40, MOST};
+  berth__kernel_limits fours = limits;
+  packed_data *d = calloc(1, sizeof *d);
+  assert_non_null(d);
+  (void)state;
+  fours.multiplies = BERTH__MATRIX_UNITS;
+  fours.tile_bytes = 114688;
+  for (size_t t = 0; t <= N_PACKED; t++) {
+    const berth_type type = t < N_PACKED ? packed_types[t] : BERTH_F32;
+    berth_context *ctx = test_context();
+    berth__lowering l;
+    packed_fill(d, type, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) packed_check(d, type, rows[i], 0, &fours);
+    packed_lower(&l, type, MOST, WIDE, 0, &fours, ctx);
+    assert_non_null(strstr(l.kernels[0]->name, "fours"));
+    berth__lowering_free(&l);
+    berth_context_destroy(ctx);
+  }
+  free(d);
+}
+
+/* A row's weights are contiguous: words hold two columns, if rows are made of whole words. */
+static void narrow_fours(void **state) {
+  static const int64_t columns[] = {MANY + 1, MANY};
+  berth__kernel_limits fours = limits;
+  packed_data *d = calloc(1, sizeof *d);
+  assert_non_null(d);
+  (void)state;
+  fours.multiplies = BERTH__MATRIX_UNITS;
+  fours.tile_bytes = 114688;
+  packed_is_deep = false;
+  for (size_t t = 0; t < 4; t++) {
+    const berth_type type = t % 2 == 0 ? BERTH_F16 : BERTH_BF16;
+    const int64_t depth = MANY * WIDE / columns[t / 2] / 16 * 16;
+    berth_context *ctx = test_context();
+    berth__lowering l;
+    packed_fill(d, type, 0);
+    packed_lower_of(&l, type, MOST, columns[t / 2], depth, 0, &fours, ctx);
+    assert_non_null(strstr(l.kernels[0]->name, "fours"));
+    packed_run(d, &l, type, MOST, 0);
+    for (size_t i = 0; i < MOST; i++)
+      for (size_t j = 0; j < (size_t)columns[t / 2]; j++) {
+        double sum = 0;
+        for (size_t k = 0; k < (size_t)depth; k++)
+          sum += (double)d->x[i * (size_t)depth + k] * (double)d->weights[k * (size_t)columns[t / 2] + j];
+        assert_true(fabs(sum - (double)d->result[i * (size_t)columns[t / 2] + j]) <= 1e-3);
+      }
+    berth__lowering_free(&l);
+    berth_context_destroy(ctx);
+  }
+  packed_is_deep = true;
   free(d);
 }
 
@@ -473,6 +532,8 @@ int main(void) {
                                      cmocka_unit_test(register_forms),
                                      cmocka_unit_test(split_forms),
                                      cmocka_unit_test(packed_forms),
+                                     cmocka_unit_test(packed_fours),
+                                     cmocka_unit_test(narrow_fours),
                                      cmocka_unit_test(packed_early),
                                      cmocka_unit_test(weights_come_before_the_rows),
                                      cmocka_unit_test(tables_are_counted),

@@ -14,7 +14,7 @@ typedef struct piece {
   bool is_copied;
   uint32_t chunk;                   /* elements per copy */
   uint32_t n_fetched;               /* elements per thread: every `threads`-th */
-  uint32_t beside;                  /* adjacent elements along the depth that a block yields at once */
+  uint32_t beside;                  /* adjacent elements that a word or a block yields at once */
   berth__x elements[MOST_ELEMENTS]; /* variables */
 } piece;
 
@@ -178,6 +178,14 @@ static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth_
   return false;
 }
 
+/* Both sides are copied, or weights of fewer bits are unpacked on their way. */
+static bool can_fill_fours(const berth__tile *tile) {
+  const berth__storage right = type_of(tile, &tile->right);
+  return find_coming(tile, BERTH_COMPUTE_F32, &tile->left, &tile->rows).is_copied &&
+         (berth__tile_has_blocks(tile) || right == BERTH_F16 || right == BERTH_BF16 ||
+          find_coming(tile, BERTH_COMPUTE_F32, &tile->right, &tile->columns).is_copied);
+}
+
 /* The multiplications of the busiest core, divided by the form's rate. */
 static double four_cost(const berth__tile *tile, const struct four_choice *c) {
   const int64_t groups = berth__tile_groups(tile, c->rows, c->columns);
@@ -191,7 +199,7 @@ bool berth__tile_fours_form(const berth__tile *tile, berth__matrix_form *out) {
   bool found = false;
   if ((limits->multiplies >> BERTH_COMPUTE_F32 & 1u) == 0 || tile->type != BERTH__NUM_F32 ||
       berth__tile_count(&tile->depth) < FOUR_DEPTH || berth__tile_count(&tile->rows) < BERTH__MATRIX_LINES ||
-      berth__tile_count(&tile->columns) < BERTH__MATRIX_LINES || !can_copy_both(tile, BERTH_COMPUTE_F32))
+      berth__tile_count(&tile->columns) < BERTH__MATRIX_LINES || !can_fill_fours(tile))
     return false;
   for (size_t i = 0; i < sizeof four_forms / sizeof *four_forms; i++) {
     const struct four_choice *c = &four_forms[i];
@@ -233,7 +241,9 @@ static void open_piece(const work *w, piece *p, bool is_left) {
   p->is_copied = find_coming(t, w->kind, p->side, p->lines).is_copied;
   p->chunk = 16 / berth_type_storage(desc.storage).bytes;
   if (p->is_copied) return;
-  p->beside = !is_left && berth__tile_has_blocks(t) ? berth__tile_words_of(t, p->side, p->lines).depth : 1;
+  const bool takes_words = !is_left && (berth__tile_has_blocks(t) || w->form->by_fours);
+  const berth__tile_words words = berth__tile_words_of(t, p->side, p->lines);
+  p->beside = !takes_words ? 1 : desc.is_deep ? words.depth : words.lines;
   p->n_fetched = desc.lines * desc.depth / w->form->threads;
   for (uint32_t i = 0; i < p->n_fetched; i++) p->elements[i] = berth__x_variable(w->k, berth__tile_zero(t, w->k));
 }
@@ -308,8 +318,9 @@ static void put_piece(const work *w, const piece *p, berth__x slot) {
     berth__x line, depth;
     place_of(w, p, berth__x_affine(k, w->thread, 1, (int64_t)(i / p->beside) * w->form->threads), p->beside, &line,
              &depth);
-    depth = berth__x_affine(k, depth, 1, i % p->beside);
-    berth__x_shared_store(k, p->tile.array, berth__x_tile_at(k, &p->tile, slot, line, depth),
+    const berth__x at_line = p->tile.is_deep ? line : berth__x_affine(k, line, 1, i % p->beside);
+    const berth__x at_depth = p->tile.is_deep ? berth__x_affine(k, depth, 1, i % p->beside) : depth;
+    berth__x_shared_store(k, p->tile.array, berth__x_tile_at(k, &p->tile, slot, at_line, at_depth),
                           berth__x_get(k, p->elements[i]));
   }
 }
