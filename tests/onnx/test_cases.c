@@ -89,6 +89,11 @@ static void run_time_control_flow(void **state) {
   check_pack("control", 29);
 }
 
+static void loops_that_grow_and_carry_sequences(void **state) {
+  (void)state;
+  check_pack("growing", 15);
+}
+
 static void windows_and_sampling(void **state) {
   (void)state;
   check_pack("windows", 17);
@@ -125,6 +130,7 @@ int main(void) {
       cmocka_unit_test(quantised_lstms),
       cmocka_unit_test(newer_ops_and_control_flow),
       cmocka_unit_test(run_time_control_flow),
+      cmocka_unit_test(loops_that_grow_and_carry_sequences),
       cmocka_unit_test(windows_and_sampling),
       cmocka_unit_test(extents_that_follow_from_data),
       cmocka_unit_test(caches_of_keys_and_values),

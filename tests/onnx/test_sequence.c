@@ -152,11 +152,12 @@ static void sequences_grow_from_nothing(void **state) {
 
 static void what_cannot_be_a_list_is_said(void **state) {
   static const int64_t open_rows[] = {-1, 2};
-  const int64_t far = 7;
+  const int64_t far = 7, two = 2;
   file f;
   (void)state;
   begin(&f, open_rows);
-  onnx_add_node(&f.graph, "SplitToSequence", "x", "s");
+  integers(&f, "two", 0, &two, 1);
+  onnx_add_node(&f.graph, "SplitToSequence", "x,two", "s");
   onnx_add_node(&f.graph, "ConcatFromSequence", "s", "y");
   refuse(&f, "an extent that the file leaves open");
 
@@ -178,6 +179,16 @@ static void what_cannot_be_a_list_is_said(void **state) {
   begin(&f, five_by_two);
   onnx_add_node(&f.graph, "SequenceLength", "x", "y");
   refuse(&f, "operand 0 is not a sequence");
+
+  begin(&f, five_by_two);
+  integers(&f, "two", 0, &two, 1);
+  onnx_add_node(&f.graph, "SplitToSequence", "x,two", "s"); /* two of two rows, and one of one */
+  onnx_add_node(&f.graph, "ReduceSum", "x", "sum");
+  pb cast = onnx_node("Cast", "sum", "place");
+  onnx_attr_int(&cast, "to", ONNX_I64);
+  pb_put(&f.graph, GRAPH_NODE, &cast);
+  onnx_add_node(&f.graph, "SequenceAt", "s,place", "y");
+  refuse(&f, "tensors 0 and 2 of a sequence differ");
 }
 
 int main(void) {

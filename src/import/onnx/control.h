@@ -8,11 +8,15 @@
 berth_status berth__onnx_inner(berth__onnx_call *call, const berth__onnx_graph *graph, const berth_value *in,
                                size_t n_in, berth_value *out, size_t n_out, berth_error *err);
 
+/* The same for the body of a Loop, which takes as many as it has; carried values may be sequences. */
+berth_status berth__onnx_loop_body(berth__onnx_call *call, const berth__onnx_graph *body, size_t n_carried,
+                                   const berth_value *in, berth_value *out, berth_error *err);
+
 /* A Loop or Scan that is not unrolled. */
 typedef struct berth__onnx_loop {
   const berth__onnx_graph *body;
   berth_value trips, condition; /* BERTH_VALUE_NONE: no bound; true */
-  const berth_value *first;     /* of carried values */
+  const berth_value *first;     /* of carried values; in a Loop some may be sequences */
   size_t n_carried;
 } berth__onnx_loop;
 

@@ -3,6 +3,7 @@
 #define BERTH_IMPORT_ONNX_CONVERTER_H
 
 #include "import/onnx/convert.h"
+#include "import/onnx/sequence.h"
 
 #define BERTH__DIM_TEXT 256
 
@@ -15,12 +16,6 @@ typedef struct berth__onnx_scope {
   const berth__onnx_function *function; /* in a function: the function, and the node that called it */
   const berth__onnx_call *caller;
 } berth__onnx_scope;
-
-/* A sequence of tensors. The value BERTH__ONNX_SEQUENCES + its index stands for it. */
-typedef struct berth__onnx_sequence {
-  berth_value *values;
-  size_t n;
-} berth__onnx_sequence;
 
 struct berth__onnx_converter {
   const berth__onnx_model *model;
@@ -36,7 +31,7 @@ struct berth__onnx_converter {
   char absent_why[256]; /* the first value of strings, and why it is one */
   berth__onnx_sequence *sequences;
   size_t n_sequences, sequences_capacity;
-  size_t n_in_sequences; /* total number of values */
+  size_t n_in_sequences; /* total number of values, and of lists */
 };
 
 extern const berth__onnx_handler berth__onnx_core[]; /* Constant, If with a known condition */

@@ -25,8 +25,8 @@ static berth_status inner_graph(const berth__onnx_call *call, const char *name, 
   return *out != NULL ? BERTH_OK : berth__fail(err, BERTH_MALFORMED, "it has no graph '%s'", name);
 }
 
-/* Sequences are lists outside any graph: inner graphs can return them when they are inlined, but they cannot be chosen
- * or carried by a run. */
+/* Sequences are outside any graph: inner graphs can return them when they are inlined or are the body of a loop, but a
+ * run cannot choose one. */
 static berth_status read_outputs(berth__onnx_call *call, const berth__onnx_graph *graph, bool takes_sequences,
                                  berth_value *out, size_t n_out, berth_error *err) {
   if (graph->n_outputs < n_out)
@@ -67,6 +67,15 @@ static berth_status inner_in_scope(berth__onnx_call *call, const berth__onnx_gra
 berth_status berth__onnx_inner(berth__onnx_call *call, const berth__onnx_graph *graph, const berth_value *in,
                                size_t n_in, berth_value *out, size_t n_out, berth_error *err) {
   return inner_in_scope(call, graph, false, in, n_in, out, n_out, err);
+}
+
+berth_status berth__onnx_loop_body(berth__onnx_call *call, const berth__onnx_graph *body, size_t n_carried,
+                                   const berth_value *in, berth_value *out, berth_error *err) {
+  BERTH__TRY(inner_in_scope(call, body, true, in, body->n_inputs, out, body->n_outputs, err));
+  for (size_t i = 0; i < body->n_outputs; i++)
+    if (berth__onnx_is_sequence(out[i]) && (i == 0 || i > n_carried))
+      return berth__fail(err, BERTH_MALFORMED, "output %zu of its body is a sequence, expected a tensor", i);
+  return BERTH_OK;
 }
 
 /* A value as an integer, if it is known at this point. */
@@ -209,10 +218,7 @@ static berth_status loop_round(berth__onnx_call *call, rounds *r, int64_t round,
   BERTH__TRY(is_list ? berth__onnx_list(call, &round, 1, &r->in[0], err)
                      : berth__onnx_scalar(call, BERTH_I64, (double)round, &r->in[0], err));
   BERTH__TRY(berth__onnx_scalar(call, BERTH_BOOL, 1, &r->in[1], err));
-  BERTH__TRY(inner_in_scope(call, r->body, true, r->in, r->body->n_inputs, r->out, r->body->n_outputs, err));
-  for (size_t i = 0; i < r->body->n_outputs; i++)
-    if (berth__onnx_is_sequence(r->out[i]) && (i == 0 || i > r->n_carried))
-      return berth__fail(err, BERTH_MALFORMED, "output %zu of its body is a sequence, expected a tensor", i);
+  BERTH__TRY(berth__onnx_loop_body(call, r->body, r->n_carried, r->in, r->out, err));
   BERTH__TRY(known_int(call, r->out[0], &is_known, &condition, err));
   r->is_open = !is_known;
   if (r->is_open) return berth__onnx_unsupported(call, err, "whether it goes on depends on data");
@@ -326,24 +332,15 @@ static berth_status try_constants(berth__onnx_call *call, rounds *r, bool *done,
   return *done ? status : BERTH_OK;
 }
 
-static bool carries_sequence(const berth__onnx_loop *loop) {
-  for (size_t i = 0; i < loop->n_carried; i++)
-    if (berth__onnx_is_sequence(loop->first[i])) return true;
-  return false;
-}
-
 /* Stacked results have no rows, but the body tells the shape of a row. */
 static berth_status convert_no_rounds(berth__onnx_call *call, berth__onnx_loop *loop, berth_error *err) {
   const int64_t none = 0;
-  if (call->n_out > loop->n_carried && carries_sequence(loop))
-    return berth__onnx_unsupported(call, err,
-                                   "it carries a sequence and has no round, so that nothing says what its scan "
-                                   "outputs look like");
   if (call->n_out > loop->n_carried) {
     BERTH__TRY(berth__onnx_list(call, &none, 1, &loop->trips, err));
-    return berth__onnx_roll_loop(call, loop, err);
+    BERTH__TRY(berth__onnx_roll_loop(call, loop, err));
   }
-  memcpy(call->out, loop->first, call->n_out * sizeof *call->out);
+  for (size_t i = 0; i < call->n_out && i < loop->n_carried; i++)
+    if (call->n_out <= loop->n_carried || berth__onnx_is_sequence(loop->first[i])) call->out[i] = loop->first[i];
   return BERTH_OK;
 }
 
@@ -384,16 +381,9 @@ static berth_status make_loop(berth__onnx_call *call, berth_error *err) {
   if (is_known && (!starts || r.count == 0)) return convert_no_rounds(call, &loop, err);
   if (is_known && r.count <= FEW_ROUNDS) {
     berth_status status = unroll(call, &r, err);
-    if (!r.is_open || carries_sequence(&loop)) return status;
+    if (!r.is_open) return status;
     berth__graph_roll_back(call->graph, &mark);
     return berth__onnx_roll_loop(call, &loop, err);
-  }
-  if (carries_sequence(&loop)) {
-    if (is_known && r.count <= MAX_ROUNDS) return unroll(call, &r, err);
-    return berth__onnx_unsupported(call, err,
-                                   "it carries a sequence, and how many rounds it has is not known when the "
-                                   "file is read, or they are more than %d",
-                                   MAX_ROUNDS);
   }
   if (is_known) {
     bool done;

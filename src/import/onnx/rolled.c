@@ -2,9 +2,20 @@
  *
  * A value that an iteration makes longer is found by converting the body, which is repeated if there is one: its extent
  * is then open inside (`grows`). If an iteration does nothing but append a slice to it, the slices are stacked instead
- * of carried, so nothing is copied from iteration to iteration. */
+ * of carried, so nothing is copied from iteration to iteration.
+ *
+ * The same is done for sequences: what an iteration appends to one is stacked, and what comes after the loop sees the
+ * slices (sequence.h). An iteration cannot read such a sequence; one that it only reads is not carried at all. */
 #include "import/onnx/control.h"
 #include "import/onnx/growing.h"
+#include "import/onnx/sequence.h"
+
+typedef enum carry {
+  KEPT,       /* a slot that every iteration updates */
+  STACKED,    /* its appended slices are stacked */
+  SEQUENCE,   /* likewise, and it is a sequence */
+  UNCHANGING, /* a sequence that iterations read, if anything */
+} carry;
 
 typedef struct rolling {
   berth__onnx_call *call;
@@ -13,8 +24,8 @@ typedef struct rolling {
   berth__onnx_growth grows[BERTH__ONNX_MOST_GROWING];
   uint32_t n_grows;
   int64_t numbers[3 * BERTH__ONNX_MOST_GROWING]; /* of `grows` */
-  bool *is_stacked;                              /* per carried value: its appended slices are stacked */
-  size_t n_kept;                                 /* the other carried values */
+  carry *how;                                    /* per carried value */
+  size_t n_kept, n_stacked;                      /* how many of them have a slot; how many are stacked */
   size_t n_leading;                              /* results of the body before the carried values: a Loop's condition */
   size_t n_scanned;                              /* scanned results that are asked for */
   berth_value *begin;                            /* results of the loop_begin */
@@ -38,9 +49,17 @@ static berth_status onnx_rolled_allocate(rolling *r, berth_error *err) {
   r->out = r->in + r->loop->body->n_inputs;
   r->end_in = r->out + r->loop->body->n_outputs;
   r->end_out = r->end_in + 4 + 2 * k + r->n_scanned;
-  r->n_kept = k;
-  r->is_stacked = berth__alloc_array_zero(r->call->graph->ctx, k + 1, sizeof *r->is_stacked);
-  return r->is_stacked != NULL ? BERTH_OK : berth__fail_nomem(err, "a loop");
+  r->how = berth__alloc_array_zero(r->call->graph->ctx, k + 1, sizeof *r->how);
+  return r->how != NULL ? BERTH_OK : berth__fail_nomem(err, "a loop");
+}
+
+static void set_how(rolling *r, size_t i, carry how) {
+  r->how[i] = how;
+  r->n_kept = r->n_stacked = 0;
+  for (size_t k = 0; k < r->loop->n_carried; k++) {
+    r->n_kept += r->how[k] == KEPT;
+    r->n_stacked += r->how[k] == STACKED || r->how[k] == SEQUENCE;
+  }
 }
 
 /* Values that are no longer carried do not count. */
@@ -49,8 +68,8 @@ static berth_attr grows_attr(rolling *r) {
   for (uint32_t g = 0; g < r->n_grows; g++) {
     const size_t value = (size_t)r->grows[g].value;
     size_t kept = 0;
-    for (size_t i = 0; i < value; i++) kept += !r->is_stacked[i];
-    if (r->is_stacked[value]) continue;
+    for (size_t i = 0; i < value; i++) kept += r->how[i] == KEPT;
+    if (r->how[value] != KEPT) continue;
     r->numbers[n++] = (int64_t)kept;
     r->numbers[n++] = r->grows[g].axis;
     r->numbers[n++] = r->grows[g].by;
@@ -68,7 +87,7 @@ static berth_status onnx_rolled_begin(rolling *r, berth_error *err) {
     BERTH__TRY(berth__onnx_scalar(r->call, BERTH_BOOL, 1, &in[BERTH__LOOP_CONDITION], err));
   in[BERTH__LOOP_TRIPS] = r->trips;
   for (size_t i = 0, kept = 0; i < r->loop->n_carried; i++)
-    if (!r->is_stacked[i]) in[BERTH__LOOP_CARRIED + kept++] = r->loop->first[i];
+    if (r->how[i] == KEPT) in[BERTH__LOOP_CARRIED + kept++] = r->loop->first[i];
   const berth_attr grows = grows_attr(r);
   return berth__onnx_emit(r->call, "loop_begin", in, 2 + r->n_kept, &grows, 1, r->begin, 2 + r->n_kept, err);
 }
@@ -89,18 +108,37 @@ static berth_status join_slices(rolling *r, size_t i, berth_value rows, berth_er
   return berth__onnx_emit(r->call, "concat", both, 2, &along, 1, &r->call->out[i], 1, err);
 }
 
+/* `rows`: the slices that the iterations have appended to carried value i, or what a slot ends with. */
+static berth_status give_carried(rolling *r, size_t i, berth_value rows, berth_error *err) {
+  berth_value *out = &r->call->out[i];
+  *out = r->how[i] == UNCHANGING ? r->loop->first[i] : rows;
+  if (r->how[i] != STACKED && r->how[i] != SEQUENCE) return BERTH_OK;
+  BERTH__TRY(berth__onnx_cut_rows(r->call, &rows, err));
+  if (r->how[i] == STACKED) return join_slices(r, i, rows, err);
+  const berth__onnx_sequence first = berth__onnx_sequence_of(r->call, r->loop->first[i]);
+  const berth__onnx_sequence added = berth__onnx_sequence_of(r->call, r->out[r->n_leading + i]);
+  if (!added.is_list || added.n != 1) BERTH__TRY(berth__onnx_join_first(r->call, rows, 0, &rows, err));
+  return berth__onnx_sequence_append(r->call, &first, rows, out, err);
+}
+
 static berth_status give_results(rolling *r, berth_error *err) {
   const size_t k = r->loop->n_carried;
   size_t last = BERTH__LOOP_LAST, stacked = BERTH__LOOP_LAST + r->n_kept;
   for (size_t i = 0; i < k; i++) {
-    const berth_value from = r->end_out[r->is_stacked[i] ? stacked++ : last++];
-    if (i >= r->call->n_out) continue;
-    r->call->out[i] = from;
-    if (r->is_stacked[i]) BERTH__TRY(berth__onnx_cut_rows(r->call, &r->call->out[i], err));
-    if (r->is_stacked[i]) BERTH__TRY(join_slices(r, i, r->call->out[i], err));
+    berth_value from = BERTH_VALUE_NONE;
+    if (r->how[i] != UNCHANGING) from = r->end_out[r->how[i] == KEPT ? last++ : stacked++];
+    if (i < r->call->n_out) BERTH__TRY(give_carried(r, i, from, err));
   }
   for (size_t i = k; i < r->call->n_out; i++)
     if (is_asked_for(r, i)) r->call->out[i] = r->end_out[stacked++];
+  return BERTH_OK;
+}
+
+/* What an iteration appends to a sequence: a tensor, or several as slices of one. */
+static berth_status take_appended(rolling *r, size_t i, berth_value *out, berth_error *err) {
+  const berth__onnx_sequence added = berth__onnx_sequence_of(r->call, r->out[r->n_leading + i]);
+  if (!added.is_list || added.n != 1) return berth__onnx_sequence_stack(r->call, &added, out, err);
+  *out = added.values[0];
   return BERTH_OK;
 }
 
@@ -113,21 +151,24 @@ static berth_status end(rolling *r, berth_value condition, berth_error *err) {
   in[BERTH__LOOP_END_TRIPS] = r->trips;
   in[BERTH__LOOP_END_CONDITION] = condition;
   memcpy(in + BERTH__LOOP_END_CARRIED, r->begin + BERTH__LOOP_CARRIED, r->n_kept * sizeof *in);
-  size_t n_in = BERTH__LOOP_END_CARRIED + r->n_kept, n_out = BERTH__LOOP_LAST + r->n_kept;
+  size_t n_in = BERTH__LOOP_END_CARRIED + r->n_kept;
   for (size_t i = 0; i < k; i++)
-    if (!r->is_stacked[i]) in[n_in++] = r->out[r->n_leading + i];
-  for (size_t i = 0; i < k; i++)
-    if (r->is_stacked[i]) in[n_in++] = r->out[r->n_leading + i];
+    if (r->how[i] == KEPT) in[n_in++] = r->out[r->n_leading + i];
+  for (size_t i = 0; i < k; i++) {
+    if (r->how[i] == STACKED) in[n_in++] = r->out[r->n_leading + i];
+    if (r->how[i] == SEQUENCE) BERTH__TRY(take_appended(r, i, &in[n_in++], err));
+  }
   for (size_t i = k; i < r->call->n_out; i++)
     if (is_asked_for(r, i)) in[n_in++] = r->out[r->n_leading + i];
-  n_out += k - r->n_kept + r->n_scanned;
+  const size_t n_out = BERTH__LOOP_LAST + r->n_kept + r->n_stacked + r->n_scanned;
   BERTH__TRY(berth__onnx_emit(r->call, "loop_end", in, n_in, &grows, 1, r->end_out, n_out, err));
   return give_results(r, err);
 }
 
 static berth_status convert_body(rolling *r, berth_error *err) {
   const berth__onnx_graph *body = r->loop->body;
-  return berth__onnx_inner(r->call, body, r->in, body->n_inputs, r->out, body->n_outputs, err);
+  return r->n_leading == 0 ? berth__onnx_inner(r->call, body, r->in, body->n_inputs, r->out, body->n_outputs, err)
+                           : berth__onnx_loop_body(r->call, body, r->loop->n_carried, r->in, r->out, err);
 }
 
 /* The iteration number may be declared as a list of one element. */
@@ -145,9 +186,61 @@ static berth_status open_and_convert(rolling *r, berth_error *err) {
   BERTH__TRY(onnx_rolled_begin(r, err));
   BERTH__TRY(number_of_round(r, &r->in[0], err));
   BERTH__TRY(berth__onnx_scalar(r->call, BERTH_BOOL, 1, &r->in[1], err));
-  for (size_t i = 0, kept = 0; i < r->loop->n_carried; i++) /* stacked values are separate: see take_slices */
-    if (!r->is_stacked[i]) r->in[2 + i] = r->begin[BERTH__LOOP_CARRIED + kept++];
+  for (size_t i = 0, kept = 0; i < r->loop->n_carried; i++) /* the others are separate: see take_slices and sequences */
+    if (r->how[i] == KEPT) r->in[2 + i] = r->begin[BERTH__LOOP_CARRIED + kept++];
   return convert_body(r, err);
+}
+
+/* ---- Sequences ---- */
+
+/* Nothing is known of a sequence in the first conversion, except that a tensor can be appended to it. */
+static berth_status open_sequences(rolling *r, berth_error *err) {
+  for (size_t i = 0; i < r->loop->n_carried; i++) {
+    const bool is_sequence = berth__onnx_is_sequence(r->loop->first[i]);
+    set_how(r, i, is_sequence ? SEQUENCE : KEPT);
+    if (is_sequence) BERTH__TRY(berth__onnx_sequence_unknown(r->call, &r->in[2 + i], err));
+  }
+  return BERTH_OK;
+}
+
+/* What the failed conversion has tried to read may never change; false if there is nothing of the kind. */
+static bool settle_read(rolling *r) {
+  bool found = false;
+  for (size_t i = 0; i < r->loop->n_carried; i++) {
+    if (r->how[i] != SEQUENCE || !berth__onnx_sequence_of(r->call, r->in[2 + i]).is_read) continue;
+    set_how(r, i, UNCHANGING);
+    r->in[2 + i] = r->loop->first[i];
+    found = true;
+  }
+  return found;
+}
+
+static berth_status check_sequences(rolling *r, berth_error *err) {
+  for (size_t i = 0; i < r->loop->n_carried; i++) {
+    const berth_value before = r->in[2 + i], next = r->out[r->n_leading + i];
+    if (berth__onnx_is_sequence(before) != berth__onnx_is_sequence(next))
+      return berth__fail(err, BERTH_MALFORMED, "carried value %zu is a sequence before a round or after it, not both",
+                         i);
+    if (r->how[i] == SEQUENCE && next == before) set_how(r, i, UNCHANGING);
+    const bool is_appended = r->how[i] == SEQUENCE && berth__onnx_sequence_of(r->call, next).before == before;
+    if (r->how[i] == KEPT || is_appended || (r->how[i] == UNCHANGING && next == before)) continue;
+    return berth__onnx_unsupported(r->call, err,
+                                   "its rounds change sequence %zu in another way than by appending to it, and for "
+                                   "this their number must be known when the file is read (and be at most 1000)",
+                                   i);
+  }
+  return BERTH_OK;
+}
+
+/* A conversion that reads a sequence fails, and is repeated with the sequence as it is before the loop. */
+static berth_status convert_sequences(rolling *r, const berth__graph_mark *mark, berth_error *err) {
+  BERTH__TRY(open_sequences(r, err));
+  berth_status status = open_and_convert(r, err);
+  while (status != BERTH_OK && status != BERTH_NOMEM && settle_read(r)) {
+    berth__graph_roll_back(r->call->graph, mark);
+    status = open_and_convert(r, err);
+  }
+  return status == BERTH_OK ? check_sequences(r, err) : status;
 }
 
 /* ---- Growing values ---- */
@@ -157,6 +250,7 @@ static berth_status find_growth(rolling *r, berth_error *err) {
   const berth_graph *graph = r->call->graph;
   r->n_grows = 0;
   for (size_t i = 0; i < r->loop->n_carried; i++) {
+    if (r->how[i] != KEPT) continue;
     const berth_value before = r->in[2 + i], next = r->out[r->n_leading + i];
     const uint32_t rank = graph->values[before].shape.rank;
     for (uint32_t axis = 0; axis < rank && rank == graph->values[next].shape.rank; axis++) {
@@ -185,16 +279,15 @@ static void find_appended(rolling *r, size_t since) {
     berth_value part;
     bool is_only = !is_given_elsewhere(r, before, i) && !is_given_elsewhere(r, next, i);
     for (uint32_t k = 0; k < r->n_grows; k++) is_only = is_only && (k == g || r->grows[k].value != r->grows[g].value);
-    r->is_stacked[i] =
-        is_only && berth__onnx_is_appended(r->call->graph, next, before, (uint32_t)r->grows[g].axis, since, &part);
-    r->n_kept -= r->is_stacked[i];
+    if (is_only && berth__onnx_is_appended(r->call->graph, next, before, (uint32_t)r->grows[g].axis, since, &part))
+      set_how(r, i, STACKED);
   }
 }
 
 /* Gives each its own value, so that its only reader can be told from those of the initial value. */
 static berth_status set_apart(rolling *r, berth_error *err) {
   for (size_t i = 0; i < r->loop->n_carried; i++)
-    if (r->is_stacked[i]) BERTH__TRY(berth__onnx_unary(r->call, "identity", r->loop->first[i], &r->in[2 + i], err));
+    if (r->how[i] == STACKED) BERTH__TRY(berth__onnx_unary(r->call, "identity", r->loop->first[i], &r->in[2 + i], err));
   return BERTH_OK;
 }
 
@@ -203,7 +296,7 @@ static berth_status take_slices(rolling *r, size_t since, berth_error *err) {
     const size_t i = (size_t)r->grows[g].value;
     const berth_attr axes = berth_attr_ints("axes", &r->grows[g].axis, 1);
     berth_value part, *out = &r->out[r->n_leading + i];
-    if (!r->is_stacked[i]) continue;
+    if (r->how[i] != STACKED) continue;
     if (!berth__onnx_is_appended(r->call->graph, *out, r->in[2 + i], (uint32_t)r->grows[g].axis, since, &part))
       return berth__onnx_unsupported(r->call, err, "what its rounds append to carried value %zu depends on it", i);
     BERTH__TRY(berth__onnx_emit(r->call, "squeeze", &part, 1, &axes, 1, out, 1, err));
@@ -224,8 +317,9 @@ static berth_status roll_growing(rolling *r, const berth__graph_mark *mark, bert
   BERTH__TRY(find_growth(r, err));
   if (r->n_grows != n_before || memcmp(before, r->grows, n_before * sizeof *before) != 0)
     return berth__onnx_unsupported(r->call, err, "how much longer a round makes a carried value depends on the rounds");
+  const size_t n_kept = r->n_kept;
   find_appended(r, since);
-  if (r->n_kept == r->loop->n_carried) return end(r, r->out[0], err);
+  if (r->n_kept == n_kept) return end(r, r->out[0], err);
   berth__graph_roll_back(r->call->graph, mark);
   BERTH__TRY(set_apart(r, err));
   BERTH__TRY(open_and_convert(r, err));
@@ -235,14 +329,14 @@ static berth_status roll_growing(rolling *r, const berth__graph_mark *mark, bert
 
 static berth_status roll_loop(rolling *r, berth_error *err) {
   const berth__graph_mark mark = berth__graph_mark_now(r->call->graph);
-  BERTH__TRY(open_and_convert(r, err));
+  BERTH__TRY(convert_sequences(r, &mark, err));
   BERTH__TRY(find_growth(r, err));
   return r->n_grows != 0 ? roll_growing(r, &mark, err) : end(r, r->out[0], err);
 }
 
 static void onnx_rolled_release(rolling *r) {
   berth__free(r->call->graph->ctx, r->begin);
-  berth__free(r->call->graph->ctx, r->is_stacked);
+  berth__free(r->call->graph->ctx, r->how);
 }
 
 berth_status berth__onnx_roll_loop(berth__onnx_call *call, const berth__onnx_loop *loop, berth_error *err) {
@@ -269,6 +363,7 @@ static berth_status take_slice(rolling *r, const berth__onnx_slice *slice, berth
 static berth_status roll_scan(rolling *r, const berth__onnx_slice *slices, size_t n_slices, berth_error *err) {
   const size_t k = r->loop->n_carried;
   berth_value always;
+  r->n_kept = k;
   BERTH__TRY(onnx_rolled_begin(r, err));
   BERTH__TRY(berth__onnx_scalar(r->call, BERTH_BOOL, 1, &always, err));
   memcpy(r->in, r->begin + BERTH__LOOP_CARRIED, k * sizeof *r->in);
