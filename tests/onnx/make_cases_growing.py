@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/onnx/cases/growing.pack: loops that carry sequences, as torch.onnx.export makes them of scripted
-functions, where extents and counts are known when dimensions are bound, or only to a run. Run by hand like
+"""Writes tests/onnx/cases/growing.pack: loops that carry sequences or values that grow, as torch.onnx.export makes
+them of scripted functions, where extents and counts are known when dimensions are bound, or only to a run. Run by hand like
 make_cases.py, with the same needs; the outputs are ONNX Runtime's."""
 import numpy as np
 from onnx import TensorProto, helper
@@ -121,9 +121,31 @@ def recurrent_lists(p):
         [("y", REAL, None)], {"n": np.int64(2), "a": f32(3), "b": f32(3), "h0": f32(3)}, FEW)
 
 
+def grown_tensors(p):
+    """y = torch.cat((y, f(x[i])), axis) with slices of more than one element, of an extent that has a name."""
+    step = [node("Gather", ["x", "i"], ["row"]), node("Exp", ["row"], ["e"])]
+    for name, axis in (("cat_0", 0), ("cat_1", 1)):
+        nodes = extent("x", "n") + [node("Loop", ["n", "", "v0"], ["y"], body=loop_body(
+            step + [node("Concat", ["v", "e"], ["v2"], axis=axis)], [("v", "v2", False)]))]
+        v0 = f32(1, 3) if axis == 0 else f32(4, 2)
+        put(p, name, nodes, [("x", REAL, ["t", "a", "b"]), ("v0", REAL, [1, "b"] if axis == 0 else ["a", 2])],
+            [("y", REAL, None)], {"x": f32(5, 4, 3), "v0": v0}, FEW)
+    """Two parts in every round; the first value is empty."""
+    nodes = extent("x", "n") + [node("Loop", ["n", "", "v0"], ["y"], body=loop_body(
+        step + [node("Concat", ["v", "e", "row"], ["v2"], axis=0)], [("v", "v2", False)]))]
+    put(p, "cat_two", nodes, [("x", REAL, ["t", "a", 3])], [("y", REAL, None)], {"x": f32(5, 2, 3)},
+        {**FEW, "v0": np.zeros((0, 3), np.float32)})
+    """Rows that are read back: the mean of all so far is the next one."""
+    step = [node("ReduceMean", ["v"], ["mean"], axes=[0], keepdims=1), node("Gather", ["x", "i"], ["row"]),
+            node("Add", ["row", "mean"], ["a"]), node("Concat", ["v", "a"], ["v2"], axis=0)]
+    nodes = extent("x", "n") + [node("Loop", ["n", "", "v0"], ["y"], body=loop_body(step, [("v", "v2", False)]))]
+    put(p, "cat_read_back", nodes, [("x", REAL, ["t", 1, 3]), ("v0", REAL, [1, 3])], [("y", REAL, None)],
+        {"x": f32(30, 1, 3), "v0": f32(1, 3)}, FEW)
+
+
 def main():
     pack = Pack("growing")
-    for group in (lists_of_rows, nested_lists, recurrent_lists):
+    for group in (lists_of_rows, nested_lists, recurrent_lists, grown_tensors):
         group(pack)
     pack.file.close()
 

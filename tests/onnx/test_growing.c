@@ -14,6 +14,12 @@ static void integer(pb *graph, const char *name, int64_t value) {
   pb_put(graph, GRAPH_INITIALIZER, &tensor);
 }
 
+static void integer_list(pb *graph, const char *name, int64_t value) {
+  pb tensor = onnx_tensor(name, ONNX_I64, 1, one_);
+  pb_int(&tensor, TENSOR_INT64S, value);
+  pb_put(graph, GRAPH_INITIALIZER, &tensor);
+}
+
 static void add_value(pb *graph, uint32_t field, const char *name, int type, uint32_t rank, const int64_t *dims) {
   pb value = onnx_value(name, type, rank, dims);
   pb_put(graph, field, &value);
@@ -34,7 +40,8 @@ static void add_sum(pb *graph, const char *input, const char *output) {
 typedef struct growing {
   const char *trips; /* "count": of what is not 0; "k": a constant; "": no bound; "n": an input */
   int64_t k;
-  const char *added; /* what a round adds: "twice" (the round's number, doubled), "sum" (of all so far), "v" */
+  const char *added; /* what a round adds: "twice" (the round's number, doubled), "sum" (of all so far), "v", "open"
+                        (where x is not 0), or several of them */
   const char *order; /* of the concat: "v,%" or "%,v" */
   bool ends_early;   /* when the round is 2, or without trips by data the number of elements that are not 0 */
 } growing;
@@ -52,7 +59,7 @@ static pb growing_body(const growing *m) {
   pb_put(&body, GRAPH_NODE, &cast);
   onnx_add_node(&body, "Reshape", "number,shape1", "row");
   onnx_add_node(&body, "Add", "row,row", "twice");
-  if (strcmp(m->added, "sum") == 0) add_sum(&body, "v", "sum");
+  if (strstr(m->added, "sum") != NULL) add_sum(&body, "v", "sum");
   snprintf(inputs, sizeof inputs, m->order[0] == 'v' ? "v,%s" : "%s,v", m->added);
   add_concat(&body, inputs, "w");
   onnx_add_node(&body, "Less", strcmp(m->trips, "count") == 0 ? "i,two" : "i,count", "early");
@@ -77,6 +84,11 @@ static pb growing_graph(const growing *m, const char *results) {
   onnx_add_node(&graph, "NonZero", "x", "places");
   onnx_add_node(&graph, "Shape", "places", "extents");
   onnx_add_node(&graph, "Gather", "extents,one", "count");
+  integer_list(&graph, "flat", -1);
+  onnx_add_node(&graph, "Reshape", "places,flat", "list");
+  pb cast = onnx_node("Cast", "list", "open");
+  onnx_attr_int(&cast, "to", ONNX_F32);
+  pb_put(&graph, GRAPH_NODE, &cast);
   snprintf(inputs, sizeof inputs, "%s,,v0", m->trips);
   if (strchr(results, ',') != NULL) onnx_add_output(&body, "w");
   pb node = onnx_node("Loop", inputs, results);
@@ -156,6 +168,36 @@ static void what_is_only_appended_is_stacked(void **state) {
   run(&(growing){"k", 20, "twice", "v,", true}, true, all, 4, 6);
 }
 
+static void pieces_of_several_elements_are_stacked(void **state) {
+  const float all[] = {1, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8};
+  (void)state;
+  run(&(growing){"count", 0, "twice,twice", "v,", false}, true, all, 5, 9);
+  run(&(growing){"k", 20, "twice,twice", "v,", true}, true, all, 7, 11);
+}
+
+/* Every round appends as many elements as a run finds. */
+static void pieces_may_have_an_extent_that_a_run_finds(void **state) {
+  const growing m = {"count", 0, "open", "v,", false};
+  const float two_of_them[4] = {0, 3, 0, 1}, none[4] = {0, 0, 0, 0}, expected[] = {1, 1, 3, 1, 3};
+  test_alloc alloc = {0};
+  berth_context *ctx = test_context_counting(&alloc);
+  pb model = make_growing(&m);
+  berth_graph *graph = NULL;
+  berth_session *session = NULL;
+  berth_session_desc desc = BERTH_SESSION_DESC_INIT;
+  berth_error err;
+  (void)state;
+  desc.flags = BERTH_SESSION_CHECKED;
+  TEST_OK(load(ctx, &model, &graph, &err));
+  TEST_OK(berth_session_create(graph, &desc, &session, &err));
+  expect(session, two_of_them, expected, 5);
+  expect(session, none, expected, 1);
+  expect(session, two_of_them, expected, 5);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  test_context_done(ctx, &alloc);
+}
+
 static void what_rounds_read_is_carried_and_grows(void **state) {
   const float all[] = {1, 1, 2, 4, 8, 16};
   (void)state;
@@ -205,6 +247,7 @@ static void growth_without_a_bound_is_refused(void **state) {
   refuse(&(growing){"", 0, "twice", "v,", true}, "nothing bounds the number of its rounds");
   refuse(&(growing){"count", 0, "v", "v,", false},
          "how much longer a round makes a carried value depends on the rounds");
+  refuse(&(growing){"count", 0, "sum,open", "v,", false}, "makes it longer by an extent that is not known");
 }
 
 /* A round that also gives what it has made so far as a row: rows of one length are there after one round alone. */
@@ -342,6 +385,8 @@ static void a_sequence_beside_rows(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_only_appended_is_stacked),
+      cmocka_unit_test(pieces_of_several_elements_are_stacked),
+      cmocka_unit_test(pieces_may_have_an_extent_that_a_run_finds),
       cmocka_unit_test(what_rounds_read_is_carried_and_grows),
       cmocka_unit_test(what_is_put_in_front_is_carried),
       cmocka_unit_test(growth_without_a_bound_is_refused),

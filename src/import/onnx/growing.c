@@ -27,19 +27,20 @@ static int64_t growth_of_concat(growth_search *s, const berth__node *node, int d
   const uint32_t rank = graph->values[node->out[0]].shape.rank;
   const int64_t given = node->attrs[BERTH__CONCAT_AXIS].i, along = given < 0 ? given + rank : given;
   int64_t total = 0, found = -1;
+  bool is_open = false;
   for (uint32_t i = 0; i < node->n_in; i++) {
     const int64_t extent = graph->values[node->in[i]].shape.dim[s->axis];
     const int64_t by = found < 0 ? growth_within(s, node->in[i], depth) : -1;
     if (by >= 0) {
       found = by;
       if (along != (int64_t)s->axis) return found;
-    } else if (along == (int64_t)s->axis && (!berth__dim_is_fixed(extent) || extent > INT32_MAX)) {
-      return -1;
     } else if (along == (int64_t)s->axis) {
-      total += extent;
+      is_open = is_open || !berth__dim_is_fixed(extent) || extent > INT32_MAX;
+      total += is_open ? 0 : extent;
     }
   }
-  return found < 0 ? -1 : found + total;
+  if (found < 0) return -1;
+  return is_open || found == BERTH__ONNX_GROWS_OPEN ? BERTH__ONNX_GROWS_OPEN : found + total;
 }
 
 static int64_t growth_within(growth_search *s, berth_value value, int depth) {
@@ -86,14 +87,14 @@ static berth_value growing_shown_by(const berth_graph *graph, berth_value value,
 }
 
 bool berth__onnx_is_appended(const berth_graph *graph, berth_value next, berth_value carried, uint32_t axis,
-                             size_t since, berth_value *part) {
+                             size_t since, const berth__node **concat) {
   if (growing_count_readers(graph, next, since) != 0 || growing_count_readers(graph, carried, since) != 1) return false;
   const berth_value joined = growing_shown_by(graph, next, carried, since);
   const berth__node *node = growing_maker(graph, joined);
-  if (node == NULL || node->op->code != BERTH__OP_concat || node->n_in != 2) return false;
+  if (node == NULL || node->op->code != BERTH__OP_concat || node->n_in < 2) return false;
   const int64_t given = node->attrs[BERTH__CONCAT_AXIS].i;
   const uint32_t rank = graph->values[joined].shape.rank;
-  *part = node->in[1];
+  *concat = node;
   return (given < 0 ? given + rank : given) == (int64_t)axis &&
-         growing_shown_by(graph, node->in[0], carried, since) == carried && graph->values[*part].shape.dim[axis] == 1;
+         growing_shown_by(graph, node->in[0], carried, since) == carried;
 }

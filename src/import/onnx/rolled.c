@@ -1,8 +1,8 @@
 /* Loops that stay loops: a loop_begin, the body once, a loop_end.
  *
  * A value that an iteration makes longer is found by converting the body, which is repeated if there is one: its extent
- * is then open inside (`grows`). If an iteration does nothing but append a slice to it, the slices are stacked instead
- * of carried, so nothing is copied from iteration to iteration.
+ * is then open inside (`grows`). If an iteration does nothing but append to it, what it appends is stacked instead of
+ * carried, so nothing is copied from iteration to iteration.
  *
  * The same is done for sequences: what an iteration appends to one is stacked, and what comes after the loop sees the
  * slices (sequence.h). An iteration cannot read such a sequence; one that it only reads is not carried at all. */
@@ -13,6 +13,7 @@
 typedef enum carry {
   KEPT,       /* a slot that every iteration updates */
   STACKED,    /* its appended slices are stacked */
+  PIECES,     /* likewise, and they are longer than 1 along their axis, or as long as some extent */
   SEQUENCE,   /* likewise, and it is a sequence */
   UNCHANGING, /* a sequence that iterations read, if anything */
 } carry;
@@ -58,7 +59,7 @@ static void set_how(rolling *r, size_t i, carry how) {
   r->n_kept = r->n_stacked = 0;
   for (size_t k = 0; k < r->loop->n_carried; k++) {
     r->n_kept += r->how[k] == KEPT;
-    r->n_stacked += r->how[k] == STACKED || r->how[k] == SEQUENCE;
+    r->n_stacked += r->how[k] != KEPT && r->how[k] != UNCHANGING;
   }
 }
 
@@ -92,16 +93,15 @@ static berth_status onnx_rolled_begin(rolling *r, berth_error *err) {
   return berth__onnx_emit(r->call, "loop_begin", in, 2 + r->n_kept, &grows, 1, r->begin, 2 + r->n_kept, err);
 }
 
-/* Joins the slices that iterations have appended to carried value i, after its initial contents. */
-static berth_status join_slices(rolling *r, size_t i, berth_value rows, berth_error *err) {
+/* Joins what iterations have appended to carried value i, after its initial contents. */
+static berth_status join_rows(rolling *r, size_t i, berth_value rows, berth_error *err) {
   const berth_graph *graph = r->call->graph;
-  const uint32_t rank = graph->values[rows].shape.rank;
-  int64_t axis = 0, perm[BERTH_MAX_RANK];
+  uint32_t axis = 0;
   for (uint32_t g = 0; g < r->n_grows; g++)
-    if (r->grows[g].value == (int64_t)i) axis = r->grows[g].axis;
-  for (int64_t d = 0; d < (int64_t)rank; d++) perm[d] = d < axis ? d + 1 : d == axis ? 0 : d;
-  const berth_attr order = berth_attr_ints("perm", perm, rank), along = berth_attr_int("axis", axis);
-  if (axis != 0) BERTH__TRY(berth__onnx_emit(r->call, "transpose", &rows, 1, &order, 1, &rows, 1, err));
+    if (r->grows[g].value == (int64_t)i) axis = (uint32_t)r->grows[g].axis;
+  const berth_attr along = berth_attr_int("axis", axis);
+  BERTH__TRY(r->how[i] == PIECES ? berth__onnx_join_first(r->call, rows, axis, &rows, err)
+                                 : berth__onnx_move_first(r->call, rows, axis, &rows, err));
   r->call->out[i] = rows;
   if (graph->values[r->loop->first[i]].shape.dim[axis] == 0) return BERTH_OK;
   const berth_value both[2] = {r->loop->first[i], rows};
@@ -112,9 +112,9 @@ static berth_status join_slices(rolling *r, size_t i, berth_value rows, berth_er
 static berth_status give_carried(rolling *r, size_t i, berth_value rows, berth_error *err) {
   berth_value *out = &r->call->out[i];
   *out = r->how[i] == UNCHANGING ? r->loop->first[i] : rows;
-  if (r->how[i] != STACKED && r->how[i] != SEQUENCE) return BERTH_OK;
+  if (r->how[i] == KEPT || r->how[i] == UNCHANGING) return BERTH_OK;
   BERTH__TRY(berth__onnx_cut_rows(r->call, &rows, err));
-  if (r->how[i] == STACKED) return join_slices(r, i, rows, err);
+  if (r->how[i] != SEQUENCE) return join_rows(r, i, rows, err);
   const berth__onnx_sequence first = berth__onnx_sequence_of(r->call, r->loop->first[i]);
   const berth__onnx_sequence added = berth__onnx_sequence_of(r->call, r->out[r->n_leading + i]);
   if (!added.is_list || added.n != 1) BERTH__TRY(berth__onnx_join_first(r->call, rows, 0, &rows, err));
@@ -155,7 +155,7 @@ static berth_status end(rolling *r, berth_value condition, berth_error *err) {
   for (size_t i = 0; i < k; i++)
     if (r->how[i] == KEPT) in[n_in++] = r->out[r->n_leading + i];
   for (size_t i = 0; i < k; i++) {
-    if (r->how[i] == STACKED) in[n_in++] = r->out[r->n_leading + i];
+    if (r->how[i] == STACKED || r->how[i] == PIECES) in[n_in++] = r->out[r->n_leading + i];
     if (r->how[i] == SEQUENCE) BERTH__TRY(take_appended(r, i, &in[n_in++], err));
   }
   for (size_t i = k; i < r->call->n_out; i++)
@@ -271,35 +271,54 @@ static bool is_given_elsewhere(const rolling *r, berth_value value, size_t i) {
   return false;
 }
 
-/* Which of the growing values can be stacked; `since`: the first node of the body. */
-static void find_appended(rolling *r, size_t since) {
+static bool is_one_slice(const berth_graph *graph, const berth__node *concat, int64_t axis) {
+  return concat->n_in == 2 && graph->values[concat->in[1]].shape.dim[axis] == 1;
+}
+
+/* Which of the growing values can be stacked; `since`: the first node of the body. The others need a bound. */
+static berth_status find_appended(rolling *r, size_t since, berth_error *err) {
   for (uint32_t g = 0; g < r->n_grows; g++) {
     const size_t i = (size_t)r->grows[g].value;
+    const int64_t axis = r->grows[g].axis;
     const berth_value before = r->in[2 + i], next = r->out[r->n_leading + i];
-    berth_value part;
+    const berth__node *concat;
     bool is_only = !is_given_elsewhere(r, before, i) && !is_given_elsewhere(r, next, i);
     for (uint32_t k = 0; k < r->n_grows; k++) is_only = is_only && (k == g || r->grows[k].value != r->grows[g].value);
-    if (is_only && berth__onnx_is_appended(r->call->graph, next, before, (uint32_t)r->grows[g].axis, since, &part))
-      set_how(r, i, STACKED);
+    if (is_only && berth__onnx_is_appended(r->call->graph, next, before, (uint32_t)axis, since, &concat))
+      set_how(r, i, is_one_slice(r->call->graph, concat, axis) ? STACKED : PIECES);
+    else if (r->grows[g].by == BERTH__ONNX_GROWS_OPEN)
+      return berth__onnx_unsupported(r->call, err,
+                                     "a round reads carried value %zu and makes it longer by an extent that is not "
+                                     "known when the file is read",
+                                     i);
   }
+  return BERTH_OK;
 }
 
 /* Gives each its own value, so that its only reader can be told from those of the initial value. */
 static berth_status set_apart(rolling *r, berth_error *err) {
   for (size_t i = 0; i < r->loop->n_carried; i++)
-    if (r->how[i] == STACKED) BERTH__TRY(berth__onnx_unary(r->call, "identity", r->loop->first[i], &r->in[2 + i], err));
+    if (r->how[i] == STACKED || r->how[i] == PIECES)
+      BERTH__TRY(berth__onnx_unary(r->call, "identity", r->loop->first[i], &r->in[2 + i], err));
   return BERTH_OK;
 }
 
 static berth_status take_slices(rolling *r, size_t since, berth_error *err) {
   for (uint32_t g = 0; g < r->n_grows; g++) {
     const size_t i = (size_t)r->grows[g].value;
-    const berth_attr axes = berth_attr_ints("axes", &r->grows[g].axis, 1);
-    berth_value part, *out = &r->out[r->n_leading + i];
-    if (r->how[i] != STACKED) continue;
-    if (!berth__onnx_is_appended(r->call->graph, *out, r->in[2 + i], (uint32_t)r->grows[g].axis, since, &part))
+    const int64_t axis = r->grows[g].axis;
+    const berth_attr axes = berth_attr_ints("axes", &axis, 1), along = berth_attr_int("axis", axis);
+    const berth__node *concat;
+    berth_value *out = &r->out[r->n_leading + i];
+    if (r->how[i] != STACKED && r->how[i] != PIECES) continue;
+    if (!berth__onnx_is_appended(r->call->graph, *out, r->in[2 + i], (uint32_t)axis, since, &concat) ||
+        (r->how[i] == STACKED) != is_one_slice(r->call->graph, concat, axis))
       return berth__onnx_unsupported(r->call, err, "what its rounds append to carried value %zu depends on it", i);
-    BERTH__TRY(berth__onnx_emit(r->call, "squeeze", &part, 1, &axes, 1, out, 1, err));
+    *out = concat->in[1];
+    if (r->how[i] == STACKED)
+      BERTH__TRY(berth__onnx_emit(r->call, "squeeze", out, 1, &axes, 1, out, 1, err));
+    else if (concat->n_in > 2)
+      BERTH__TRY(berth__onnx_emit(r->call, "concat", concat->in + 1, concat->n_in - 1, &along, 1, out, 1, err));
   }
   return BERTH_OK;
 }
@@ -318,7 +337,7 @@ static berth_status roll_growing(rolling *r, const berth__graph_mark *mark, bert
   if (r->n_grows != n_before || memcmp(before, r->grows, n_before * sizeof *before) != 0)
     return berth__onnx_unsupported(r->call, err, "how much longer a round makes a carried value depends on the rounds");
   const size_t n_kept = r->n_kept;
-  find_appended(r, since);
+  BERTH__TRY(find_appended(r, since, err));
   if (r->n_kept == n_kept) return end(r, r->out[0], err);
   berth__graph_roll_back(r->call->graph, mark);
   BERTH__TRY(set_apart(r, err));
