@@ -122,6 +122,7 @@ const op_row rows_windows[] = {
      false,
      F64_NOTE,
      {LABELLED("f32") "input %d : f32[256]\n%y = cross_entropy_grad(%x, %l, %d)",
+      LABELLED("f32") "input %d : f32[256] input %c : f32[256]\n%y = cross_entropy_grad(%x, %l, %d, %c)",
       LABELLED("f64") "input %d : f64[256]\n%y = cross_entropy_grad(%x, %l, %d)"}},
 /* ---- norms ---- */
 #define LNORM(type, dims, width) \

@@ -1,15 +1,21 @@
 /* Gradients of losses. */
 #include "grad/grad.h"
 
+/* The losses spare the gradient a pass over the logits, but of 16 bits they have too few digits. */
 void berth__grad_of_cross_entropy(berth__grad *d) {
+  const berth_value losses = berth__grad_out(d);
+  const berth_type type = berth__grad_type(d, losses);
+  const bool has_digits = type == BERTH_F32 || type == BERTH_F64;
   const berth_value in[] = {berth__grad_in(d, BERTH__CROSS_ENTROPY_LOGITS),
-                            berth__grad_in(d, BERTH__CROSS_ENTROPY_LABELS), berth__grad_dy(d)};
-  const berth_value made =
-      berth__grad_op(d, BERTH__OP_cross_entropy_grad, in, 3, d->node.attrs, d->node.op->family->n_attrs);
+                            berth__grad_in(d, BERTH__CROSS_ENTROPY_LABELS), berth__grad_dy(d),
+                            has_digits ? losses : BERTH_VALUE_NONE};
+  const berth_value made = berth__grad_op(d, BERTH__OP_cross_entropy_grad, in, has_digits ? 4 : 3, d->node.attrs,
+                                          d->node.op->family->n_attrs);
   berth__grad_give(d, BERTH__CROSS_ENTROPY_LOGITS, made);
 }
 
-/* (softmax(logits) - 1 at the label) dy, expanded; 0 for ignored labels. */
+/* (softmax(logits) - 1 at the label) dy, expanded; 0 for ignored labels. The losses are a function of the logits, and
+ * have no gradient of their own. */
 void berth__grad_of_cross_entropy_grad(berth__grad *d) {
   const size_t first = d->graph->n_nodes;
   const berth_value logits = berth__grad_in(d, BERTH__CROSS_ENTROPY_LOGITS);

@@ -1,6 +1,8 @@
 /* cross_entropy: -log softmax(logits) of the label's class, for each row of logits [..., C] and its label [...]; and
  * cross_entropy_grad: (softmax(logits) - 1 at the label) dy, which may overwrite the logits. A row whose label is
- * `ignore_index` gives 0 and has no gradient. Items are rows; sums in f64. */
+ * `ignore_index` gives 0 and has no gradient. Items are rows; sums in f64.
+ *
+ * Given the losses, the gradient needs no sums: the log of a row's sum is its loss plus the logit at its label. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -22,6 +24,19 @@ static berth_status cross_entropy_check_rows(const berth__infer *infer, uint32_t
   return BERTH_OK;
 }
 
+static berth_status cross_entropy_check_losses(const berth__infer *infer, berth_error *err) {
+  if (infer->n_in <= BERTH__CROSS_ENTROPY_LOSSES || infer->in_type[BERTH__CROSS_ENTROPY_LOSSES] == BERTH_TYPE_NONE)
+    return BERTH_OK;
+  const berth_type type = infer->in_type[BERTH__CROSS_ENTROPY_LOGITS];
+  BERTH__TRY(berth__want_same_type(infer, BERTH__CROSS_ENTROPY_LOGITS, BERTH__CROSS_ENTROPY_LOSSES, err));
+  if (type != BERTH_F32 && type != BERTH_F64)
+    return berth__fail(err, BERTH_INVALID,
+                       "losses of %s have too few digits for the gradient of the logits: leave them out, and they are "
+                       "computed again",
+                       berth_type_name(type));
+  return cross_entropy_check_rows(infer, BERTH__CROSS_ENTROPY_LOSSES, "rows of logits and losses", err);
+}
+
 static berth_status cross_entropy_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *logits = &infer->in_shape[BERTH__CROSS_ENTROPY_LOGITS];
   const bool is_grad = infer->op->code == BERTH__OP_cross_entropy_grad;
@@ -34,6 +49,7 @@ static berth_status cross_entropy_infer(berth__infer *infer, berth_error *err) {
   if (is_grad) {
     BERTH__TRY(berth__want_same_type(infer, BERTH__CROSS_ENTROPY_LOGITS, BERTH__CROSS_ENTROPY_DY, err));
     BERTH__TRY(cross_entropy_check_rows(infer, BERTH__CROSS_ENTROPY_DY, "rows of logits and gradients", err));
+    BERTH__TRY(cross_entropy_check_losses(infer, err));
   }
   infer->out_type[0] = infer->in_type[BERTH__CROSS_ENTROPY_LOGITS];
   infer->out_shape[0] = *logits;
@@ -69,14 +85,25 @@ static double cross_entropy_sum(const berth_tensor *logits, int64_t start, int64
   return sum;
 }
 
+bool berth__cross_entropy_knows_sum(const berth_op_call *call, int64_t row, double *loss) {
+  if (call->n_in <= BERTH__CROSS_ENTROPY_LOSSES || call->in[BERTH__CROSS_ENTROPY_LOSSES].type == BERTH_TYPE_NONE)
+    return false;
+  *loss = berth__load_f64(&call->in[BERTH__CROSS_ENTROPY_LOSSES], row);
+  return *loss <= BERTH__CROSS_ENTROPY_KNOWN;
+}
+
+/* The probability of a logit x is exp(x - offset - rest). */
 static void cross_entropy_spread(const berth_op_call *call, int64_t row, int64_t label) {
   const berth_tensor *logits = &call->in[BERTH__CROSS_ENTROPY_LOGITS], *out = &call->out[0];
   const int64_t n = logits->dim[logits->rank - 1], start = row * n;
   const double dy = berth__load_f64(&call->in[BERTH__CROSS_ENTROPY_DY], row);
-  double most;
-  const double sum = label < 0 ? 0 : cross_entropy_sum(logits, start, n, &most);
+  double offset = 0, rest = 0;
+  if (label >= 0 && berth__cross_entropy_knows_sum(call, row, &rest))
+    offset = berth__load_f64(logits, start + label);
+  else if (label >= 0)
+    rest = log(cross_entropy_sum(logits, start, n, &offset));
   for (int64_t i = 0; i < n; i++) {
-    const double p = label < 0 ? 0 : exp(berth__load_f64(logits, start + i) - most) / sum;
+    const double p = label < 0 ? 0 : exp(berth__load_f64(logits, start + i) - offset - rest);
     berth__store_f64(out, start + i, label < 0 ? 0 : (p - (i == label)) * dy);
   }
 }

@@ -127,6 +127,11 @@ static void cross_entropies(void **state) {
     fast_check(&c);
     c.attrs[0] = (berth_attr)FAST_INT("ignore_index", 0);
     fast_check(&c);
+    c.in[BERTH__CROSS_ENTROPY_LOSSES] = (fast_operand)F32(5); /* any losses, some of which tell no sum */
+    c.in[BERTH__CROSS_ENTROPY_LOSSES].low = 12, c.in[BERTH__CROSS_ENTROPY_LOSSES].high = 20;
+    fast_check(&c);
+    c.in[BERTH__CROSS_ENTROPY_LOSSES].low = 100, c.in[BERTH__CROSS_ENTROPY_LOSSES].high = 160;
+    fast_check(&c);
   }
 }
 

@@ -145,6 +145,10 @@ const grad_case grad_cases[] = {
      "input %x : f64[4, 3] const %l : i32[4] = [2, 0, 1, 1] input %d : f64[4]\n"
      "%y = cross_entropy_grad(%x, %l, %d) {ignore_index = 1}",
      -2, 2, 0},
+    {"cross_entropy_grad",
+     "input %x : f64[4, 3] const %l : i32[4] = [2, 0, 1, 1] input %d : f64[4]\n"
+     "%c = cross_entropy(%x, %l) {ignore_index = 1} %y = cross_entropy_grad(%x, %l, %d, %c) {ignore_index = 1}",
+     -2, 2, 0},
     {"rope", "input %x : f64[2, 2, 3, 4] const %p : i64[3] = [0, 3, 7] %y = rope(%x, %p)", 0, 0, 0},
     {"rope",
      "input %x : f64[3, 12] const %p : i64[3] = [0, 3, 7]\n"

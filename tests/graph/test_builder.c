@@ -237,6 +237,7 @@ static const op_case op_cases[] = {
     UNARY("log_softmax"),
     {"cross_entropy", {"f32 n, 5", "i64 n"}, {"f32 n"}, {{0}}},
     {"cross_entropy_grad", {"f32 n, 5", "i64 n", "f32 n"}, {"f32 n, 5"}, {INT("ignore_index", 0)}},
+    {"cross_entropy_grad", {"f32 n, 5", "i64 n", "f32 n", "f32 n"}, {"f32 n, 5"}, {{0}}},
     {"layer_norm", {"f32 n, 3", "", "f32 3"}, {"f32 n, 3"}, {{0}}},
     {"rms_norm", {"f32 n, 3", "f32 3"}, {"f32 n, 3"}, {{0}}},
     {"layer_norm_grad", {"f32 n, 3", "", "f32 n, 3"}, {"f32 n, 3"}, {{0}}},

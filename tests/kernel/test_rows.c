@@ -37,6 +37,21 @@ static void lines(void **state) {
   check_all_limits(ONE("f32[2, 20000]") "%o = softmax(%a)" OUT, NULL, 1e-6);
 }
 
+/* Threads take several elements at a time, and then those that are left. */
+static void losses(void **state) {
+  (void)state;
+#define LABELLED(x) ONE(x) "const %l : i32[3] = [0, -100, 999] "
+  check_all_limits(LABELLED("f32[3, 5000]") "%o = cross_entropy(%a, %l)" OUT, NULL, 1e-6);
+  check_all_limits(LABELLED("f32[3, 1024]") "%o = cross_entropy(%a, %l)" OUT, NULL, 1e-6);
+  check_all_limits(LABELLED("f32[3, 90001]") "%o = cross_entropy(%a, %l)" OUT, NULL, 1e-6);
+  check_all_limits(LABELLED("f32[3, 1003]") "input %d : f32[3] %o = cross_entropy_grad(%a, %l, %d)" OUT, NULL, 1e-6);
+  check_all_limits(LABELLED("f32[3, 5000]") "input %d : f32[3] input %c : f32[3] "
+                                            "%o = cross_entropy_grad(%a, %l, %d, %c)" OUT,
+                   NULL, 1e-6);
+  check_words(LABELLED("f16[3, 5002]") "input %d : f16[3] %o = cross_entropy_grad(%a, %l, %d)" OUT, &limits_large, NULL,
+              1e-3);
+}
+
 static void norms(void **state) {
   (void)state;
   check_all_limits(THREE("f32[3, 19, 130]", "f32[130]", "f32[130]") "%o = layer_norm(%a, %b, %c)" OUT, NULL, 1e-5);
@@ -144,6 +159,7 @@ int main(void) {
       cmocka_unit_test(reductions),
       cmocka_unit_test(long_reductions_go_by_pieces),
       cmocka_unit_test(lines),
+      cmocka_unit_test(losses),
       cmocka_unit_test(norms),
       cmocka_unit_test(gradients_of_norms),
       cmocka_unit_test(gradients_of_weights),

@@ -302,15 +302,45 @@ def cross_entropy():
                 made[:, column] = dy.f64() * fn(moved).imag / 1e-30
         g.add("cross_entropy_grad_" + name, "cross_entropy_grad", [x, y, dy], [quantise(kind, made)], attrs,
               tol=TOL[kind])
+        if kind in ("f32", "f64"):
+            given = quantise(kind, fn(x.f64()).real)
+            g.add("cross_entropy_grad_losses_" + name, "cross_entropy_grad", [x, y, dy, given],
+                  [quantise(kind, made)], attrs, tol=TOL[kind])
     big = quantise("f32", np.array([[1000.0, 0.0, -1000.0], [-3e38, 3e38, 0.0]]))
     f.add("cross_entropy_far", "cross_entropy", [big, Tensor("i64", [0, 1])], [quantise("f32", [0.0, 0.0])])
     g.add("cross_entropy_grad_far", "cross_entropy_grad", [big, Tensor("i64", [0, 1]), quantise("f32", [1.0, 2.0])],
           [quantise("f32", np.zeros((2, 3)))])
+    # Losses that say nothing of the sum: of -inf at the label, of f32's whole range, and of 500, where f32 has 4 digits.
+    far = quantise("f32", np.array([[-np.inf, 1.0, 1.0], [-3e38, 3e38, 0.0], [0.5, 500.0, 500.25]]))
+    p = 1 / (1 + np.exp(-0.25))
+    g.add("cross_entropy_grad_losses_far", "cross_entropy_grad",
+          [far, Tensor("i64", [0, 0, 0]), quantise("f32", [1.0, 2.0, 1.0]),
+           quantise("f32", [np.inf, np.inf, 500.25 - np.log(p) - 0.5])],
+          [quantise("f32", np.array([[-1, 0.5, 0.5], [-2, 2, 0], [-1, 1 - p, p]]))], tol=TOL["f32"])
+    g.add("cross_entropy_grad_losses_ignored_far", "cross_entropy_grad",
+          [quantise("f32", np.array([[np.inf, 1.0], [2.0, 2.0]])), Tensor("i64", [-100, 1]), quantise("f32", [1.0, 2.0]),
+           quantise("f32", [0.0, np.log(2)])], [quantise("f32", np.array([[0, 0], [1, -1]]))], tol=TOL["f32"])
+    # Rows of two elements a word, of which a thread has several words and some are left.
+    long = quantise("bf16", 4 * np.sin(np.arange(2 * 3000).reshape(2, 3000) ** 1.5))
+    dy, fn = quantise("bf16", [1.5, -0.5]), losses(np.array([7, 2999]), -100)
+    made = np.array([softmax(row).real for row in long.f64()])
+    made[[0, 1], [7, 2999]] -= 1
+    f.add("cross_entropy_long_words", "cross_entropy", [long, Tensor("i64", [7, 2999])],
+          [quantise("bf16", fn(long.f64()).real)], tol=TOL["bf16"])
+    g.add("cross_entropy_grad_long_words", "cross_entropy_grad", [long, Tensor("i64", [7, 2999]), dy],
+          [quantise("bf16", made * dy.f64()[:, None])], tol=(1e-6, 3e-2))
+    f.add("cross_entropy_masked", "cross_entropy",
+          [quantise("f32", np.array([[-np.inf] * 300 + [2.0] * 4])), Tensor("i64", [301])],
+          [quantise("f32", [np.log(4)])], tol=TOL["f32"])
     x, y = normal("f32", 2, 4), Tensor("i64", [1, 3])
     f.error("cross_entropy_labels", "cross_entropy", [x, Tensor("i64", [1, 3, 0])], "extents 2 and 3 differ")
     f.error("cross_entropy_rank", "cross_entropy", [x, Tensor("i64", [[1], [3]])], "expected rank 1")
     f.error("cross_entropy_type", "cross_entropy", [x, normal("f32", 2)], "labels are integers")
     g.error("cross_entropy_grad_dy", "cross_entropy_grad", [x, y, normal("f64", 2)], "has type f64")
+    two, three, half = (quantise(kind, np.zeros(n)) for kind, n in (("f32", 2), ("f32", 3), ("f16", 2)))
+    g.error("cross_entropy_grad_losses_rows", "cross_entropy_grad", [x, y, two, three], "extents 2 and 3 differ")
+    g.error("cross_entropy_grad_losses_half", "cross_entropy_grad", [quantise("f16", x.f64()), y, half, half],
+            "losses of f16 have too few digits")
     f.write()
     g.write()
 

@@ -9,6 +9,7 @@
 #define LEAST_EACH 4        /* elements that are worth a thread */
 #define PIECE 64            /* elements that are added up before they are added to the rest */
 #define LONG_SUM 256
+#define MOST_PER_WORD 4u /* elements of the narrowest storage per word */
 /* If neighbouring threads have neighbouring rows, threads are scarce, and pieces may be short, since reads of their
  * sums are contiguous. */
 #define THREADS_ACROSS 65536
@@ -189,14 +190,17 @@ static uint32_t lower_rows_word(const berth__lowering *l, const berth__l_rows *r
   return fits ? per_word : 1;
 }
 
-/* Writes the elements of a word of the result, or one element. */
+/* Writes the elements of a word of the result, or one element; with their values, if these are there already. */
 static void write_word(const berth__lowering *l, berth__kernel *k, const berth__l_rows_writer *writer, uint32_t word,
-                       const berth__x *at) {
+                       const berth__x *at, const berth__x *values) {
   if (word > 1) berth__l_word_begin(l, k);
   for (uint32_t f = 0; f < word; f++) {
     const berth__x place = writer->place(k, writer->state, at[f]);
     if (word > 1) berth__l_word_lane(k, f, place);
-    writer->write(k, writer->state, at[f], place);
+    if (values != NULL)
+      berth__l_store(l, k, 0, place, values[f]);
+    else
+      writer->write(k, writer->state, at[f], place);
   }
   if (word > 1) berth__l_word_end(l, k, writer->place(k, writer->state, at[0]));
 }
@@ -207,9 +211,39 @@ static void write_held(const berth__lowering *l, berth__kernel *k, const berth__
   berth__x_if(k, rows->is_row);
   for (uint32_t e = 0; e < held->n; e += held->beside) {
     if (held->is_in[e] != BERTH__X_NONE) berth__x_if(k, held->is_in[e]);
-    for (uint32_t f = 0; f < held->beside; f += word) write_word(l, k, writer, word, &held->at[e + f]);
+    for (uint32_t f = 0; f < held->beside; f += word) write_word(l, k, writer, word, &held->at[e + f], NULL);
     if (held->is_in[e] != BERTH__X_NONE) berth__x_end(k);
   }
+  berth__x_end(k);
+}
+
+/* Opens a loop over the elements from `from` on, BERTH__ROWS_AHEAD at a time, each `apart` from the next; `next`, a
+ * variable with the value `from`, gets the first element that is left. */
+static berth__x open_ahead(berth__kernel *k, berth__x from, berth__x to, int64_t apart, berth__x next) {
+  const berth__x end = berth__x_affine(k, to, 1, -(int64_t)(BERTH__ROWS_AHEAD - 1) * apart);
+  const berth__x i = berth__x_loop(k, from, end, BERTH__ROWS_AHEAD * apart);
+  berth__x_set(k, next, berth__x_affine(k, i, 1, BERTH__ROWS_AHEAD * apart));
+  return i;
+}
+
+/* `n` words, each `apart` elements from the next. */
+static void write_several(const berth__lowering *l, berth__kernel *k, const berth__l_rows_writer *writer, uint32_t word,
+                          berth__x first, uint32_t n, int64_t apart) {
+  berth__x at[BERTH__ROWS_AHEAD * MOST_PER_WORD] = {0}, values[BERTH__ROWS_AHEAD * MOST_PER_WORD] = {0};
+  for (uint32_t e = 0; e < n * word; e++) {
+    at[e] = berth__x_affine(k, first, 1, e / word * apart + e % word);
+    values[e] = writer->value(k, writer->state, at[e]);
+  }
+  for (uint32_t e = 0; e < n * word; e += word) write_word(l, k, writer, word, &at[e], &values[e]);
+}
+
+static void write_ahead(const berth__lowering *l, berth__kernel *k, const berth__l_rows *rows,
+                        const berth__l_rows_writer *writer, uint32_t word) {
+  const berth__x from = berth__x_affine(k, rows->lane, word, 0), next = berth__x_variable(k, from);
+  const int64_t apart = (int64_t)rows->lanes * word;
+  write_several(l, k, writer, word, open_ahead(k, from, rows->end, apart, next), BERTH__ROWS_AHEAD, apart);
+  berth__x_end(k);
+  write_several(l, k, writer, word, berth__x_loop(k, berth__x_get(k, next), rows->end, apart), 1, apart);
   berth__x_end(k);
 }
 
@@ -220,11 +254,15 @@ void berth__l_rows_write(const berth__lowering *l, berth__kernel *k, const berth
     write_held(l, k, rows, writer, word);
     return;
   }
+  if (writer->value != NULL) {
+    write_ahead(l, k, rows, writer, word);
+    return;
+  }
   berth__x at[BERTH__ROWS_HELD];
   const berth__x first =
       berth__x_loop(k, berth__x_affine(k, rows->lane, word, 0), rows->end, (int64_t)rows->lanes * word);
   for (uint32_t f = 0; f < word; f++) at[f] = berth__x_affine(k, first, 1, f);
-  write_word(l, k, writer, word, at);
+  write_word(l, k, writer, word, at, NULL);
   berth__x_end(k);
 }
 
@@ -241,12 +279,12 @@ void berth__l_join_sums(berth__kernel *k, const void *state, const berth__x *a, 
 /* ---- The fold of one thread ---- */
 
 static void make_variables(berth__kernel *k, const berth__l_fold *fold, berth__x *held) {
-  for (uint32_t v = 0; v < fold->n; v++) held[v] = berth__x_variable(k, fold->start[v]);
+  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++)
+    held[v] = v < fold->n ? berth__x_variable(k, fold->start[v]) : BERTH__X_NONE;
 }
 
 static void get_all(berth__kernel *k, const berth__l_fold *fold, const berth__x *held, berth__x *values) {
-  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[v] = BERTH__X_NONE;
-  for (uint32_t v = 0; v < fold->n; v++) values[v] = berth__x_get(k, held[v]);
+  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[v] = v < fold->n ? berth__x_get(k, held[v]) : BERTH__X_NONE;
 }
 
 static void join_into(berth__kernel *k, const berth__l_fold *fold, const berth__x *held, const berth__x *more) {
@@ -256,9 +294,27 @@ static void join_into(berth__kernel *k, const berth__l_fold *fold, const berth__
   for (uint32_t v = 0; v < fold->n; v++) berth__x_set(k, held[v], joined[v]);
 }
 
+/* `n` elements, each a step of the lanes from the next. */
+static void take_several(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x first,
+                         uint32_t n, const berth__x *held) {
+  berth__x at[BERTH__ROWS_AHEAD], before[BERTH__FOLD_VALUES], joined[BERTH__FOLD_VALUES] = {0};
+  for (uint32_t e = 0; e < n; e++) at[e] = berth__x_affine(k, first, 1, (int64_t)e * rows->lanes);
+  get_all(k, fold, held, before);
+  fold->take(k, fold->state, at, n, before, joined);
+  for (uint32_t v = 0; v < fold->n; v++) berth__x_set(k, held[v], joined[v]);
+}
+
 static void fold_between(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x from,
                          berth__x to, const berth__x *held) {
   berth__x values[BERTH__FOLD_VALUES];
+  if (fold->take != NULL) {
+    const berth__x next = berth__x_variable(k, from);
+    take_several(k, rows, fold, open_ahead(k, from, to, rows->lanes, next), BERTH__ROWS_AHEAD, held);
+    berth__x_end(k);
+    take_several(k, rows, fold, berth__x_loop(k, berth__x_get(k, next), to, rows->lanes), 1, held);
+    berth__x_end(k);
+    return;
+  }
   const berth__x i = berth__x_loop(k, from, to, rows->lanes);
   fold->element(k, fold->state, i, values);
   join_into(k, fold, held, values);

@@ -53,6 +53,7 @@ uint32_t berth__l_rows_which(const berth__l_rows *rows, berth__x i);
 int64_t berth__l_pieces_across(int64_t count, int64_t length);
 
 #define BERTH__FOLD_VALUES 2u
+#define BERTH__ROWS_AHEAD 4u /* elements, or words of a result, whose loads do not wait for each other */
 /* The numbers of an element (`element`), and how two sets of them are combined (`join`; a is the earlier one). */
 typedef struct berth__l_fold {
   uint32_t n;
@@ -60,17 +61,25 @@ typedef struct berth__l_fold {
   bool is_sum; /* of f32: long sums are added up in pieces, which keeps their precision */
   void (*element)(berth__kernel *k, const void *state, berth__x i, berth__x *values);
   void (*join)(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out);
+  /* Instead of `element`, for rows that are not held: joins the elements i[0..n), n at most BERTH__ROWS_AHEAD, to the
+   * numbers of those before them. */
+  void (*take)(berth__kernel *k, const void *state, const berth__x *i, uint32_t n, const berth__x *before,
+               berth__x *out);
   const void *state;
 } berth__l_fold;
 /* The result, which every thread of the row gets. All folds of one kernel have values of the same types. */
 void berth__l_rows_fold(berth__kernel *k, berth__l_rows *rows, const berth__l_fold *fold, berth__x *out);
 
 /* Writes each element of the row: `write` stores element i of the row to result 0, at `place`. Rows that are contiguous
- * in the result (is_dense) are written in whole words if its elements are narrow. */
+ * in the result (is_dense) are written in whole words if its elements are narrow.
+ *
+ * `value` instead of `write` returns what is to be stored, for rows that are not held: it loads, and several of them
+ * come before their stores. A compiler cannot move loads across stores that may overwrite them. */
 typedef struct berth__l_rows_writer {
   bool is_dense;
   berth__x (*place)(berth__kernel *k, const void *state, berth__x i);
   void (*write)(berth__kernel *k, const void *state, berth__x i, berth__x place);
+  berth__x (*value)(berth__kernel *k, const void *state, berth__x i);
   const void *state;
 } berth__l_rows_writer;
 void berth__l_rows_write(const berth__lowering *l, berth__kernel *k, const berth__l_rows *rows,

@@ -1,10 +1,13 @@
-/* cross_entropy and its gradient over rows of f32: the maximum, the sum of the exponentials, and for the gradient the
- * row once more. */
+/* cross_entropy and its gradient over rows of f32. The maximum and the sum of the exponentials relative to it are found
+ * block by block, so that a row is read from memory once: when the maximum rises, the sum so far shrinks. The gradient
+ * gets both from the losses. */
+#include <float.h>
+
 #include "ops/cross_entropy.h"
 
 #include "device/cpu/kernels/vec_math.h"
 
-#define BLOCK 2048 /* elements summed in f32 */
+#define BLOCK 2048 /* elements summed in f32, which stay in the cache */
 
 static bool cross_entropy_kernel_takes(const berth_op_call *call) {
   const berth_tensor *logits = &call->in[BERTH__CROSS_ENTROPY_LOGITS];
@@ -22,25 +25,36 @@ static float cross_entropy_kernel_largest(const float *x, int64_t n) {
   return isnan(nan) ? nan : vf_most(most);
 }
 
-static double cross_entropy_kernel_sum(const float *x, int64_t n, float most) {
+static double cross_entropy_kernel_block(const float *x, int64_t n, float most) {
   const vf offset = vf_set1(most), nothing = vf_set1(-INFINITY);
+  vf sum = vf_zero();
+  for (int64_t i = 0; i < n; i += VF_LANES)
+    sum += vf_exp_negative(vf_load_else(x + i, vf_tail(n - i), nothing) - offset);
+  return (double)vf_sum(sum);
+}
+
+/* The maximum of a row, and the sum of the exponentials relative to it. */
+static double cross_entropy_kernel_sum(const float *x, int64_t n, float *most) {
   double total = 0;
+  *most = -FLT_MAX; /* blocks of -inf add nothing */
   for (int64_t at = 0; at < n; at += BLOCK) {
-    const int64_t end = n - at < BLOCK ? n : at + BLOCK;
-    vf sum = vf_zero();
-    for (int64_t i = at; i < end; i += VF_LANES)
-      sum += vf_exp_negative(vf_load_else(x + i, vf_tail(end - i), nothing) - offset);
-    total += (double)vf_sum(sum);
+    const int64_t count = n - at < BLOCK ? n - at : BLOCK;
+    const float largest = cross_entropy_kernel_largest(x + at, count);
+    if (!(largest <= *most)) { /* NaN stays */
+      total *= exp((double)*most - (double)largest);
+      *most = largest;
+    }
+    total += cross_entropy_kernel_block(x + at, count, *most);
   }
   return total;
 }
 
-/* y = exp(x - most) * factor; x and y may be the same row. */
-static void cross_entropy_kernel_spread(float *y, const float *x, int64_t n, float most, float factor) {
-  const vf offset = vf_set1(most), by = vf_set1(factor);
+/* y = exp(x - offset - rest) * factor; x and y may be the same row. */
+static void cross_entropy_kernel_spread(float *y, const float *x, int64_t n, float offset, float rest, float factor) {
+  const vf from = vf_set1(offset), more = vf_set1(rest), by = vf_set1(factor);
   for (int64_t i = 0; i < n; i += VF_LANES) {
     const int64_t count = vf_tail(n - i);
-    vf_store_n(y + i, vf_exp_negative(vf_load_n(x + i, count) - offset) * by, count);
+    vf_store_n(y + i, vf_exp_negative(vf_load_n(x + i, count) - from - more) * by, count);
   }
 }
 
@@ -48,14 +62,21 @@ static void cross_entropy_kernel_grad(const berth_op_call *call, int64_t row, in
   const float *x = (const float *)call->in[BERTH__CROSS_ENTROPY_LOGITS].data + row * n;
   const float dy = ((const float *)call->in[BERTH__CROSS_ENTROPY_DY].data)[row];
   float *y = (float *)call->out[0].data + row * n;
+  double loss;
+  float most;
   if (label < 0) {
     memset(y, 0, (size_t)n * sizeof *y);
     return;
   }
-  const float most = cross_entropy_kernel_largest(x, n), own = x[label];
-  const double sum = cross_entropy_kernel_sum(x, n, most);
-  const double others = sum - exp((double)own - (double)most); /* p - 1 without cancellation */
-  cross_entropy_kernel_spread(y, x, n, most, (float)((double)dy / sum));
+  const float own = x[label];
+  if (berth__cross_entropy_knows_sum(call, row, &loss)) {
+    cross_entropy_kernel_spread(y, x, n, own, (float)loss, dy);
+    y[label] = (float)(expm1(-loss) * (double)dy); /* p - 1 without cancellation */
+    return;
+  }
+  const double sum = cross_entropy_kernel_sum(x, n, &most);
+  const double others = sum - exp((double)own - (double)most); /* the same */
+  cross_entropy_kernel_spread(y, x, n, most, 0, (float)((double)dy / sum));
   y[label] = (float)(-others / sum * (double)dy);
 }
 
@@ -72,8 +93,9 @@ static berth_status cross_entropy_kernel_run(const berth_op_call *call, berth_er
     const float *x = (const float *)logits->data + row * n;
     double loss = 0;
     if (label >= 0) {
-      const float most = cross_entropy_kernel_largest(x, n);
-      loss = log(cross_entropy_kernel_sum(x, n, most)) + ((double)most - (double)x[label]);
+      float most;
+      loss = log(cross_entropy_kernel_sum(x, n, &most));
+      loss += (double)most - (double)x[label];
     }
     ((float *)call->out[0].data)[row] = (float)loss;
   }
