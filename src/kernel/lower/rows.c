@@ -279,12 +279,12 @@ void berth__l_join_sums(berth__kernel *k, const void *state, const berth__x *a, 
 /* ---- The fold of one thread ---- */
 
 static void make_variables(berth__kernel *k, const berth__l_fold *fold, berth__x *held) {
-  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++)
-    held[v] = v < fold->n ? berth__x_variable(k, fold->start[v]) : BERTH__X_NONE;
+  for (uint32_t v = 0; v < fold->n; v++) held[v] = berth__x_variable(k, fold->start[v]);
 }
 
 static void get_all(berth__kernel *k, const berth__l_fold *fold, const berth__x *held, berth__x *values) {
-  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[v] = v < fold->n ? berth__x_get(k, held[v]) : BERTH__X_NONE;
+  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[v] = BERTH__X_NONE;
+  for (uint32_t v = 0; v < fold->n; v++) values[v] = berth__x_get(k, held[v]);
 }
 
 static void join_into(berth__kernel *k, const berth__l_fold *fold, const berth__x *held, const berth__x *more) {
@@ -323,7 +323,7 @@ static void fold_between(berth__kernel *k, const berth__l_rows *rows, const bert
 
 static void fold_pieces(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, const berth__x *held) {
   const int64_t piece = PIECE * (int64_t)rows->lanes;
-  berth__x part[BERTH__FOLD_VALUES], values[BERTH__FOLD_VALUES];
+  berth__x part[BERTH__FOLD_VALUES] = {0}, values[BERTH__FOLD_VALUES];
   const berth__x from = berth__x_loop(k, rows->lane, rows->end, piece);
   make_variables(k, fold, part);
   fold_between(k, rows, fold, from, berth__x_min(k, berth__x_affine(k, from, 1, piece), rows->end), part);
@@ -443,7 +443,7 @@ static void join_lanes(berth__kernel *k, berth__l_rows *rows, const berth__l_fol
 }
 
 static void fold_own(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x *values) {
-  berth__x held[BERTH__FOLD_VALUES];
+  berth__x held[BERTH__FOLD_VALUES] = {0};
   if (rows->held.n > 0) {
     fold_held(k, rows, fold, values);
     return;
