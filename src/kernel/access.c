@@ -39,6 +39,14 @@ berth__x berth__x_pack(berth__kernel *k, berth__storage storage, berth__x value)
   return per_word == 1 ? bits : berth__x_and(k, bits, berth__x_u32(k, per_word == 2 ? 0xffff : 0xff));
 }
 
+berth__x berth__x_pack_pair(berth__kernel *k, berth__x first, berth__x second) {
+  const berth__x in[2] = {first, second};
+  if (!berth__maker_accepts(k, BERTH__INST_pack_pair, 2, in)) return BERTH__X_NONE;
+  if (berth__maker_type(k, first) != BERTH__NUM_F32 || berth__maker_type(k, second) != BERTH__NUM_F32)
+    return berth__maker_mistake(k, BERTH__INST_pack_pair, "it packs two f32");
+  return kernel_access_put(k, BERTH__INST_pack_pair, BERTH__NUM_U32, 0, first, second);
+}
+
 /* The range of integers of fewer than 32 bits follows from their type. */
 static berth__x kernel_access_put_load(berth__kernel *k, uint32_t buffer, berth__x index) {
   const berth__storage storage = k->buffers[buffer].storage;
@@ -103,6 +111,17 @@ void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x 
   if (berth__storage_per_word(storage) > 1) value = berth__x_pack(k, storage, value);
   index = skipped(k, buffer, index);
   if (k->status == BERTH_OK) kernel_access_put(k, BERTH__INST_store, berth__maker_type(k, value), buffer, index, value);
+}
+
+void berth__x_quad_store(berth__kernel *k, uint32_t buffer, berth__x index, uint32_t local) {
+  if (k == NULL || !accepts(k, BERTH__INST_quad_store, 1, &index, buffer, k->n_buffers)) return;
+  if (k->buffers[buffer].storage != BERTH_U32 || k->buffers[buffer].skip != 0 || local >= k->n_local ||
+      k->local[local].type != BERTH__NUM_U32 || k->local[local].count != 4) {
+    berth__maker_mistake(k, BERTH__INST_quad_store, "it is for buffers of u32 and local arrays of four u32");
+    return;
+  }
+  k->buffers[buffer].is_written = true;
+  kernel_access_put(k, BERTH__INST_quad_store, BERTH__NUM_U32, buffer | local << 8, index, BERTH__X_NONE);
 }
 
 void berth__x_store_max(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value) {

@@ -55,6 +55,7 @@ static void beside_add(const joining *j) {
       if (inst.in[a] != BERTH__X_NONE) inst.in[a] += shift;
     if (beside_is_of_buffer(code)) inst.bits += j->buffers;
     if (code == BERTH__INST_shared_load || code == BERTH__INST_shared_store) inst.bits += j->shared;
+    if (code == BERTH__INST_quad_store) inst.bits += j->buffers + (j->local << 8);
     if (code == BERTH__INST_local_load || code == BERTH__INST_local_store) inst.bits += j->local;
     if (code == BERTH__INST_group && j->before != BERTH__X_NONE) {
       inst.code = BERTH__INST_add;

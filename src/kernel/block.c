@@ -205,7 +205,8 @@ static const char *mistake_before_await(const berth__kernel *k) {
   if (k->depth > 0) return "it stands in a block";
   for (size_t i = 0; i < k->n_insts; i++) {
     if (k->insts[i].code == BERTH__INST_await) return "it waits already";
-    if (k->insts[i].code == BERTH__INST_store || k->insts[i].code == BERTH__INST_store_max)
+    if (k->insts[i].code == BERTH__INST_store || k->insts[i].code == BERTH__INST_store_max ||
+        k->insts[i].code == BERTH__INST_quad_store)
       return "something is stored before it";
   }
   return NULL;

@@ -261,6 +261,22 @@ static void open_exchanges(expansion *e) {
     if (is_used[type]) e->exchanged[type] = berth__kernel_shared(e->k, (berth__number)type, e->k->group_size);
 }
 
+/* ---- Words ---- */
+
+static berth__x expand_pair(const expansion *e, const berth__inst *inst) {
+  berth__kernel *k = e->k;
+  const berth__x first = berth__x_pack(k, BERTH_BF16, e->map[inst->in[0]]);
+  const berth__x second = berth__x_pack(k, BERTH_BF16, e->map[inst->in[1]]);
+  return berth__x_or(k, first, berth__x2(k, BERTH__INST_shl, second, berth__x_u32(k, 16)));
+}
+
+static void expand_quad_store(const expansion *e, const berth__inst *inst) {
+  berth__kernel *k = e->k;
+  for (uint32_t i = 0; i < 4; i++)
+    berth__x_store(k, inst->bits & 255u, berth__x_affine(k, e->map[inst->in[0]], 4, i),
+                   berth__x_local_load(k, inst->bits >> 8, berth__x_i32(k, i)));
+}
+
 /* Copies an instruction unchanged. The ranges of loaded values are those of their type. */
 static berth__x put_again(expansion *e, const berth__inst *inst) {
   berth__inst same = *inst;
@@ -292,7 +308,10 @@ static void expand_one(expansion *e, berth__x x) {
   switch ((berth__inst_code)inst->code) {
     case BERTH__INST_commit:
     case BERTH__INST_ahead:
+    case BERTH__INST_settle:
     case BERTH__INST_wait: return;
+    case BERTH__INST_pack_pair: e->map[x] = expand_pair(e, inst); return;
+    case BERTH__INST_quad_store: expand_quad_store(e, inst); return;
     case BERTH__INST_shared_copy: expand_copy(e, inst); return;
     case BERTH__INST_multiply: expand_multiply(e, inst); return;
     case BERTH__INST_sum_row:
@@ -355,7 +374,10 @@ static berth_status make_expanded(expansion *e, berth_error *err) {
   k->n_groups = from->n_groups;
   k->flops = from->flops;
   k->bytes = from->bytes;
-  for (uint32_t i = 0; i < k->n_shared; i++) k->shared[i].storage = BERTH_F32;
+  for (uint32_t i = 0; i < k->n_shared; i++) {
+    k->shared[i].storage = BERTH_F32;
+    k->shared[i].over = 0; /* f32 needs more room than what it lies over might have */
+  }
   open_exchanges(e);
   open_folds(e);
   open_joins(e);

@@ -62,12 +62,12 @@ static void mark_blocks(const berth__kernel *k, mark *marks) {
 }
 
 static bool is_root(berth__inst_code code) {
-  return code == BERTH__INST_store || code == BERTH__INST_store_max || code == BERTH__INST_shared_store ||
-         code == BERTH__INST_local_store || code == BERTH__INST_barrier || code == BERTH__INST_await ||
-         code == BERTH__INST_release || code == BERTH__INST_shared_copy || code == BERTH__INST_commit ||
-         code == BERTH__INST_wait || code == BERTH__INST_multiply || code == BERTH__INST_ahead ||
-         code == BERTH__INST_sum_set || code == BERTH__INST_row_largest || code == BERTH__INST_row_total ||
-         code == BERTH__INST_join;
+  return code == BERTH__INST_store || code == BERTH__INST_quad_store || code == BERTH__INST_store_max ||
+         code == BERTH__INST_shared_store || code == BERTH__INST_local_store || code == BERTH__INST_barrier ||
+         code == BERTH__INST_await || code == BERTH__INST_release || code == BERTH__INST_shared_copy ||
+         code == BERTH__INST_commit || code == BERTH__INST_wait || code == BERTH__INST_multiply ||
+         code == BERTH__INST_ahead || code == BERTH__INST_sum_set || code == BERTH__INST_row_largest ||
+         code == BERTH__INST_row_total || code == BERTH__INST_join || code == BERTH__INST_settle;
 }
 
 /* The loop that a break leaves. */
@@ -116,6 +116,7 @@ static void note_access(berth__kernel *k, const berth__inst *inst) {
   const bool is_max = inst->code == BERTH__INST_store_max;
   if (inst->code == BERTH__INST_load || inst->code == BERTH__INST_quad || is_max) k->buffers[inst->bits].is_read = true;
   if (inst->code == BERTH__INST_store || is_max) k->buffers[inst->bits].is_written = true;
+  if (inst->code == BERTH__INST_quad_store) k->buffers[inst->bits & 255u].is_written = true;
   if (is_max) k->buffers[inst->bits].is_contended = true;
   for (uint32_t i = 0; inst->code == BERTH__INST_await && i < k->n_buffers; ++i)
     k->buffers[i].is_early = k->buffers[i].is_read;

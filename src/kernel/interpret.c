@@ -8,10 +8,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "kernel/machine.h"
 
-#define POISON 0x7fc0deadu /* initial contents of arrays: a NaN, and a big integer */
-#define ENOUGH_LANES 256u  /* enough to amortise a step through the instructions */
+#define ENOUGH_LANES 256u /* enough to amortise a step through the instructions */
 
 static uint32_t most_depth(const berth__kernel *k) {
   uint32_t most = 0;
@@ -122,9 +122,16 @@ static void fill_with_groups(const berth__machine *m, berth__x x) {
   for (uint32_t j = 0; j < m->n; ++j) out[j].u = (uint32_t)m->group + j / m->threads;
 }
 
+static void find_meeting(berth__machine *m) {
+  for (uint32_t a = 0; a < m->k->n_shared; ++a)
+    for (uint32_t b = 0; b < m->k->n_shared; ++b)
+      if (a != b && berth__kernel_shared_meet(m->k, a, b)) m->meets[a] = m->meets[b] = true;
+}
+
 /* Prepares what is the same for all workgroups. */
 static void kernel_interpret_prepare(berth__machine *m) {
   find_bounds(m);
+  find_meeting(m);
   if (m->k->n_shared > 0) find_mixed(m, 0, (berth__x)m->k->n_insts, 0);
   for (berth__x x = 0; x < m->k->n_insts; ++x) {
     const berth__inst *inst = &m->k->insts[x];
@@ -199,6 +206,7 @@ static bool go_on_each(berth__machine *m, berth__x x, uint32_t index) {
 
 static bool enter_each(berth__machine *m, berth__x x) {
   const uint32_t depth = m->k->insts[x].depth;
+  m->is_going[m->k->insts[x].bits] = false;
   memcpy(berth__machine_mask(m, depth + 1u), berth__machine_mask(m, depth), m->n * sizeof(uint32_t));
   m->n_in[depth + 1] = m->n_in[depth];
   return m->n_in[depth] > 0 && go_on_each(m, x, 0);
@@ -249,6 +257,14 @@ static berth_status exchange_lanes(berth__machine *m, berth__x x) {
   return BERTH_OK;
 }
 
+static void pack_pairs(const berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  const berth__lane *first = berth__machine_values(m, inst->in[0]), *second = berth__machine_values(m, inst->in[1]);
+  berth__lane *out = berth__machine_values(m, x);
+  for (uint32_t j = 0; j < m->n; ++j)
+    out[j].u = berth__f32_to_bf16(first[j].f) | (uint32_t)berth__f32_to_bf16(second[j].f) << 16;
+}
+
 static bool kernel_interpret_is_bound(uint8_t code) {
   return code == BERTH__INST_loop || code == BERTH__INST_each || code == BERTH__INST_if || code == BERTH__INST_else ||
          code == BERTH__INST_end;
@@ -284,6 +300,8 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_store_max: return berth__machine_buffer(m, x);
     case BERTH__INST_quad:
     case BERTH__INST_part: return berth__machine_quad(m, x);
+    case BERTH__INST_quad_store: return berth__machine_quad_store(m, x);
+    case BERTH__INST_pack_pair: pack_pairs(m, x); return BERTH_OK;
     case BERTH__INST_shared_load:
     case BERTH__INST_shared_store: return berth__machine_shared(m, x);
     case BERTH__INST_local_load:
@@ -310,6 +328,7 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_sum_row:
     case BERTH__INST_sum_line:
     case BERTH__INST_sum_column: berth__machine_sum_place(m, x); return BERTH_OK;
+    case BERTH__INST_settle: m->is_going[inst->bits] = false; return BERTH_OK;
     case BERTH__INST_join: return berth__machine_join(m, x);
     case BERTH__INST_row_largest:
     case BERTH__INST_row_total: return berth__machine_fold(m, x);
@@ -338,11 +357,13 @@ static void begin_groups(berth__machine *m) {
   uint64_t n_shared = m->n_shared * (m->n / m->threads);
   uint64_t n_local = berth__machine_elements(k->local, k->n_local) * m->n;
   const uint64_t n_sums = (uint64_t)berth__machine_sums(k, k->n_sums) * m->n;
+  memset(m->is_going, 0, sizeof m->is_going);
+  for (uint32_t i = 0; i < k->n_shared; ++i) m->holds[i] = k->shared[i].over == 0;
   m->group_open = 1;
   m->group_here = m->group_settled = 0;
   for (uint64_t i = 0; i < n_sums; ++i) m->sums[i].u = 0;
-  for (uint64_t i = 0; i < n_shared; ++i) m->shared[i].u = POISON;
-  for (uint64_t i = 0; i < n_local; ++i) m->local[i].u = POISON;
+  for (uint64_t i = 0; i < n_shared; ++i) m->shared[i].u = BERTH__POISON;
+  for (uint64_t i = 0; i < n_local; ++i) m->local[i].u = BERTH__POISON;
 }
 
 static berth_status kernel_interpret_run_groups(berth__machine *m) {

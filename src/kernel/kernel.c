@@ -91,7 +91,8 @@ bool berth__kernel_uses(const berth__kernel *kernel, berth__inst_code code) {
 
 static bool arrays_equal(const berth__kernel_array *a, const berth__kernel_array *b, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) {
-    if (a[i].type != b[i].type || a[i].count != b[i].count || a[i].storage != b[i].storage) return false;
+    if (a[i].type != b[i].type || a[i].count != b[i].count || a[i].storage != b[i].storage || a[i].over != b[i].over)
+      return false;
   }
   return true;
 }

@@ -79,6 +79,9 @@ typedef struct berth__kernel_array {
   berth__number type;
   uint32_t count;
   berth__storage storage; /* of a shared array of f32: stores round to this, f16 or bf16 */
+  /* Of a shared array that lies over earlier ones: 1 + the number of the first of them, at whose beginning it begins.
+   * What is stored in it is lost when something is stored in those, and the other way round. 0: it lies alone. */
+  uint32_t over;
 } berth__kernel_array;
 
 #define BERTH__KERNEL_ARRAYS 8u
@@ -169,6 +172,11 @@ uint32_t berth__kernel_buffer_of(berth__kernel *k, uint32_t operand, berth__stor
 uint32_t berth__kernel_shared(berth__kernel *k, berth__number type, uint32_t count); /* an array per workgroup */
 uint32_t berth__kernel_local(berth__kernel *k, berth__number type, uint32_t count);  /* an array per thread */
 
+/* tiles.c: a shared array over the array `first` and those that follow it, in whose memory it lies. */
+uint32_t berth__kernel_shared_over(berth__kernel *k, berth__number type, uint32_t count, uint32_t first);
+/* Where a shared array begins in a workgroup's memory, in bytes; and whether two of them have bytes in common. */
+uint64_t berth__kernel_shared_at(const berth__kernel *kernel, uint32_t array);
+bool berth__kernel_shared_meet(const berth__kernel *kernel, uint32_t a, uint32_t b);
 /* tiles.c: a shared array of f32 whose stores round to a storage. */
 uint32_t berth__kernel_shared_as(berth__kernel *k, berth__storage storage, uint32_t count);
 /* A tile with its own array, laid out for products of this kind. Its contents are rounded when they are stored
@@ -250,11 +258,15 @@ berth__x berth__x_load(berth__kernel *k, uint32_t buffer, berth__x index);
 berth__x berth__x_quad(berth__kernel *k, uint32_t buffer, berth__x index);
 berth__x berth__x_part(berth__kernel *k, berth__x quad, uint32_t which);
 void berth__x_store(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value);
+/* Stores a local array of four u32 at once, from word 4 * index of a buffer of u32 on. */
+void berth__x_quad_store(berth__kernel *k, uint32_t buffer, berth__x index, uint32_t local);
 /* Stores the maximum of an element of u32 and a value. Any number of threads may do this to one element at once, and
  * the result does not depend on their order; the same kernel must not load or store the element otherwise. */
 void berth__x_store_max(berth__kernel *k, uint32_t buffer, berth__x index, berth__x value);
 /* The bits of an element of this storage, in the low bits of a u32, from a value of the storage's number type. */
 berth__x berth__x_pack(berth__kernel *k, berth__storage storage, berth__x value);
+/* Two bf16 in one u32, the first in the low half. Only for kernels that have tiles. */
+berth__x berth__x_pack_pair(berth__kernel *k, berth__x first, berth__x second);
 berth__x berth__x_shared_load(berth__kernel *k, uint32_t array, berth__x index);
 void berth__x_shared_store(berth__kernel *k, uint32_t array, berth__x index, berth__x value);
 berth__x berth__x_local_load(berth__kernel *k, uint32_t array, berth__x index);
@@ -275,6 +287,7 @@ void berth__x_commit(berth__kernel *k);
 void berth__x_wait(berth__kernel *k, uint32_t n);
 void berth__x_multiply(berth__kernel *k, uint32_t sums, berth__x slot);
 void berth__x_ahead(berth__kernel *k, uint32_t sums, berth__x slot);
+void berth__x_settle(berth__kernel *k, uint32_t sums);
 berth__x berth__x_each(berth__kernel *k, uint32_t sums); /* a block */
 berth__x berth__x_sum_row(berth__kernel *k, berth__x each);
 berth__x berth__x_sum_column(berth__kernel *k, berth__x each);

@@ -4,6 +4,8 @@
 
 #include "kernel/lanes.h"
 
+#define BERTH__POISON 0x7fc0deadu /* initial contents of arrays: a NaN, and a big integer */
+
 /* Which lane used an element of a shared array, and since which barrier. */
 typedef struct berth__machine_use {
   uint32_t write_time, writer;
@@ -34,6 +36,10 @@ typedef struct berth__machine {
   berth__machine_use *uses;                  /* one per shared element */
   bool notes_loads[BERTH__KERNEL_ARRAYS];    /* per shared array: others may be written before the next barrier */
   uint32_t write_time[BERTH__KERNEL_ARRAYS]; /* per shared array: the last one */
+  bool meets[BERTH__KERNEL_ARRAYS];          /* per shared array: it has memory in common with others */
+  bool holds[BERTH__KERNEL_ARRAYS];          /* of those, the one whose contents the memory has */
+  uint32_t use_time[BERTH__KERNEL_ARRAYS];   /* of those: the last load, store or product */
+  bool is_going[BERTH__KERNEL_SUMS];         /* late sums that may still read their tiles */
   berth__lane *sums;                         /* n per sum of a thread */
   /* Groups of copies: the open one, counted from 1; the last one waited for; and the last one waited for before a
    * barrier, after which every thread may use it. */
@@ -65,6 +71,9 @@ static inline uint32_t berth__machine_sums(const berth__kernel *k, uint32_t n) {
 /* Records that a lane loads or stores an element of a shared array. False: another lane has used it since the last
  * barrier in a way that needs one in between. */
 bool berth__machine_note(berth__machine_use *use, uint32_t time, uint32_t lane, bool is_store, uint32_t *other);
+/* Records a use of a shared array that may have memory in common with others: what these held is lost. An error if they
+ * have been used since the last barrier, or may still be read. */
+berth_status berth__machine_take(berth__machine *m, berth__x x, uint32_t array);
 berth_status berth__machine_fail_race(const berth__machine *m, berth__x x, uint32_t lane, uint32_t other);
 
 /* machine_tiles.c: copies, products of tiles, and their sums. */
@@ -81,6 +90,7 @@ float berth__machine_element(const berth__machine *m, uint32_t buffer, uint64_t 
 /* machine_memory.c: loads and stores, for the active lanes. */
 berth_status berth__machine_buffer(berth__machine *m, berth__x x);
 berth_status berth__machine_quad(berth__machine *m, berth__x x);
+berth_status berth__machine_quad_store(berth__machine *m, berth__x x);
 berth_status berth__machine_shared(berth__machine *m, berth__x x);
 berth_status berth__machine_local(berth__machine *m, berth__x x);
 

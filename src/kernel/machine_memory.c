@@ -194,6 +194,24 @@ berth_status berth__machine_quad(berth__machine *m, berth__x x) {
   return BERTH_OK;
 }
 
+berth_status berth__machine_quad_store(berth__machine *m, berth__x x) {
+  const berth__inst *inst = &m->k->insts[x];
+  const uint32_t number = inst->bits & 255u;
+  const berth__kernel_memory *buffer = &m->buffers[number];
+  const berth__lane *index = berth__machine_values(m, inst->in[0]);
+  const uint32_t *mask = berth__machine_mask(m, inst->depth);
+  const berth__lane *words = m->local + berth__machine_elements(m->k->local, inst->bits >> 8) * m->n;
+  const uint32_t outside = find_outside_of(m, index, mask, (buffer->first + 3) / 4, buffer->count / 4);
+  if (outside < m->n) return fail_index(m, x, outside, "the quads of buffer", buffer->count / 4);
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t race = find_race(m, index, words + (size_t)i * m->n, mask);
+    if (race < m->n) return fail_store(m, x, race);
+    for (uint32_t j = 0; j < m->n; ++j)
+      if (mask[j] != 0) buffer->words[4 * (size_t)index[j].u + i] = words[(size_t)i * m->n + j].u;
+  }
+  return BERTH_OK;
+}
+
 berth_status berth__machine_local(berth__machine *m, berth__x x) {
   const uint32_t n = m->n;
   const berth__inst *inst = &m->k->insts[x];
@@ -247,6 +265,37 @@ bool berth__machine_note(berth__machine_use *u, uint32_t time, uint32_t lane, bo
   return true;
 }
 
+static void lose_contents(berth__machine *m, uint32_t array) {
+  const uint64_t first = berth__machine_elements(m->k->shared, array);
+  m->holds[array] = false;
+  for (uint32_t lane = 0, group = 0; lane < m->n; lane += m->threads, ++group)
+    for (uint32_t i = 0; i < m->k->shared[array].count; ++i)
+      m->shared[first + group * m->n_shared + i].u = BERTH__POISON;
+}
+
+static bool may_be_read(const berth__machine *m, uint32_t array) {
+  for (uint32_t n = 0; n < m->k->n_sums; ++n)
+    if (m->is_going[n] && (m->k->sums[n].left.array == array || m->k->sums[n].right.array == array)) return true;
+  return false;
+}
+
+berth_status berth__machine_take(berth__machine *m, berth__x x, uint32_t array) {
+  if (!m->meets[array]) return BERTH_OK;
+  m->use_time[array] = m->time;
+  if (m->holds[array]) return BERTH_OK;
+  for (uint32_t other = 0; other < m->k->n_shared; ++other) {
+    if (other == array || !berth__kernel_shared_meet(m->k, array, other)) continue;
+    if (m->use_time[other] == m->time || may_be_read(m, other))
+      return berth__fail(m->err, BERTH_INTERNAL,
+                         "The kernel %s: instruction %" PRIu32 " (%s) uses shared array %" PRIu32
+                         " in the memory of array %" PRIu32 ", which is used, with no barrier between them.",
+                         m->k->name, x, berth__inst_name((berth__inst_code)m->k->insts[x].code), array, other);
+    if (m->holds[other]) lose_contents(m, other);
+  }
+  m->holds[array] = true;
+  return BERTH_OK;
+}
+
 /* For one workgroup: its lanes from `lane` on, its part of the array from `first` on. */
 static berth_status kernel_machine_memory_store_shared(berth__machine *m, berth__x x, uint32_t lane, uint64_t first) {
   const berth__inst *inst = &m->k->insts[x];
@@ -291,6 +340,7 @@ berth_status berth__machine_shared(berth__machine *m, berth__x x) {
   uint32_t count = m->k->shared[inst->bits].count;
   uint32_t outside = kernel_machine_memory_find_outside(m, index, berth__machine_mask(m, inst->depth), count);
   if (outside < m->n) return fail_index(m, x, outside, "shared array", count);
+  if (m->n_in[inst->depth] > 0) BERTH__TRY(berth__machine_take(m, x, inst->bits));
   bool is_store = inst->code == BERTH__INST_shared_store;
   uint64_t first = berth__machine_elements(m->k->shared, inst->bits);
   for (uint32_t lane = 0; lane < m->n; lane += m->threads, first += m->n_shared) {

@@ -45,6 +45,7 @@ static berth_status copy_lane(berth__machine *m, berth__x x, uint32_t lane) {
 
 berth_status berth__machine_copy(berth__machine *m, berth__x x) {
   const uint32_t *mask = berth__machine_mask(m, m->k->insts[x].depth);
+  if (m->n_in[m->k->insts[x].depth] > 0) BERTH__TRY(berth__machine_take(m, x, m->k->insts[x].bits & 255u));
   for (uint32_t lane = 0; lane < m->n; ++lane)
     if (mask[lane] != 0) BERTH__TRY(copy_lane(m, x, lane));
   return BERTH_OK;
@@ -150,6 +151,11 @@ berth_status berth__machine_multiply(berth__machine *m, berth__x x) {
   const uint32_t *mask = berth__machine_mask(m, inst->depth);
   const berth__lane *slot = berth__machine_values(m, inst->in[0]);
   berth__lane *all = m->sums + (size_t)berth__machine_sums(m->k, inst->bits) * m->n;
+  if (m->n_in[inst->depth] > 0) {
+    BERTH__TRY(berth__machine_take(m, x, sums->left.array));
+    BERTH__TRY(berth__machine_take(m, x, sums->right.array));
+    m->is_going[inst->bits] = sums->is_late;
+  }
   for (uint32_t lane = 0; lane < m->n; ++lane) {
     const uint32_t first = lane - lane % m->threads;
     if (mask[lane] != mask[first] || (mask[lane] != 0 && slot[lane].u != slot[first].u))

@@ -251,6 +251,12 @@ static void print_store_max(printer *p, const berth__inst *inst) {
   kernel_print_value(p, inst->in[1]);
 }
 
+static void print_quad_store(printer *p, const berth__inst *inst) {
+  berth__text_printf(&p->text, "q%u[", (unsigned)(inst->bits & 255u));
+  kernel_print_value(p, inst->in[0]);
+  berth__text_printf(&p->text, "] = l%u", (unsigned)(inst->bits >> 8));
+}
+
 static void print_loop(printer *p, berth__x x) {
   const berth__inst *inst = &p->k->insts[x];
   berth__text_printf(&p->text, "for ");
@@ -303,6 +309,7 @@ static void print_statement(printer *p, berth__x x) {
     case BERTH__INST_else: berth__text_printf(&p->text, "} else {"); return;
     case BERTH__INST_end: berth__text_printf(&p->text, "}"); return;
     case BERTH__INST_store: print_store(p, 'b', inst); break;
+    case BERTH__INST_quad_store: print_quad_store(p, inst); break;
     case BERTH__INST_store_max: print_store_max(p, inst); break;
     case BERTH__INST_shared_store: print_store(p, 's', inst); break;
     case BERTH__INST_local_store: print_store(p, 'l', inst); break;
@@ -321,7 +328,10 @@ static void print_statement(printer *p, berth__x x) {
                          (unsigned)inst->bits);
       kernel_print_value(p, inst->in[0]);
       break;
-    case BERTH__INST_join: berth__text_printf(&p->text, "join sums %u", (unsigned)inst->bits); break;
+    case BERTH__INST_settle:
+    case BERTH__INST_join:
+      berth__text_printf(&p->text, "%s sums %u", berth__inst_name((berth__inst_code)inst->code), (unsigned)inst->bits);
+      break;
     case BERTH__INST_commit:
     case BERTH__INST_break:
     case BERTH__INST_await:
@@ -350,9 +360,11 @@ static void kernel_print_head(printer *p) {
   }
   for (uint32_t i = 0; i < k->n_shared; ++i) {
     const bool is_narrow = berth__storage_per_word(k->shared[i].storage) != 1;
-    berth__text_printf(&p->text, "  s%u: %s[%u] shared\n", (unsigned)i,
+    berth__text_printf(&p->text, "  s%u: %s[%u] shared", (unsigned)i,
                        is_narrow ? berth_type_name(k->shared[i].storage) : type_names[k->shared[i].type],
                        (unsigned)k->shared[i].count);
+    if (k->shared[i].over != 0) berth__text_printf(&p->text, " over s%u", (unsigned)(k->shared[i].over - 1));
+    berth__text_printf(&p->text, "\n");
   }
   for (uint32_t i = 0; i < k->n_sums; ++i) {
     static const char *const kinds[] = {"f32", "tf32x3", "tf32", "bf16", "f16"};

@@ -116,19 +116,28 @@ static const char *shared_alignment(const berth__kernel *kernel) {
   return "__align__(16) ";
 }
 
+static bool has_meeting_arrays(const berth__kernel *kernel) {
+  for (uint32_t i = 0; i < kernel->n_shared; i++)
+    if (kernel->shared[i].over != 0) return true;
+  return false;
+}
+
 /* Arrays larger than a kernel may declare use shared memory that the launch requests. */
 static void declare_shared(const berth__kernel *kernel, berth__text *out) {
-  uint64_t at = 0;
-  const bool is_dynamic = berth__cuda_dynamic_shared(kernel) != 0;
-  if (is_dynamic) berth__text_printf(out, "  BERTH_ROOM\n");
+  const bool is_dynamic = berth__cuda_dynamic_shared(kernel) != 0, is_room = has_meeting_arrays(kernel);
+  if (is_dynamic)
+    berth__text_printf(out, "  BERTH_ROOM\n");
+  else if (is_room)
+    berth__text_printf(out, "  __shared__ %sunsigned char berth_room[%u];\n", shared_alignment(kernel),
+                       (unsigned)berth__kernel_shared_bytes(kernel));
   for (uint32_t i = 0; i < kernel->n_shared; i++) {
     const berth__kernel_array *array = &kernel->shared[i];
     const char *type = shared_element(array);
-    if (is_dynamic)
-      berth__text_printf(out, "  %s *const s%u = (%s *)(berth_shared + %u);\n", type, i, type, (unsigned)at);
+    if (is_dynamic || is_room)
+      berth__text_printf(out, "  %s *const s%u = (%s *)(%s + %u);\n", type, i, type,
+                         is_dynamic ? "berth_shared" : "berth_room", (unsigned)berth__kernel_shared_at(kernel, i));
     else
       berth__text_printf(out, "  __shared__ %s%s s%u[%u];\n", shared_alignment(kernel), type, i, array->count);
-    at += (uint64_t)array->count * berth_type_storage(array->storage).bytes;
   }
 }
 
@@ -190,6 +199,9 @@ static const berth__dialect cuda = {
     .rule[BERTH__INST_wait] = BERTH__RULE_ALL("berth_wait($n); BERTH_ARRIVED"),
     .rule[BERTH__INST_multiply] = BERTH__RULE_ALL("BERTH_MULTIPLY_$n(#a);"),
     .rule[BERTH__INST_ahead] = BERTH__RULE_ALL("BERTH_AHEAD_$n(#a);"),
+    .rule[BERTH__INST_settle] = BERTH__RULE_ALL("BERTH_FINISH_$n;"),
+    .rule[BERTH__INST_pack_pair] = {NULL, NULL, "berth_pair_bf16(#a, #b)", NULL},
+    .rule[BERTH__INST_quad_store] = BERTH__RULE_ALL("berth_store16(&b$l[4 * (#a)], l$h);"),
     .rule[BERTH__INST_each] = BERTH__RULE_ALL("BERTH_SETTLE_$n; BERTH_EACH_$n($v) {"),
     .rule[BERTH__INST_sum_row] = BERTH__RULE_ALL("BERTH_ROW_$n(#a)"),
     .rule[BERTH__INST_sum_column] = BERTH__RULE_ALL("BERTH_COLUMN_$n(#a)"),

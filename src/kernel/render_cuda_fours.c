@@ -101,9 +101,9 @@ void berth__cuda_fours_open(const berth__kernel *kernel, uint32_t n, berth__text
                      "  }\n}\n",
                      STEP, left.n * right.n, left.n, right.n, right.n, right.n);
   berth__text_printf(out,
-                     "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n"
-                     "#define BERTH_AHEAD_%u(slot)\n#define BERTH_SETTLE_%u\n",
-                     n, n, n, n);
+                     "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n#undef BERTH_FINISH_%u\n"
+                     "#define BERTH_AHEAD_%u(slot)\n#define BERTH_SETTLE_%u\n#define BERTH_FINISH_%u\n",
+                     n, n, n, n, n, n);
 }
 
 /* Line i of a thread; i is an expression. */

@@ -55,6 +55,11 @@ static const char prelude[] =
     "  asm(\"cvt.rn.f16x2.f32 %0, %1, %2;\" : \"=r\"(bits) : \"f\"(second), \"f\"(first));\n"
     "  return bits;\n"
     "}\n"
+    "BERTH_FUNCTION void berth_store16(unsigned *to, const unsigned *from) {\n"
+    "  uint4 four;\n"
+    "  four.x = from[0], four.y = from[1], four.z = from[2], four.w = from[3];\n"
+    "  *(uint4 *)to = four;\n"
+    "}\n"
     "#define berth_other(x, by) __uint_as_float(berth_exchange(__float_as_uint(x), by))\n"
     "BERTH_FUNCTION float berth_larger(float a, float b) { return a < b || b != b ? b : a; }\n"
     "BERTH_FUNCTION float berth_plus(float a, float b) { return a + b; }\n"
@@ -287,13 +292,14 @@ static void add_folds(berth__text *out, const berth__kernel *k, uint32_t n) {
 
 /* ---- Functions of this kernel ---- */
 
-/* The last multiplication waits for the first factors of the next piece, or for the end. */
+/* The last multiplication waits for the first factors of the next piece, or for the `settle`. */
 static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
   const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
-  berth__text_printf(out, "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n", n, n);
+  berth__text_printf(out, "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n#undef BERTH_FINISH_%u\n", n, n, n);
+  berth__text_printf(out, "#define BERTH_SETTLE_%u\n", n);
   if (!is_pipelined(k, n)) {
-    berth__text_printf(out, "#define BERTH_AHEAD_%u(slot)\n#define BERTH_SETTLE_%u\n", n, n);
+    berth__text_printf(out, "#define BERTH_AHEAD_%u(slot)\n#define BERTH_FINISH_%u\n", n, n);
     return;
   }
   const uint32_t last = count_factors(sums, &w);
@@ -302,7 +308,7 @@ static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
                      "berth_add_%u(c%u, f%u + %u)\n",
                      n, n, n, sums->left.array, slot_step(&sums->left), sums->right.array, slot_step(&sums->right), n,
                      n, n, last);
-  berth__text_printf(out, "#define BERTH_SETTLE_%u berth_add_%u(c%u, f%u + %u)\n", n, n, n, n, last);
+  berth__text_printf(out, "#define BERTH_FINISH_%u berth_add_%u(c%u, f%u + %u)\n", n, n, n, n, last);
 }
 
 /* Sum number 4 * (i * columns / 8 + j) + q of a thread: row q / 2 * 8 and column q % 2 of its share of a piece. If sums

@@ -96,8 +96,9 @@ void berth__cuda_warpgroup_open(const berth__kernel *kernel, uint32_t n, berth__
                      "#pragma unroll\n"
                      "  for (int i = 0; i < %u; i++) berth_keep(c[i]);\n"
                      "}\n"
-                     "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n#undef BERTH_ARRIVED\n"
+                     "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n#undef BERTH_FINISH_%u\n#undef BERTH_ARRIVED\n"
                      "#define BERTH_AHEAD_%u(slot)\n#define BERTH_SETTLE_%u berth_settle_%u(c%u)\n"
+                     "#define BERTH_FINISH_%u BERTH_SETTLE_%u\n"
                      "#define BERTH_ARRIVED berth_arrived();\n",
-                     n, count, n, n, n, n, n, n);
+                     n, count, n, n, n, n, n, n, n, n, n);
 }

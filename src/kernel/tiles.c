@@ -94,9 +94,34 @@ berth__sums_spread berth__sums_spread_of(const berth__kernel *k, const berth__ke
                               .group_columns = columns};
 }
 
+uint32_t berth__kernel_shared_over(berth__kernel *k, berth__number type, uint32_t count, uint32_t first) {
+  if (k != NULL && k->status == BERTH_OK && (first >= k->n_shared || k->shared[first].over != 0))
+    berth__maker_mistake(k, BERTH__INST_shared_store, "there is no array that it could lie over");
+  const uint32_t array = berth__kernel_shared(k, type, count);
+  if (k != NULL && k->status == BERTH_OK) k->shared[array].over = first + 1;
+  return array;
+}
+
+/* Arrays that lie alone follow one another. */
+uint64_t berth__kernel_shared_at(const berth__kernel *kernel, uint32_t array) {
+  const uint32_t before = kernel->shared[array].over != 0 ? kernel->shared[array].over - 1 : array;
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < before; i++)
+    if (kernel->shared[i].over == 0) at += tiles_array_bytes(&kernel->shared[i]);
+  return at;
+}
+
+bool berth__kernel_shared_meet(const berth__kernel *kernel, uint32_t a, uint32_t b) {
+  const uint64_t of_a = berth__kernel_shared_at(kernel, a), of_b = berth__kernel_shared_at(kernel, b);
+  return of_a < of_b + tiles_array_bytes(&kernel->shared[b]) && of_b < of_a + tiles_array_bytes(&kernel->shared[a]);
+}
+
 uint64_t berth__kernel_shared_bytes(const berth__kernel *kernel) {
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < kernel->n_shared; i++) bytes += tiles_array_bytes(&kernel->shared[i]);
+  for (uint32_t i = 0; i < kernel->n_shared; i++) {
+    const uint64_t end = berth__kernel_shared_at(kernel, i) + tiles_array_bytes(&kernel->shared[i]);
+    if (end > bytes) bytes = end;
+  }
   return bytes;
 }
 
@@ -167,6 +192,14 @@ void berth__x_multiply(berth__kernel *k, uint32_t sums, berth__x slot) {
 }
 
 void berth__x_ahead(berth__kernel *k, uint32_t sums, berth__x slot) { put_of_slot(k, BERTH__INST_ahead, sums, slot); }
+
+void berth__x_settle(berth__kernel *k, uint32_t sums) {
+  if (!berth__maker_accepts(k, BERTH__INST_settle, 0, NULL)) return;
+  if (sums >= k->n_sums)
+    berth__maker_mistake(k, BERTH__INST_settle, "there are no such sums");
+  else
+    kernel_tiles_put(k, BERTH__INST_settle, BERTH__NUM_F32, sums, NULL, 0);
+}
 
 static uint32_t last_place(const berth__kernel *k, berth__inst_code code, const berth__kernel_sums *sums) {
   if (code == BERTH__INST_sum_row) return sums->left.lines - 1;

@@ -41,7 +41,7 @@ static bool loop_streams(const berth__kernel *k, size_t first) {
   for (size_t i = first + 1; i < k->n_insts && k->insts[i].depth > k->insts[first].depth; i++) {
     const uint8_t code = k->insts[i].code;
     loads = loads || code == BERTH__INST_load || code == BERTH__INST_quad;
-    stores = stores || code == BERTH__INST_store;
+    stores = stores || code == BERTH__INST_store || code == BERTH__INST_quad_store;
   }
   return loads && stores;
 }

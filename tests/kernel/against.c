@@ -284,7 +284,8 @@ static void check_both_forms(call *c, const char *text, const berth__kernel_limi
   berth__lowering_free(&l);
 }
 
-void check_matrix(const char *text, berth_compute compute, bool is_narrow, double tolerance) {
+static void check_units(const char *text, berth_compute compute, bool is_narrow, berth__inst_code code,
+                        double tolerance) {
   berth__kernel_limits limits = limits_large;
   call c;
   limits.multiplies = BERTH__MATRIX_UNITS;
@@ -293,8 +294,16 @@ void check_matrix(const char *text, berth_compute compute, bool is_narrow, doubl
   open_call(&c, text);
   for (uint32_t i = 0; i < c.op.n_in + c.op.n_out; i++) c.storage[i] = word_type(c.tensors[i].type);
   if (is_narrow) make_narrow(&c);
-  check_both_forms(&c, text, &limits, BERTH__INST_multiply, tolerance);
+  check_both_forms(&c, text, &limits, code, tolerance);
   close_call(&c);
+}
+
+void check_matrix(const char *text, berth_compute compute, bool is_narrow, double tolerance) {
+  check_units(text, compute, is_narrow, BERTH__INST_multiply, tolerance);
+}
+
+void check_staged(const char *text, berth_compute compute, bool is_narrow, double tolerance) {
+  check_units(text, compute, is_narrow, BERTH__INST_quad_store, tolerance);
 }
 
 void check_exchanges(const char *text, const berth__kernel_limits *limits, double tolerance) {

@@ -90,6 +90,26 @@ static void matrices(void **state) {
                false, 3e-2);
 }
 
+/* Results that are stored in runs: of 4 and of 2 bytes, with a bias, with summands in runs, for whole rows and across
+ * them, and with all that at once; in batches, channels last, and in sections. */
+static void staged_matrices(void **state) {
+  (void)state;
+  check_staged(TWO("bf16[70, 64]", "bf16[64, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
+  check_staged(TWO("f16[3, 33, 40]", "f16[3, 40, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-3);
+  check_staged(TWO("f32[70, 40]", "f32[40, 68]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_TF32, false, 4e-3);
+  check_staged(THREE("bf16[70, 64]", "bf16[64, 72]", "bf16[72]") "input %d : bf16[70, 72] "
+              "%o = product(%a, %b, %c, %d) {columns = 72, adds = 1}" OUT, BERTH_COMPUTE_F32, true, 3e-2);
+  check_staged(THREE("f16[70, 64]", "f16[64, 72]", "f16[72]") "input %d : f16[70, 72] input %e : f16[70, 1] "
+              "%o = product(%a, %b, %c, %d, %e) {columns = 72, adds = 1, code = [1, 0, 1, 0, 22, 2, 0, 0]}" OUT,
+               BERTH_COMPUTE_F32, true, 4e-3);
+  check_staged(THREE("f32[70, 64]", "f32[64, 72]", "f32[72]") "input %d : f32[70, 72] input %e : f32[72] "
+              "%o = product(%a, %b, %c, %d, %e) {columns = 72, adds = 1, code = [1, 0, 1, 0, 22, 2, 0, 0]}" OUT,
+               BERTH_COMPUTE_BF16, false, 4e-2);
+  check_staged(THREE("f32[70, 64]", "f32[64, 72]", "f32[72]") "input %d : f32[70, 1] "
+              "%o = product(%a, %b, %c, %d) {columns = 72, code = [1, 0, 1, 0, 22, 2, 0, 0]}" OUT,
+               BERTH_COMPUTE_TF32X3, false, 2e-5);
+}
+
 /* Few results with long sums: parts of a workgroup share the depth. */
 static void long_matrices(void **state) {
   (void)state;
@@ -314,6 +334,7 @@ int main(void) {
       cmocka_unit_test(convolutions),
       cmocka_unit_test(attentions),
       cmocka_unit_test(recurrences),
+      cmocka_unit_test(staged_matrices),
       cmocka_unit_test(long_matrices),
       cmocka_unit_test(attention_matrices),
       cmocka_unit_test(empty_ones),

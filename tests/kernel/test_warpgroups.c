@@ -56,7 +56,7 @@ static void run(const berth__lowering *l) {
   TEST_OK(run_kernel(k, words, sizes, &err));
 }
 
-static void check(bool right_deep, uint32_t columns, uint32_t slots) {
+static void check_as(bool right_deep, uint32_t columns, uint32_t slots, bool is_staged) {
   const int64_t column = right_deep ? DEPTH : 1, down = right_deep ? 1 : COLUMNS;
   const berth_tensor tensors[4] = {{.type = BERTH_BF16, .rank = 2, .dim = {ROWS, DEPTH}, .stride = {DEPTH, 1}},
                                    {.type = BERTH_BF16, .rank = 2, .dim = {DEPTH, COLUMNS}, .stride = {down, column}},
@@ -68,6 +68,8 @@ static void check(bool right_deep, uint32_t columns, uint32_t slots) {
       .rows = 128, .columns = columns, .threads = 256, .depth = 64, .slots = slots, .parts = 1, .is_late = true};
   berth_context *ctx = test_context();
   berth__lowering l = {.ctx = ctx, .limits = &limits, .op = berth__op_builtin(BERTH__OP_matmul), .call = &call};
+  static const uint64_t at[4] = {0, 0, 0, 8}; /* runs of 16 bytes do not begin there */
+  if (!is_staged) l.at = at;
   berth__tile tile;
   berth__tile_epilogue epilogue;
   berth_error err;
@@ -82,6 +84,7 @@ static void check(bool right_deep, uint32_t columns, uint32_t slots) {
   tile.right.depth[0] = down;
   TEST_OK(berth__tile_matrix(&tile, BERTH_COMPUTE_BF16, &form, &err));
   assert_true(l.kernels[0]->sums[0].is_late);
+  assert_int_equal(count_of(l.kernels[0], BERTH__INST_quad_store) > 0, is_staged);
   run(&l);
   memcpy(first, result, sizeof first);
   TEST_OK(berth__kernel_expand(&l.kernels[0], &err));
@@ -90,6 +93,11 @@ static void check(bool right_deep, uint32_t columns, uint32_t slots) {
   compare(&tile);
   berth__lowering_free(&l);
   berth_context_destroy(ctx);
+}
+
+static void check(bool right_deep, uint32_t columns, uint32_t slots) {
+  check_as(right_deep, columns, slots, true);
+  check_as(right_deep, columns, slots, false);
 }
 
 static void both_ways(void **state) {
@@ -156,7 +164,78 @@ static void late_slots(void **state) {
   }
 }
 
+/* An array over the tiles of sums: after a barrier, if the products that may still read them have settled; what it held
+ * is lost when the tiles are written to again. */
+typedef enum over_case {
+  OVER_FINE,
+  OVER_UNSETTLED,
+  OVER_NO_BARRIER,
+  OVER_LOST
+} over_case;
+
+static berth__kernel *make_over(berth_context *ctx, over_case which) {
+  berth__kernel *k = kernel_of(ctx, "over", 128, 2);
+  const uint32_t out = berth__kernel_buffer_of(k, 0, BERTH_F32);
+  const berth__x thread = berth__x_thread(k), zero = berth__x_f32(k, 0), two = berth__x_f32(k, 2);
+  berth__kernel_sums sums = {.kind = BERTH_COMPUTE_BF16, .together = 1, .group_rows = 8, .is_late = true};
+  for (int side = 0; side < 2; side++)
+    *(side == 0 ? &sums.left : &sums.right) = berth__kernel_tile_of(k, &(berth__tile_desc){.kind = sums.kind,
+                                                                                           .storage = BERTH_BF16,
+                                                                                           .lines = 64,
+                                                                                           .depth = 64,
+                                                                                           .slots = 1,
+                                                                                           .is_deep = true,
+                                                                                           .is_for_warpgroup = true});
+  const uint32_t number = berth__kernel_sums_of(k, &sums);
+  const uint32_t over = berth__kernel_shared_over(k, BERTH__NUM_F32, 128, sums.left.array);
+  assert_int_equal(berth__kernel_shared_bytes(k), 2 * 64 * 64 * 2);
+  assert_int_equal(berth__kernel_shared_at(k, over), 0);
+  assert_true(berth__kernel_shared_meet(k, over, sums.left.array));
+  assert_false(berth__kernel_shared_meet(k, over, sums.right.array));
+  for (uint32_t side = 0; side < 2; side++) {
+    const berth__x i = berth__x_loop_n(k, 64 * 64 / 128);
+    berth__x_shared_store(k, side == 0 ? sums.left.array : sums.right.array,
+                          berth__x_add(k, berth__x_affine(k, i, 128, 0), thread), zero);
+    berth__x_end(k);
+  }
+  berth__x_barrier(k);
+  berth__x_multiply(k, number, berth__x_i32(k, 0));
+  if (which != OVER_UNSETTLED) berth__x_settle(k, number);
+  if (which != OVER_NO_BARRIER) berth__x_barrier(k);
+  berth__x_shared_store(k, over, thread, two);
+  berth__x_barrier(k);
+  if (which == OVER_LOST) {
+    berth__x_shared_store(k, sums.left.array, thread, zero);
+    berth__x_barrier(k);
+  }
+  berth__x_store(k, out, berth__x_add(k, berth__x_affine(k, berth__x_group(k), 128, 0), thread),
+                 berth__x_shared_load(k, over, thread));
+  return k;
+}
+
+static void arrays_over_others(void **state) {
+  (void)state;
+  for (int which = OVER_FINE; which <= OVER_LOST; which++) {
+    berth_context *ctx = test_context();
+    berth_error err;
+    float out[256] = {0};
+    uint32_t *words[1] = {(uint32_t *)(void *)out};
+    berth__kernel *k = make_over(ctx, (over_case)which);
+    TEST_OK(berth__kernel_finish(k, &err));
+    if (which == OVER_UNSETTLED || which == OVER_NO_BARRIER) {
+      test_expect_error(run_kernel(k, words, (const uint64_t[]){256}, &err), BERTH_INTERNAL, &err,
+                        "no barrier between");
+    } else {
+      TEST_OK(run_kernel(k, words, (const uint64_t[]){256}, &err));
+      for (int i = 0; i < 256; i++) assert_true(which == OVER_LOST ? isnan(out[i]) : out[i] == 2);
+    }
+    berth__kernel_destroy(k);
+    berth_context_destroy(ctx);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(both_ways), cmocka_unit_test(late_slots)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(both_ways), cmocka_unit_test(late_slots),
+                                     cmocka_unit_test(arrays_over_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@ void berth__tile_init(berth__tile *tile, berth__lowering *l, berth__number type)
   *tile = (berth__tile){.l = l, .type = type == BERTH__NUM_F32 ? type : BERTH__NUM_I32, .n_views = 1};
   tile->left.zero = tile->right.zero = BERTH__TILE_NONE;
   tile->scale = tile->second = BERTH__TILE_NONE;
+  tile->held_bias = BERTH__X_NONE;
   tile->right.operand = 1;
   memcpy(tile->views[0].stride, out->stride, out->rank * sizeof *out->stride);
   tile->finish = berth__tile_finish;
@@ -76,7 +77,9 @@ berth__x berth__tile_epilogue_value(const berth__tile *tile, const berth__tile_e
   berth__x operands[BERTH__CHAIN_OPERANDS];
   uint32_t n = 0;
   if (epilogue->bias != BERTH__TILE_NONE) {
-    const berth__x bias = berth__l_load(l, k, epilogue->bias, place[epilogue->bias_view]);
+    const berth__x bias = tile->held_bias != BERTH__X_NONE
+                              ? tile->held_bias
+                              : berth__l_load(l, k, epilogue->bias, place[epilogue->bias_view]);
     const bool is_float = berth__l_number(l->call->in[epilogue->bias].type) == BERTH__NUM_F32;
     value = berth__x_add(k, value, is_float ? bias : berth__x_convert(k, BERTH__NUM_I32, bias));
   }

@@ -76,6 +76,7 @@ typedef struct berth__tile {
   void (*finish)(const struct berth__tile *tile, berth__kernel *k, const berth__x *place, berth__x sum);
   const void *user;    /* for finish */
   bool goes_elsewhere; /* finish does not store to the call's first result */
+  bool is_for_scratch; /* finish stores the sum itself, as f32, to the step's scratch, at the place in view 0 */
   bool has_weight;     /* the right side is usually a weight, and nothing in a run stores to it */
   /* For few rows. scale: an operand along the depth; each row is divided by its root mean square and multiplied by
    * scale as part of the product: the sum of x * scale * w, divided by that root. BERTH__TILE_NONE: rows are not
@@ -91,6 +92,7 @@ typedef struct berth__tile {
   /* Preloaded epilogue operands of the current cell; NULL: they are loaded on use. A result may overwrite one of them,
    * so compilers cannot hoist these loads over stores. */
   const berth__x *extras;
+  berth__x held_bias; /* the same for the bias; BERTH__X_NONE: it is loaded on use */
 } berth__tile;
 
 /* A tile of the call's first result, which is its first view, without axes. */
@@ -213,6 +215,16 @@ bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth_
 bool berth__tile_fours_form(const berth__tile *tile, berth__matrix_form *out); /* the form for f32 */
 berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
                                 berth_error *err);
+/* tile_staged.c: finishes sums of a tile whose results are runs of 16 bytes, by way of shared memory. The elements of a
+ * run, 0 if results are no such runs; the bytes of shared memory; and the code, after which the operands are lost. */
+typedef struct berth__tile_staging {
+  uint32_t sums, rows, columns; /* of the workgroup */
+  uint32_t first_array;         /* the sums are staged over this array and those after it */
+  berth__x batch, row, column;  /* of the first sum */
+} berth__tile_staging;
+uint32_t berth__tile_staged_width(const berth__tile *tile);
+uint64_t berth__tile_staged_bytes(uint32_t rows, uint32_t columns);
+void berth__tile_store_staged(const berth__tile *tile, berth__kernel *k, const berth__tile_staging *staging);
 /* tile_sections.c: long sums with few results are cut into sections of the depth that have their own workgroups. Their
  * sums go to the step's scratch, and a second kernel adds them up, always in the same order. The number of sections
  * depends only on extents, types and limits; 1: the tile is not cut. */

@@ -25,6 +25,7 @@ typedef struct work {
   berth__kernel *k;
   piece sides[2];
   uint32_t sums;
+  bool is_staged;
   berth__x thread, batch;
 } work;
 
@@ -444,6 +445,31 @@ static void place_group(berth__kernel *k, const int64_t *dims, berth__x *group) 
   group[2] = at[2];
 }
 
+/* Whether the results go through shared memory, in which they take no more room than the operands did. */
+static bool is_staged(const work *w) {
+  const berth__matrix_form *f = w->form;
+  const uint64_t room = (uint64_t)f->slots * slot_bytes(w->tile, w->kind, f);
+  const uint32_t width = f->parts > 1 || f->by_fours ? 0 : berth__tile_staged_width(w->tile);
+  return width != 0 && f->columns % width == 0 && f->rows * f->columns / width % f->threads == 0 &&
+         berth__tile_staged_bytes(f->rows, f->columns) <= room;
+}
+
+static void store_results(const work *w) {
+  const berth__x row = w->sides[0].first, column = w->sides[1].first;
+  const berth__tile_staging staging = {.sums = w->sums,
+                                       .rows = w->form->rows,
+                                       .columns = w->form->columns,
+                                       .first_array = w->sides[0].tile.array,
+                                       .batch = w->batch,
+                                       .row = row,
+                                       .column = column};
+  if (w->is_staged || looks_ahead(w)) berth__x_settle(w->k, w->sums);
+  if (w->is_staged)
+    berth__tile_store_staged(w->tile, w->k, &staging);
+  else
+    berth__tile_store_sums(w->tile, w->k, w->sums, w->batch, row, column);
+}
+
 berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
                                 berth_error *err) {
   const int64_t dims[3] = {berth__tile_count(&tile->batch),
@@ -463,7 +489,8 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
   open_piece(&w, &w.sides[0], true);
   open_piece(&w, &w.sides[1], false);
   const bool has_two = form->rows * form->columns / form->threads >= 2; /* adjacent sums per thread */
-  const uint32_t together = berth__tile_word(tile) == 2 && has_two ? 2 : 1;
+  w.is_staged = is_staged(&w);
+  const uint32_t together = (w.is_staged || berth__tile_word(tile) == 2) && has_two ? 2 : 1;
   w.sums = berth__kernel_sums_of(k, &(berth__kernel_sums){.left = w.sides[0].tile,
                                                           .right = w.sides[1].tile,
                                                           .type = BERTH__NUM_F32,
@@ -475,6 +502,6 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
                                                           .group_rows = form->threads / form->parts == 256 ? 16 : 8});
   sum_pieces(&w);
   if (form->parts > 1) berth__x_join(k, w.sums);
-  berth__tile_store_sums(tile, k, w.sums, w.batch, w.sides[0].first, w.sides[1].first);
+  store_results(&w);
   return berth__l_end(tile->l, k, err);
 }

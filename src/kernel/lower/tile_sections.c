@@ -162,7 +162,7 @@ static berth__tile section_tile(const berth__tile *whole, uint32_t n) {
   t.n_views = 1;
   section_view(out, section_results(whole), &t.views[0]);
   t.finish = section_store;
-  t.goes_elsewhere = true;
+  t.goes_elsewhere = t.is_for_scratch = true;
   return t;
 }
 

@@ -129,6 +129,10 @@ static unsigned berth_pair_bf16(float first, float second) {
 static unsigned berth_pair_f16(float first, float second) {
   return berth_half_bits(first) | berth_half_bits(second) << 16;
 }
+static void berth_store16(unsigned *to, const unsigned *from) {
+  if ((unsigned long)to % 16 != 0) __builtin_trap();
+  __builtin_memcpy(to, from, 16);
+}
 static unsigned berth_tf32_bits(float x) {
   const unsigned bits = __float_as_uint(x);
   return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & 0xffffe000u;
