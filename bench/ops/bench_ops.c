@@ -109,7 +109,7 @@ static void find_work(const berth_graph *graph, const op_row *row, outcome *out)
   for (uint32_t n = 0; n < berth_graph_n_nodes(graph); n++) {
     berth_node_info info = BERTH_NODE_INFO_INIT;
     if (berth_graph_node(graph, n, &info, NULL) != BERTH_OK || strcmp(info.op, op) != 0) continue;
-    const work done = work_of_node(graph, &info);
+    const work done = work_of_node(graph, NULL, &info);
     out->by_flops = row->by_flops;
     out->work += row->by_flops ? done.flops : (double)done.bytes;
   }

@@ -38,7 +38,7 @@ static double flops_of(const berth_plan *plan) {
   double total = 0;
   for (uint32_t i = 0; i < berth_graph_n_nodes(graph); i++) {
     berth_node_info node = BERTH_NODE_INFO_INIT;
-    if (berth_graph_node(graph, i, &node, NULL) == BERTH_OK) total += work_of_node(graph, &node).flops;
+    if (berth_graph_node(graph, i, &node, NULL) == BERTH_OK) total += work_of_node(graph, NULL, &node).flops;
   }
   return total;
 }

@@ -16,7 +16,7 @@ static work work_of(berth_context *ctx, const char *body) {
   snprintf(text, sizeof(text), "graph \"g\" {\n%s\n  output \"y\" = %%y\n}\n", body);
   TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
   TEST_OK(berth_graph_node(graph, 0, &info, &err));
-  work done = work_of_node(graph, &info);
+  work done = work_of_node(graph, NULL, &info);
   berth_graph_destroy(graph);
   return done;
 }
@@ -121,10 +121,44 @@ static void measures_the_machine(void **state) {
   }
 }
 
+/* A device keeps weights of products as f16: that is what a product reads. */
+static void counts_bytes_as_they_are_stored(void **state) {
+  static const char *const text =
+      "graph \"g\" {\n input %a : f32[8, 64]\n param %w : f32[64, 32]\n"
+      " %y = matmul(%a, %w)\n output \"y\" = %y\n}\n";
+  berth_context *ctx = test_context();
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  berth_graph *graph;
+  berth_error err;
+  (void)state;
+  desc.device = "interp";
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  for (int is_half = 0; is_half < 2; is_half++) {
+    berth_plan *plan;
+    uint64_t bytes = 0;
+    desc.flags = is_half ? BERTH_PLAN_F16_WEIGHTS : 0;
+    TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+    for (uint32_t i = 0; i < berth_graph_n_nodes(berth_plan_graph(plan)); i++) {
+      berth_node_info info = BERTH_NODE_INFO_INIT;
+      TEST_OK(berth_graph_node(berth_plan_graph(plan), i, &info, &err));
+      bytes += work_of_node(berth_plan_graph(plan), plan, &info).bytes;
+    }
+    assert_int_equal(bytes, 4 * (8 * 64 + 8 * 32) + (is_half ? 2 : 4) * 64 * 32);
+    berth_plan_destroy(plan);
+  }
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(counts_products), cmocka_unit_test(counts_attention),     cmocka_unit_test(counts_fused_ops),
-      cmocka_unit_test(counts_the_rest), cmocka_unit_test(tells_the_least_time), cmocka_unit_test(measures_the_machine),
+      cmocka_unit_test(counts_products),
+      cmocka_unit_test(counts_attention),
+      cmocka_unit_test(counts_bytes_as_they_are_stored),
+      cmocka_unit_test(counts_fused_ops),
+      cmocka_unit_test(counts_the_rest),
+      cmocka_unit_test(tells_the_least_time),
+      cmocka_unit_test(measures_the_machine),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,13 +58,14 @@ static int tool_profile_name_nodes(const berth_graph *graph, profile *p) {
 }
 
 /* Views run no kernel: they take no time and move no bytes. */
-static void add_events(const berth_graph *graph, profile *p) {
+static void add_events(const berth_plan *plan, profile *p) {
+  const berth_graph *graph = berth_plan_graph(plan);
   for (size_t i = 0; i < p->n_events; i++) {
     const profile_event *event = &p->events[i];
     berth_node_info info = BERTH_NODE_INFO_INIT;
     p->nodes[event->node].ms += event->ms / p->n_runs;
     if (berth_graph_node(graph, event->node, &info, NULL) != BERTH_OK) continue;
-    work done = work_of_node(graph, &info);
+    work done = work_of_node(graph, plan, &info);
     p->nodes[event->node].work = done;
     p->nodes[event->node].least_ms = peak_least_ms(&p->peak, done.flops, done.bytes);
   }
@@ -121,7 +122,7 @@ int profile_collect(runner *r, uint32_t n_runs, bool with_peak, profile *out) {
   if (with_peak)
     out->peak = on_cpu(plan) ? peak_measure(berth_session_n_threads(r->session))
                              : peak_measure_on(r->model.ctx, r->device, r->gpu_profile);
-  add_events(graph, out);
+  add_events(plan, out);
   sum_by_op(out);
   qsort(out->nodes, out->n_nodes, sizeof(*out->nodes), by_time);
   qsort(out->ops, out->n_ops, sizeof(*out->ops), by_time);

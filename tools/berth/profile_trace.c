@@ -47,10 +47,11 @@ static void write_shapes(const berth_graph *graph, const char *key, const berth_
   json_close_array(out);
 }
 
-static void write_event(const berth_graph *graph, const profile *p, const profile_event *event, json *out) {
+static void write_event(const berth_plan *plan, const profile *p, const profile_event *event, json *out) {
+  const berth_graph *graph = berth_plan_graph(plan);
   berth_node_info info = BERTH_NODE_INFO_INIT;
   if (berth_graph_node(graph, event->node, &info, NULL) != BERTH_OK) return;
-  work done = work_of_node(graph, &info);
+  work done = work_of_node(graph, plan, &info);
   open_slice(out, info.name, info.op, event->start_ms, event->ms);
   json_string(out, "op", info.op);
   if (p->step_of[event->node]) steps_write_kernel(p->step_of[event->node], p->device, out);
@@ -61,13 +62,13 @@ static void write_event(const berth_graph *graph, const profile *p, const profil
   close_slice(out);
 }
 
-static void write_run(const berth_graph *graph, const profile *p, uint32_t index, json *out) {
+static void write_run(const berth_plan *plan, const profile *p, uint32_t index, json *out) {
   const profile_run *run = &p->runs[index];
   char name[32];
   snprintf(name, sizeof(name), "run %u", index);
   open_slice(out, name, "run", run->start_ms, run->ms);
   close_slice(out);
-  for (size_t i = run->first_event; i < run->end_event; i++) write_event(graph, p, &p->events[i], out);
+  for (size_t i = run->first_event; i < run->end_event; i++) write_event(plan, p, &p->events[i], out);
 }
 
 static berth_status make_trace(const void *text, berth_write_fn write, void *user, berth_error *err) {
@@ -77,14 +78,14 @@ static berth_status make_trace(const void *text, berth_write_fn write, void *use
 }
 
 int profile_write_trace(const runner *r, const profile *p, const char *path) {
-  const berth_graph *graph = berth_plan_graph(berth_session_plan(r->session));
+  const berth_plan *plan = berth_session_plan(r->session);
   json out = JSON_INIT;
   json_open_object(&out, NULL);
   json_string(&out, "displayTimeUnit", "ms");
   json_open_array(&out, "traceEvents");
-  name_track(&out, "process_name", berth_graph_name(graph));
+  name_track(&out, "process_name", berth_graph_name(berth_plan_graph(plan)));
   name_track(&out, "thread_name", "steps");
-  for (uint32_t i = 0; i < p->n_runs; i++) write_run(graph, p, i, &out);
+  for (uint32_t i = 0; i < p->n_runs; i++) write_run(plan, p, i, &out);
   json_close_array(&out);
   json_close_object(&out);
   int code = out.failed ? cli_no_memory() : out_make(path, make_trace, &out);

@@ -7,6 +7,7 @@
 
 typedef struct subject {
   const berth_graph *graph;
+  const berth_plan *plan; /* NULL: none */
   const berth_node_info *node;
   double result; /* elements of the first result */
   double cost;   /* of its row in the table */
@@ -222,26 +223,36 @@ static bool came_before(const berth_node_info *node, uint32_t at) {
   return false;
 }
 
+/* In the arena, where a device may keep elements in fewer bits, or as their type says. */
+static uint64_t tool_work_size(const subject *s, berth_value value, const berth_value_info *info) {
+  berth_slot slot = BERTH_SLOT_INIT;
+  if (s->plan == NULL || berth_plan_slot(s->plan, value, &slot, NULL) != BERTH_OK || slot.storage.bytes == 0)
+    return info->size;
+  return berth_storage_bytes(slot.storage, (uint64_t)elements(info));
+}
+
 static uint64_t tool_work_bytes_of(const subject *s, uint64_t written) {
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   uint64_t bytes = written;
-  if (strcmp(s->node->op, "write_rows") == 0 && tool_work_operand(s, 1, &info)) return 2 * info.size; /* in place */
+  if (strcmp(s->node->op, "write_rows") == 0 && tool_work_operand(s, 1, &info)) /* in place */
+    return 2 * tool_work_size(s, s->node->in[1], &info);
   for (uint32_t i = 0; i < s->node->n_in; i++) {
     if (came_before(s->node, i) || !tool_work_operand(s, i, &info)) continue;
-    bool is_partly_read = i == 0 && info.size > written && IS_ONE_OF(s->node->op, selective);
-    bytes += is_partly_read ? written : info.size;
+    const uint64_t size = tool_work_size(s, s->node->in[i], &info);
+    bool is_partly_read = i == 0 && size > written && IS_ONE_OF(s->node->op, selective);
+    bytes += is_partly_read ? written : size;
   }
   return bytes;
 }
 
-work work_of_node(const berth_graph *graph, const berth_node_info *node) {
-  subject s = {.graph = graph, .node = node};
+work work_of_node(const berth_graph *graph, const berth_plan *plan, const berth_node_info *node) {
+  subject s = {.graph = graph, .plan = plan, .node = node};
   berth_value_info info = BERTH_VALUE_INFO_INIT;
   uint64_t written = 0;
   for (uint32_t i = 0; i < node->n_out; i++) {
     if (!tool_work_value_info(graph, node->out, node->n_out, i, &info)) continue;
     if (i == 0) s.result = elements(&info);
-    written += info.size;
+    written += tool_work_size(&s, node->out[i], &info);
   }
   work done = {.bytes = tool_work_bytes_of(&s, written)};
   done.flops = tool_work_flops_of(&s);

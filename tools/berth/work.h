@@ -1,4 +1,4 @@
-/* The work of a node, from its shapes: arithmetic operations, and bytes read and written. */
+/* The work of a node, from its shapes and storage: arithmetic operations, and bytes read and written. */
 #ifndef BERTH_TOOLS_WORK_H
 #define BERTH_TOOLS_WORK_H
 
@@ -9,7 +9,8 @@ typedef struct work {
   uint64_t bytes; /* every operand read once and every result written once */
 } work;
 
-/* The graph must be bound. Ops unknown to work.c count no arithmetic. */
-work work_of_node(const berth_graph *graph, const berth_node_info *node);
+/* The graph must be bound. Bytes are those of elements as the plan stores them or, without a plan (NULL), as their types
+ * say. Ops unknown to work.c count no arithmetic. */
+work work_of_node(const berth_graph *graph, const berth_plan *plan, const berth_node_info *node);
 
 #endif
