@@ -171,6 +171,21 @@ static void test_tiles_stay_whole(void **state) {
   assert_true(n_split >= 4);
 }
 
+/* The CPU reads channels first, a few lines at a time: how many depends on the extents, and may not change a bit. */
+static void test_a_first_convolution_in_passes(void **state) {
+  fixture *f = *state;
+  berth_error err;
+  f->graph =
+      parse_graph(f->ctx,
+                  "input %x : f32[1, 3, 96, 96]\nparam %a : f32[32, 3, 3, 3]\nparam %b : f32[4, 32, 1, 1]\n"
+                  "%c = conv(%x, %a) {pads = [1, 1, 1, 1], strides = [2, 2]}\n%r = clamp(%c) {min = 0, max = 6}\n"
+                  "%y = conv(%r, %b)\noutput \"y\" = %y");
+  berth_plan_desc desc = one_thread(0);
+  TEST_OK(plan_with_share(f, &desc, 0.45, &err));
+  assert_true(test_plan_info(f->plan).n_slices >= 4);
+  assert_same_results(f->graph, &desc, 0);
+}
+
 /* ---- Recomputing ---- */
 
 /* %w is cheap to make and wide; it is read at once and again in the end, over the wide middle. */
@@ -323,6 +338,7 @@ int main(void) {
       PLAN_TEST(test_what_others_read_in_another_way_is_not_split),
       PLAN_TEST(test_blocks_with_windows),
       PLAN_TEST(test_tiles_stay_whole),
+      PLAN_TEST(test_a_first_convolution_in_passes),
       PLAN_TEST(test_a_value_is_made_again),
       PLAN_TEST(test_what_cannot_be_made_again),
       PLAN_TEST(test_random_graphs),

@@ -83,10 +83,11 @@ static int64_t patch_step(const conv *c) {
 /* Plus room to write whole vectors. */
 static int64_t patch_line(const conv *c) { return patch_step(c) + 2 * VF_LANES; }
 
-/* As many lines as may be in scratch at a time, in passes of about equal size. */
-static int64_t lines_together(const conv *c) {
+/* As many lines as may be in scratch at a time, in passes of about equal size. An epilogue's sum needs a single pass:
+ * it is added last, and the results of the first one may overwrite it. */
+static int64_t lines_together(const conv *c, bool adds) {
   const berth__window_axis *w = c->last.window.axis;
-  if (!c->is_turned) return c->taps;
+  if (!c->is_turned || adds) return c->taps;
   const int64_t share = 4 * w[0].in * w[1].in * w[2].in * c->last.channels / TURNED_SHARE;
   const int64_t bytes = share < TURNED_BYTES ? TURNED_BYTES : share < COPY_BYTES ? share : COPY_BYTES;
   const int64_t line = patch_step(c), fits = (bytes / 4 - 2 * VF_LANES) / (line < 1 ? 1 : line);
@@ -160,7 +161,7 @@ static void conv_last_kernel_read_shape(const berth_op_call *call, conv *c) {
     conv_last_kernel_cut_lines(c, most);
   else
     conv_last_kernel_cut_pixels(c, most);
-  c->together = lines_together(c);
+  c->together = lines_together(c, call->attrs[BERTH__LAST_ADDS].i != 0);
   const int64_t wanted = c->in_place_over ? 1 : conv_last_kernel_ceil_div(items_wanted(c), c->blocks);
   c->chunk = conv_last_kernel_ceil_div(all, wanted < all ? wanted : all);
   c->chunks = conv_last_kernel_ceil_div(all, c->chunk);
@@ -344,12 +345,12 @@ static void move_tables(const conv *c, const worker *w, int64_t n_pixels) {
   for (int64_t k = 0; k < (c->step != 0 ? 1 : n_pixels) * c->taps; k++) w->rows[k] += c->depth;
 }
 
-/* One panel of a group. Later passes add to the results of the first. */
+/* One panel of a group. The sums of later passes start with the results of the pass before, so that the number of
+ * passes, which depends on the extents of x, changes no bit. */
 static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t group, int64_t panel, const piece *p) {
   const int64_t column = group * c->outputs + panel * VF_PANEL, left = c->outputs - panel * VF_PANEL;
   const int64_t from = ((group * c->panels + panel) * c->taps + p->tap) * c->depth * VF_PANEL;
   const bool is_first = p->tap == 0, is_last = p->end == c->taps;
-  const float *also = is_first ? c->sum : c->out;
   gemm_tile tile = {
       .taps = p->end - p->tap,
       .depth = c->depth,
@@ -357,6 +358,7 @@ static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t g
       .panel = c->halves == NULL ? c->weight + from : NULL,
       .halves = c->halves != NULL ? c->halves + from : NULL,
       .bias = is_first && c->bias != NULL ? c->bias + column : NULL,
+      .bias_stride = is_first ? 0 : c->last.outputs,
       .out_stride = c->last.outputs,
       .columns = left < VF_PANEL ? left : VF_PANEL,
       .low = is_last ? c->epilogue.low : -INFINITY,
@@ -368,7 +370,8 @@ static void conv_last_kernel_run_panel(const conv *c, const worker *w, int64_t g
     tile.rows = w->rows + (c->step != 0 ? p->tap : (pixel - p->first) * c->taps);
     tile.row_offset = (pixel - p->first) * c->step;
     tile.out = c->out + pixel * c->last.outputs + column;
-    tile.also = also != NULL ? also + pixel * c->last.outputs + column : NULL;
+    if (!is_first) tile.bias = tile.out;
+    tile.also = c->sum != NULL ? c->sum + pixel * c->last.outputs + column : NULL;
     gemm_tile_run(&tile, n);
   }
 }
