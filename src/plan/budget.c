@@ -11,6 +11,7 @@
 #include "plan/batch.h"
 #include "plan/buffers.h"
 #include "plan/remake.h"
+#include "plan/split.h"
 
 #define MOST_ROUNDS 100u
 #define MOST_PLANNED 100000u /* nodes of the planned graphs, in total */
@@ -23,6 +24,7 @@
 #define MOST_BATCH_REMAKES 4u
 #define MOST_PEAKS 4u       /* ranges of steps that run in slices before values are recomputed */
 #define MOST_RANGES 6u      /* tried around one step */
+#define ROUGH 1u            /* the packer's effort for plans that are tried */
 #define MOST_ADDED 4000u    /* nodes that slicing a range may add */
 #define CHEAP 0.01          /* fraction of the work that is not worth another search */
 #define SMALL_GRAPH 400u    /* steps of a graph for which both ways are tried */
@@ -37,6 +39,7 @@ typedef struct budgeter {
   size_t load_capacity;
   uint64_t full; /* its maximum */
   uint32_t step; /* where it occurs */
+  bool is_rough; /* it is a trial's plan, packed in haste */
   uint32_t n_trials;
   uint64_t n_planned; /* nodes in all trials, a measure of the time spent */
 } budgeter;
@@ -93,17 +96,20 @@ static uint64_t fullest_here(const budgeter *b, const berth_plan *plan, berth_va
   return most;
 }
 
-/* Plans the graph, taking ownership of it, and keeps the plan in *best if it is better. */
+/* Plans the graph, taking ownership of it, and keeps the plan in *best if it is better. Trials are compared by their
+ * loads, so no time is spent on packing them well. */
 static berth_status try_graph(budgeter *b, berth_graph *graph, berth_value exit, trial *best, bool *is_better,
                               berth_error *err) {
   const uint64_t full = b->full;
   const uint32_t step = b->step;
   const berth_value at = b->plan->graph->nodes[b->plan->order[step]].out[0];
+  berth_plan_desc desc = b->desc;
   trial next;
+  desc.effort = ROUGH;
   *is_better = false;
   b->n_trials++;
   b->n_planned += graph->n_nodes;
-  BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, &next.plan, err));
+  BERTH__TRY(berth__plan_bound(graph, &desc, b->limits, &next.plan, err));
   berth_status status = plan_budget_measure(b, next.plan, err);
   if (status == BERTH_OK) {
     next.here = fullest_here(b, next.plan, at, exit);
@@ -145,9 +151,15 @@ static berth_status try_recomputing(budgeter *b, trial *best, berth_error *err) 
 typedef berth_status budget_slicing(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
                                     berth_error *err);
 
+typedef struct group_slicing {
+  const berth__split_group *group;
+  bool keeps;
+} group_slicing;
+
 static berth_status plan_budget_split_group(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
                                             berth_error *err) {
-  return berth__split(plan, what, n, out, err);
+  const group_slicing *s = what;
+  return berth__split(plan, s->group, n, s->keeps, out, err);
 }
 
 static berth_status plan_budget_slice_range(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
@@ -176,10 +188,15 @@ static berth_status plan_budget_try_slices(budgeter *b, budget_slicing *slice, v
   return BERTH_OK;
 }
 
-static berth_status plan_budget_try_group(budgeter *b, berth__split_group *group, trial *best, berth_error *err) {
+/* Rows that slices share are kept, which adds no work. If that is not small enough, each slice makes them. */
+static berth_status plan_budget_try_group(budgeter *b, const berth__split_group *group, trial *best, berth_error *err) {
   const berth_value exit = b->plan->graph->nodes[group->nodes[group->n_nodes - 1]].out[0];
-  const int64_t most = berth__split_most(b->plan, group);
-  return plan_budget_try_slices(b, plan_budget_split_group, group, most, exit, best, err);
+  const int64_t most = berth__split_most(b->plan->graph, group);
+  group_slicing s = {group, true};
+  BERTH__TRY(plan_budget_try_slices(b, plan_budget_split_group, &s, most, exit, best, err));
+  if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
+  s.keeps = false;
+  return plan_budget_try_slices(b, plan_budget_split_group, &s, most, exit, best, err);
 }
 
 static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {
@@ -218,7 +235,29 @@ static bool plan_budget_accept(budgeter *b, berth_status status, trial *best) {
   const bool is_better = status == BERTH_OK && best->plan != NULL;
   berth_plan_destroy(is_better ? b->plan : best->plan);
   if (is_better) b->plan = best->plan;
+  if (is_better) b->is_rough = true;
   return is_better;
+}
+
+static uint64_t plan_budget_size(const berth_plan *plan) {
+  return plan->info.arena_size - plan->info.preparation_size; /* which reducing what a run needs does not change */
+}
+
+/* Packs the plan well. */
+static berth_status plan_budget_pack(budgeter *b, berth_error *err) {
+  berth_graph *graph;
+  berth_plan *plan;
+  if (!b->is_rough) return BERTH_OK;
+  BERTH__TRY(berth__graph_duplicate(b->plan->graph, &graph, err));
+  BERTH__TRY(berth__plan_bound(graph, &b->desc, b->limits, &plan, err));
+  plan->info.n_recomputed = b->plan->info.n_recomputed;
+  plan->info.n_split = b->plan->info.n_split;
+  plan->info.n_slices = b->plan->info.n_slices;
+  b->is_rough = false;
+  const bool is_better = plan_budget_size(plan) <= plan_budget_size(b->plan);
+  berth_plan_destroy(is_better ? b->plan : plan);
+  if (is_better) b->plan = plan;
+  return BERTH_OK;
 }
 
 /* Splitting first, because it costs little time unless windows overlap. */
@@ -245,13 +284,15 @@ static berth_status plan_budget_search(budgeter *b, uint64_t budget, berth_error
   bool is_better = true;
   for (uint32_t round = 0; round < MOST_ROUNDS && b->n_trials < MOST_TRIALS && b->n_planned < MOST_PLANNED && is_better;
        round++) {
+    BERTH__TRY(plan_budget_measure(b, b->plan, err));
+    if (b->full <= b->target && plan_budget_size(b->plan) > budget) BERTH__TRY(plan_budget_pack(b, err));
     /* If the prelude does not fit, reducing what a run needs does not help. */
-    if (b->plan->info.arena_size - b->plan->info.preparation_size <= budget) break;
-    BERTH__TRY(plan_budget_improve(b, &is_better, err));
+    if (plan_budget_size(b->plan) <= budget) break;
     /* The load may be within the budget although the packing is not: aim lower. */
-    if (is_better && b->full <= b->target && b->plan->info.arena_size > budget) b->target -= b->target / 64;
+    if (b->full <= b->target) b->target -= b->target / 64;
+    BERTH__TRY(plan_budget_improve(b, &is_better, err));
   }
-  return BERTH_OK;
+  return plan_budget_pack(b, err);
 }
 
 /* ---- Recomputing, chosen globally ---- */
@@ -260,10 +301,6 @@ static berth_status plan_budget_search(budgeter *b, uint64_t budget, berth_error
 static uint64_t plan_budget_fixed(const berth_plan *plan) {
   const berth_plan_info *info = &plan->info;
   return info->arena_size - info->activations_size - info->scratch_size - info->preparation_size;
-}
-
-static uint64_t plan_budget_size(const berth_plan *plan) {
-  return plan->info.arena_size - plan->info.preparation_size; /* which reducing what a run needs does not change */
 }
 
 static double plan_budget_work(const berth_plan *plan) {
@@ -417,6 +454,7 @@ static berth_status plan_budget_peaks(budgeter *b, uint64_t budget, berth_error 
     if (status == BERTH_OK) status = try_ranges(b, &best, err);
     is_better = plan_budget_accept(b, status, &best);
     BERTH__TRY(status);
+    BERTH__TRY(plan_budget_pack(b, err));
   }
   return BERTH_OK;
 }

@@ -4,9 +4,7 @@
  * updates.c     updates states as early as possible
  * batch.c       runs a batch in slices (batch.h)
  * recompute.c   recomputes values that would be kept for a late reader
- * split.c       runs nodes at the fullest step, with their neighbours, for a slice of their rows at a time
- * split_rule.c  which rows of its operands a node needs for given rows of its result
- *   split_emit.c  the slices as nodes */
+ * split.c       runs nodes at the fullest step, with their neighbours, for a slice of their rows at a time (split.h) */
 #ifndef BERTH_PLAN_BUDGET_H
 #define BERTH_PLAN_BUDGET_H
 
@@ -36,46 +34,5 @@ uint32_t berth__recompute_candidates(const berth_plan *plan, uint32_t step, bert
  * *n_added: nodes that run again. */
 berth_status berth__recompute(const berth_plan *plan, uint32_t step, berth_value root, bool deep, berth_graph **out,
                               uint32_t *n_added, berth_error *err);
-
-/* ---- Splitting ---- */
-
-typedef struct berth__rows {
-  int64_t begin, end; /* along the axis that is split */
-} berth__rows;
-
-/* The axis along which a value is contiguous slice by slice: the first whose extent is not 1. */
-uint32_t berth__split_axis(const berth_graph *graph, berth_value value);
-/* Whether rows of the node's single result can be computed separately. */
-bool berth__split_may(const berth_graph *graph, const berth__node *node, uint32_t axis);
-/* Slices of the node's result begin at multiples of this many rows, and end at one or at the last row: rows of a tile
- * that are computed without the others are rounded differently. */
-uint32_t berth__split_unit(const berth_graph *graph, const berth__node *node, uint32_t axis);
-/* The rows of operand k that are needed for these rows of the result. False: all of it is needed. */
-bool berth__split_operand(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k,
-                          berth__rows rows, berth__rows *out);
-/* The axis of operand k that has its rows, if it has rows. */
-uint32_t berth__split_operand_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k);
-/* Attributes for these rows: the remaining padding, or the shape. attrs and ints have space for all of the node's. */
-#define BERTH__SPLIT_INTS BERTH_MAX_RANK
-void berth__split_attrs(const berth_graph *graph, const berth__node *node, uint32_t axis, berth__rows rows,
-                        berth_attr *attrs, int64_t *ints);
-
-/* A group of nodes whose inner values have no other readers. */
-#define BERTH__SPLIT_NODES 12u
-typedef struct berth__split_group {
-  uint32_t nodes[BERTH__SPLIT_NODES]; /* in plan order; only the last one's result leaves the group */
-  uint32_t n_nodes;
-  uint32_t axis;
-  uint64_t whole, sliced; /* bytes at its fullest step: of what stays whole, and of what is sliced */
-} berth__split_group;
-
-/* Groups around the node at the step, the most promising first: *n of them, up to `most`. */
-berth_status berth__split_candidates(const berth_plan *plan, uint32_t step, uint32_t most, berth__split_group *groups,
-                                     uint32_t *n, berth_error *err);
-/* The slices that the group can run in, at most. */
-int64_t berth__split_most(const berth_plan *plan, const berth__split_group *group);
-/* A graph in which the group runs in this many slices. */
-berth_status berth__split(const berth_plan *plan, const berth__split_group *group, uint32_t n_slices, berth_graph **out,
-                          berth_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* Chooses the nodes to run in slices: those around the fullest step, as long as values get smaller before and after
  * it. */
-#include "plan/budget.h"
+#include "plan/split.h"
+#include "graph/rewrite.h"
 
 #define MOST_EXITS 6u
 #define MOST_LEVELS 8u

@@ -2,7 +2,7 @@
  *
  * Rows are slices along one axis of the result, and along the same axis of the operands that have it. */
 #include "ops/registry.h"
-#include "plan/budget.h"
+#include "plan/split.h"
 
 typedef enum kind {
   KIND_NONE,
