@@ -24,6 +24,9 @@
 /* With `turned` and at most that many channels, the CPU's kernel reads x where it lies with channels first. */
 #define BERTH__TURNED_CHANNELS 16
 
+/* The most taps of a cell, over all axes, with which the CPU's kernel takes `joined` weights of conv_transpose_last. */
+#define BERTH__MOST_JOINED_TAPS 64
+
 /* Checks types and ranks of x, weight and bias, and that lists match x. */
 berth_status berth__last_check(const berth__infer *infer, const berth__window_attrs *window, berth_error *err);
 /* The bias, if there is one, and the epilogue. */

@@ -1,6 +1,6 @@
-/* conv_transpose_last: x [N, spatial..., C], a weight packed by pack_weights from [kernel..., C, O], bias [O]?, then
- * the operands of the epilogue. Every pixel of x adds its window of weights to the result; here every pixel of the
- * result gathers what contributes to it. */
+/* conv_transpose_last: x [N, spatial..., C], a weight packed by pack_weights from [kernel..., C, O], or with `joined`
+ * from [ceil(kernel / stride)..., C, strides... O], bias [O]?, then the operands of the epilogue. Every pixel of x adds
+ * its window of weights to the result; here every pixel of the result gathers what contributes to it. */
 #include <inttypes.h>
 
 #include "ops/conv_last.h"
@@ -11,6 +11,7 @@ static const berth_attr attrs[] = {
     [BERTH__LAST_CHANNELS] = {.name = "channels", .kind = BERTH_ATTR_INT},
     [BERTH__LAST_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
     [BERTH__LAST_OUTPUT_PADS] = {.name = "output_pads", .kind = BERTH_ATTR_INTS},
+    [BERTH__LAST_JOINED] = {.name = "joined", .kind = BERTH_ATTR_INT},
 };
 
 /* (in - 1) * stride + reach + output pad - pads. */
@@ -40,13 +41,35 @@ static berth_status conv_transpose_last_extent(const berth__infer *infer, uint32
   return BERTH_OK;
 }
 
+/* The entry of a list that is empty if all are 1. */
+static int64_t conv_transpose_last_entry(const berth_attr *list, uint32_t k) {
+  return list->count != 0 ? list->ints[k] : 1;
+}
+
+static berth_status conv_transpose_last_check_joined(const berth__infer *infer, berth_error *err) {
+  const int64_t joined = infer->attrs[BERTH__LAST_JOINED].i;
+  if (joined != 0 && joined != 1)
+    return berth__fail(err, BERTH_INVALID, "`joined` is %" PRId64 ", expected 0 or 1", joined);
+  for (uint32_t k = 0; k < infer->attrs[BERTH__LAST_DILATIONS].count && joined != 0; k++)
+    if (infer->attrs[BERTH__LAST_DILATIONS].ints[k] != 1)
+      return berth__fail(err, BERTH_INVALID, "weights cannot be `joined` with dilations");
+  return BERTH_OK;
+}
+
 static berth_status conv_transpose_last_check_weight(const berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
-  const int64_t panel = infer->attrs[BERTH__LAST_PANEL].i, outputs = infer->attrs[BERTH__LAST_CHANNELS].i;
-  int64_t rows = x->dim[x->rank - 1];
-  for (uint32_t k = 0; k < infer->attrs[BERTH__LAST_KERNEL].count; k++)
-    BERTH__TRY(berth__dim_mul(rows, infer->attrs[BERTH__LAST_KERNEL].ints[k], &rows, err));
-  return berth__last_check_packed(infer, outputs / panel + (outputs % panel != 0), rows, panel, err);
+  const int64_t panel = infer->attrs[BERTH__LAST_PANEL].i;
+  int64_t rows = x->dim[x->rank - 1], columns = infer->attrs[BERTH__LAST_CHANNELS].i;
+  for (uint32_t k = 0; k < infer->attrs[BERTH__LAST_KERNEL].count; k++) {
+    int64_t taps = infer->attrs[BERTH__LAST_KERNEL].ints[k];
+    const int64_t stride = conv_transpose_last_entry(&infer->attrs[BERTH__LAST_STRIDES], k);
+    if (infer->attrs[BERTH__LAST_JOINED].i != 0) {
+      taps = taps / stride + (taps % stride != 0);
+      BERTH__TRY(berth__dim_mul(columns, stride, &columns, err));
+    }
+    BERTH__TRY(berth__dim_mul(rows, taps, &rows, err));
+  }
+  return berth__last_check_packed(infer, columns / panel + (columns % panel != 0), rows, panel, err);
 }
 
 static berth_status conv_transpose_last_infer(berth__infer *infer, berth_error *err) {
@@ -57,6 +80,7 @@ static berth_status conv_transpose_last_infer(berth__infer *infer, berth_error *
   BERTH__TRY(berth__window_check_list(&infer->attrs[BERTH__LAST_OUTPUT_PADS], x->rank - 2, 0, err));
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_CHANNELS], err));
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_PANEL], err));
+  BERTH__TRY(conv_transpose_last_check_joined(infer, err));
   BERTH__TRY(conv_transpose_last_check_weight(infer, err));
   infer->out_shape[0] = *x;
   infer->out_shape[0].dim[x->rank - 1] = infer->attrs[BERTH__LAST_CHANNELS].i;
@@ -78,25 +102,54 @@ static int64_t conv_transpose_last_source(const berth__last *last, const berth__
   return index;
 }
 
+/* The index of the weight of channel 0, tap `tap` and an output. Joined weights have the taps that fall on the same
+ * pixel of a cell, which is a stride by a stride large, in one column. */
+static int64_t conv_transpose_last_weight(const berth_op_call *call, const berth__last *last, int64_t tap,
+                                          int64_t output) {
+  const berth_tensor *weight = &call->in[1];
+  int64_t t[BERTH__WINDOW_AXES], pixels = 1, pixel = 0, row = 0;
+  if (call->attrs[BERTH__LAST_JOINED].i == 0)
+    return berth__last_column(weight, last->outputs, 1, output) + tap * last->channels * weight->stride[1];
+  berth__window_tap(&last->window, tap, t);
+  for (uint32_t k = 0; k < BERTH__WINDOW_AXES; k++) {
+    const berth__window_axis *w = &last->window.axis[k];
+    pixels *= w->stride;
+    pixel = pixel * w->stride + t[k] % w->stride;
+    row = row * (w->kernel / w->stride) + t[k] / w->stride;
+  }
+  return berth__last_column(weight, pixels * last->outputs, 1, pixel * last->outputs + output) +
+         row * last->channels * weight->stride[1];
+}
+
 static double conv_transpose_last_collect(const berth_op_call *call, const berth__last *last,
                                           const berth__last_pixel *pixel, int64_t output) {
   const int64_t taps = berth__window_taps(&last->window);
   const berth_tensor *weight = &call->in[1];
-  const int64_t column = berth__last_column(weight, last->outputs, 1, output);
   double sum = berth__last_bias(call, last, output);
   for (int64_t tap = 0; tap < taps; tap++) {
     const int64_t from = conv_transpose_last_source(last, pixel, tap);
+    const int64_t by = conv_transpose_last_weight(call, last, tap, output);
     for (int64_t c = 0; c < last->channels && from >= 0; c++)
       sum += berth__load_f64(&call->in[0], from + c * last->channel_stride) *
-             berth__load_f64(weight, column + (tap * last->channels + c) * weight->stride[1]);
+             berth__load_f64(weight, by + c * weight->stride[1]);
   }
   return sum;
+}
+
+/* With joined weights the taps are those of whole cells, which is what they have columns for: zeros, where the kernel
+ * ends before a cell does. */
+static void conv_transpose_last_read(const berth_op_call *call, berth__last *last) {
+  berth__last_read(call, last);
+  for (uint32_t k = 0; k < BERTH__WINDOW_AXES && call->attrs[BERTH__LAST_JOINED].i != 0; k++) {
+    berth__window_axis *w = &last->window.axis[k];
+    w->kernel = (w->kernel + w->stride - 1) / w->stride * w->stride;
+  }
 }
 
 static berth_status conv_transpose_last_kernel(const berth_op_call *call, berth_error *err) {
   berth__last last;
   berth__epilogue epilogue;
-  berth__last_read(call, &last);
+  conv_transpose_last_read(call, &last);
   BERTH__TRY(berth__epilogue_read(&epilogue, call, BERTH__LAST_EXTRA, &call->attrs[BERTH__LAST_CODE],
                                   &call->attrs[BERTH__LAST_NUMBERS], err));
   for (int64_t item = call->begin; item < call->end; item++) {

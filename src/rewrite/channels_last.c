@@ -117,7 +117,7 @@ static berth_status rewrite_transposed(pass *p, const berth__node *node, berth_e
   if (has_static_weight(p, node) && berth__rewrite_takes_around(&p->r, p->target, node))
     BERTH__TRY(berth__rewrite_conv_around(&p->r, p->target, node, norm, x, &out, err));
   else if (berth__rewrite_takes_transposed(node))
-    BERTH__TRY(berth__rewrite_conv_transpose(&p->r, p->target, node, norm, x, &out, err));
+    BERTH__TRY(berth__rewrite_conv_transpose(&p->r, p->target, node, norm, x, has_static_weight(p, node), &out, err));
   else
     BERTH__TRY(berth__rewrite_conv_spread(&p->r, p->target, node, norm, x, &out, err));
   p->twins.twin[norm != NULL ? norm->out[0] : node->out[0]] = out;

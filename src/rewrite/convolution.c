@@ -3,6 +3,7 @@
 
 #include "ops/chain.h"
 #include "ops/conv.h"
+#include "ops/conv_last.h"
 
 berth_status berth__rewrite_norm(berth__rewrite *r, const berth__node *norm, berth_value bias, berth_value *scale,
                                  berth_value *shift, berth_error *err) {
@@ -277,17 +278,87 @@ bool berth__rewrite_takes_transposed(const berth__node *conv) {
          conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_SHAPE].count == 0;
 }
 
+/* ---- Few outputs of a conv_transpose ----
+ *
+ * The pixels of a cell of the result, a stride by a stride, need the same elements of x: ceil(kernel / stride) along
+ * each axis. With `joined` weights they are columns of one product, zeros where the kernel is no multiple of the
+ * stride. Apart, every pixel has taps of its own, and a panel's lanes are filled by outputs alone. */
+
+/* Lanes that a product with that many columns computes: whole vectors, or half of a panel's second one. */
+static int64_t lanes_for(const berth__rewrite_target *target, int64_t columns) {
+  const int64_t lanes = target->lanes, rest = columns % target->panel;
+  const int64_t of_rest = rest == 0                   ? 0
+                          : rest <= lanes             ? lanes
+                          : rest <= lanes + lanes / 2 ? lanes + lanes / 2
+                                                      : target->panel;
+  return columns - rest + of_rest;
+}
+
+/* The least share of the multiplications that must be saved: sums of cells are copied once more. */
+#define JOINED_GAIN 1.1
+
+static bool is_worth_joining(const berth__rewrite *r, const form *f) {
+  const int64_t outputs = r->graph->values[f->weight].shape.dim[1];
+  int64_t taps = 1, apart = 1, columns = outputs;
+  if (f->target->lanes <= 1 || f->w.spatial > 2 || outputs > f->target->panel) return false;
+  for (uint32_t k = 0; k < f->w.spatial; k++) {
+    const int64_t stride = f->w.strides[k], reach = f->w.kernel[k] / stride + (f->w.kernel[k] % stride != 0);
+    if (f->w.dilations[k] != 1 || reach > BERTH__MOST_JOINED_TAPS || stride > f->target->panel) return false;
+    taps *= reach;
+    apart *= f->w.kernel[k];
+    columns *= stride;
+  }
+  if (taps > BERTH__MOST_JOINED_TAPS || columns == outputs) return false;
+  return (double)(taps * lanes_for(f->target, columns)) * JOINED_GAIN <=
+         (double)(apart * lanes_for(f->target, outputs));
+}
+
+/* [C, O, kernel...] as [ceil(kernel / stride)..., C, strides... O]; scale and bias are for O. */
+static berth_status join_weight(berth__rewrite *r, form *f, berth_value *out, berth_error *err) {
+  const berth__shape shape = r->graph->values[f->weight].shape;
+  const uint32_t spatial = f->w.spatial;
+  int64_t pads[2 * BERTH_MAX_RANK] = {0}, perm[BERTH_MAX_RANK], pixels = 1;
+  berth_dim apart[BERTH_MAX_RANK] = {{0}}, joined[BERTH_MAX_RANK] = {{0}};
+  bool is_whole = true;
+  apart[0].extent = joined[spatial].extent = shape.dim[0];
+  apart[1].extent = shape.dim[1];
+  perm[spatial] = 0;
+  perm[2 * spatial + 1] = 1;
+  for (uint32_t k = 0; k < spatial; k++) {
+    const int64_t stride = f->w.strides[k], reach = (f->w.kernel[k] + stride - 1) / stride;
+    pads[shape.rank + 2 + k] = reach * stride - f->w.kernel[k];
+    is_whole = is_whole && pads[shape.rank + 2 + k] == 0;
+    apart[2 + 2 * k].extent = joined[k].extent = reach;
+    apart[3 + 2 * k].extent = stride;
+    perm[k] = 2 + 2 * k;
+    perm[spatial + 1 + k] = 3 + 2 * k;
+    pixels *= stride;
+  }
+  joined[spatial + 1].extent = pixels * shape.dim[1];
+  const berth_attr of_pads = berth_attr_ints("pads", pads, 2 * shape.rank),
+                   of_apart = berth_attr_dims("shape", apart, 2 + 2 * spatial),
+                   of_perm = berth_attr_ints("perm", perm, 2 + 2 * spatial),
+                   of_joined = berth_attr_dims("shape", joined, 2 + spatial);
+  *out = f->weight;
+  if (!is_whole) BERTH__TRY(berth__rewrite_add(r, BERTH__OP_pad, out, 1, &of_pads, 1, f->weight, "#whole", out, err));
+  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_reshape, out, 1, &of_apart, 1, f->weight, "#apart", out, err));
+  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_transpose, out, 1, &of_perm, 1, f->weight, "#turned", out, err));
+  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_reshape, out, 1, &of_joined, 1, f->weight, "#joined", out, err));
+  return rewrite_convolution_repeat(r, &f->scale, pixels, err);
+}
+
 berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewrite_target *target,
                                            const berth__node *conv, const berth__node *norm, berth_value x_last,
-                                           berth_value *out_last, berth_error *err) {
+                                           bool is_static, berth_value *out_last, berth_error *err) {
   form f = form_of(r, target, conv);
   berth_value in[3] = {x_last}, of_pack[2];
   const berth_attr panel = berth_attr_int("panel", target->panel), *extra;
-  berth_attr attrs[7];
+  berth_attr attrs[8];
+  const bool is_joined = is_static && is_worth_joining(r, &f);
   extra = &conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_PADDING];
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
   BERTH__TRY(rewrite_convolution_widen(r, &f.bias, err));
-  BERTH__TRY(turn_transposed(r, f.weight, &of_pack[0], err));
+  BERTH__TRY(is_joined ? join_weight(r, &f, &of_pack[0], err) : turn_transposed(r, f.weight, &of_pack[0], err));
   of_pack[1] = f.scale;
   const bool has_scale = f.scale != BERTH_VALUE_NONE;
   BERTH__TRY(berth__rewrite_add(r, BERTH__OP_pack_weights, of_pack, has_scale ? 2 : 1, &panel, 1,
@@ -296,6 +367,7 @@ berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewri
   uint32_t n_attrs = berth__windows_attrs(&f.w, attrs);
   attrs[n_attrs++] = berth_attr_ints("output_pads", extra->ints, extra->count);
   attrs[n_attrs++] = berth_attr_int("channels", r->graph->values[f.weight].shape.dim[1]);
+  attrs[n_attrs++] = berth_attr_int("joined", is_joined);
   attrs[n_attrs++] = panel;
   return berth__rewrite_add(r, BERTH__OP_conv_transpose_last, in, f.bias != BERTH_VALUE_NONE ? 3 : 2, attrs, n_attrs,
                             f.base, "#last", out_last, err);
@@ -334,7 +406,7 @@ bool berth__rewrite_takes_spread(const berth__rewrite *r, const berth__rewrite_t
 static berth_status spread_elements(berth__rewrite *r, form *f, berth_error *err) {
   const berth__shape shape = r->graph->values[f->x].shape;
   int64_t axes[BERTH__WINDOW_AXES], pads[2 * BERTH_MAX_RANK] = {0};
-  berth_dim dims[BERTH_MAX_RANK];
+  berth_dim dims[BERTH_MAX_RANK] = {{0}};
   const uint32_t rank = shape.rank + f->w.spatial;
   bool is_spread = false;
   for (uint32_t i = 0; i < shape.rank; i++) dims[i] = (berth_dim){.extent = shape.dim[i]};

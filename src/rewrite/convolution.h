@@ -31,7 +31,7 @@ berth_status berth__rewrite_conv_parts(berth__rewrite *r, const berth__rewrite_t
 bool berth__rewrite_takes_transposed(const berth__node *conv);
 berth_status berth__rewrite_conv_transpose(berth__rewrite *r, const berth__rewrite_target *target,
                                            const berth__node *conv, const berth__node *norm, berth_value x_last,
-                                           berth_value *out_last, berth_error *err);
+                                           bool is_static, berth_value *out_last, berth_error *err);
 /* A conv_transpose with strides of 1 and a static weight as the convolution that it is: by reversed kernels, over more
  * padding. */
 bool berth__rewrite_takes_around(const berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv);

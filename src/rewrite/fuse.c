@@ -69,6 +69,7 @@ static bool is_anchor(const pass *p, const berth__node *node) {
     case BERTH__OP_conv_last:
     case BERTH__OP_depthwise:
     case BERTH__OP_conv_winograd:
+    case BERTH__OP_conv_transpose_last:
     case BERTH__OP_qproduct:
     case BERTH__OP_qconv_last:
     case BERTH__OP_qdepthwise: break;

@@ -535,22 +535,47 @@ static void transposed_shapes(void **state) {
     }
 }
 
-/* Windows that do not overlap, few outputs. */
-static void transposed_spread(void **state) {
-  static const shape shapes[] = {{1, 5, 31, 24, 1, 2, 2, 1, 0, 1, true, FAST_PLAIN},
-                                 {2, 4, 3, 5, 2, 2, 2, 1, 0, 1, false, FAST_PADDED},
-                                 {1, 3, 4, 1, 1, 1, 1, 1, 0, 1, true, FAST_PLAIN}};
-  static const int64_t no_pads[] = {0, 0};
+/* Weights whose columns are all pixels of a cell. */
+static fast_case joined_case(const shape *s, const lists *l, const int64_t *output_pads, int64_t panel) {
+  fast_case c = transposed_case(s, l, output_pads, panel);
+  const int64_t reach = (s->kernel + s->stride - 1) / s->stride, columns = s->stride * s->stride * s->outputs;
+  c.in[1] = (fast_operand)F32((columns + panel - 1) / panel, reach * reach * s->channels, panel);
+  c.attrs[7] = (berth_attr)FAST_INT("joined", 1);
+  return c;
+}
+
+/* Windows that overlap, touch, and leave gaps; cells that pads cut at both ends; one and several panels. */
+static void transposed_joined(void **state) {
+  static const shape shapes[] = {
+      {1, 5, 31, 24, 1, 2, 2, 1, 0, 1, true, FAST_PLAIN},  {2, 4, 3, 5, 2, 2, 2, 1, 0, 1, false, FAST_PADDED},
+      {1, 3, 4, 1, 1, 1, 1, 1, 0, 1, true, FAST_PLAIN},    {2, 7, 7, 32, 1, 3, 2, 1, 1, 1, true, FAST_PLAIN},
+      {1, 4, 4, 9, 3, 4, 2, 1, 1, 1, true, FAST_PADDED},   {1, 6, 5, 7, 10, 5, 2, 1, 2, 1, false, FAST_PLAIN},
+      {1, 3, 2, 4, 5, 8, 3, 1, 4, 1, true, FAST_PLAIN},    {1, 1, 1, 6, 2, 4, 4, 1, 1, 1, true, FAST_PLAIN},
+      {1, 3, 3, 5, 3, 2, 3, 1, 0, 1, true, FAST_PLAIN},    {1, 3, 40, 3, 12, 4, 2, 1, 3, 1, false, FAST_PLAIN},
+      {1, 3, 5, 1100, 2, 3, 2, 1, 1, 1, true, FAST_PLAIN}, {1, 5, 5, 4, 2, 8, 1, 1, 5, 1, true, FAST_PLAIN},
+  };
+  static const int64_t extras[][2] = {{0, 0}, {1, 0}};
   const berth__cpu_isa *isa;
   (void)state;
   for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
-    for (size_t k = 0; k < COUNT(shapes); k++) {
-      const shape *s = &shapes[k];
+    for (size_t k = 0; k < 2 * COUNT(shapes); k++) {
+      const shape *s = &shapes[k / 2];
       const lists l = lists_of(s);
-      const fast_case c = transposed_case(s, &l, no_pads, isa->panel);
+      const int64_t *extra = extras[k % 2], whole = (s->height - 1) * s->stride + s->kernel - 2 * s->pad;
+      const fast_case c = joined_case(s, &l, extra, isa->panel);
+      const int64_t out[] = {s->images, whole + extra[0], whole + (s->width - s->height) * s->stride, s->outputs};
       fast_check_on(&c, isa);
-      check_tails(c, 7, (const int64_t[]){s->images, s->height * s->stride, s->width * s->stride, s->outputs}, isa);
+      check_tails(c, 8, out, isa);
     }
+}
+
+/* Too many taps for the kernel's table of rows. */
+static void transposed_joined_declines(void **state) {
+  static const shape s = {1, 9, 9, 3, 1, 17, 2, 1, 0, 1, false, FAST_PLAIN};
+  const lists l = lists_of(&s);
+  const fast_case c = joined_case(&s, &l, (const int64_t[]){0, 0}, berth__cpu_isa_at(0)->panel);
+  (void)state;
+  fast_check_declined(&c);
 }
 
 static void transposed_tails(void **state) {
@@ -736,7 +761,8 @@ int main(void) {
       cmocka_unit_test(winograd_tails),
       cmocka_unit_test(sums),
       cmocka_unit_test(transposed_shapes),
-      cmocka_unit_test(transposed_spread),
+      cmocka_unit_test(transposed_joined),
+      cmocka_unit_test(transposed_joined_declines),
       cmocka_unit_test(transposed_tails),
       cmocka_unit_test(transposed_lines),
       cmocka_unit_test(winograd_where_it_pays),

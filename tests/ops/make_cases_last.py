@@ -256,6 +256,52 @@ def conv_transpose_last_cases():
     f.save()
 
 
+def joined(w, strides, panel):
+    """w [C, O, kernel...]: the taps that fall on one pixel of a cell, a stride large, are in the same column."""
+    n = w.ndim - 2
+    reach = [-(-w.shape[2 + k] // strides[k]) for k in range(n)]
+    w = np.pad(w, [(0, 0), (0, 0)] + [(0, reach[k] * strides[k] - w.shape[2 + k]) for k in range(n)])
+    w = w.reshape(list(w.shape[:2]) + [e for k in range(n) for e in (reach[k], strides[k])])
+    w = w.transpose([2 + 2 * k for k in range(n)] + [0] + [3 + 2 * k for k in range(n)] + [1])
+    return packed(w.reshape(reach + [w.shape[n], -1]), panel)
+
+
+def conv_transpose_joined_cases():
+    f = Cases('conv_transpose_joined', 'make_cases_last.py')
+    cases = {
+        '1d': ((2, 3, 4), (3, 5, 3), dict(strides=[2], pads=[1, 0], output_pads=[1])),
+        '2d': ((1, 2, 3, 3), (2, 3, 2, 2), {}),
+        '2d_touching': ((2, 3, 3, 4), (3, 10, 2, 2), dict(strides=[2, 2])),
+        '2d_up': ((1, 2, 3, 4), (2, 2, 4, 4), dict(strides=[2, 2], pads=[1, 1, 1, 1])),
+        '2d_three': ((1, 4, 4, 5), (4, 1, 3, 3), dict(strides=[2, 2], pads=[1, 1, 1, 1], output_pads=[1, 1])),
+        '2d_uneven': ((1, 2, 3, 2), (2, 1, 3, 7), dict(strides=[2, 3], pads=[0, 4, 1, 1], output_pads=[1, 0])),
+        '2d_gaps': ((1, 1, 2, 2), (1, 1, 1, 1), dict(strides=[3, 2])),
+        '3d': ((1, 2, 2, 2, 3), (2, 2, 2, 3, 2), dict(strides=[1, 2, 2], pads=[0, 1, 0, 0, 1, 1])),
+    }
+    for name, (x, w, attrs) in cases.items():
+        x, w, n = eighths(*x), eighths(*w), len(x) - 2
+        strides, pads, dilations = lists(n, **attrs)
+        result = conv_transpose(x, w, None, strides, pads, attrs.get('output_pads', [0] * n), dilations)
+        for panel in (8, 16, 32) if name == '2d_three' else (8,):
+            f.case('conv_transpose_joined_%s_%d' % (name, panel), 'conv_transpose_last',
+                   [last(x), joined(w, strides, panel)], f4(last(result)),
+                   kernel=list(w.shape[2:]), channels=w.shape[1], panel=panel, joined=1, **attrs)
+    x, w, b = eighths(1, 2, 3, 3), eighths(2, 3, 4, 4), eighths(3)
+    operands = [last(x), joined(w, [2, 2], 8), b]
+    given = dict(kernel=[4, 4], channels=3, panel=8, strides=[2, 2], joined=1)
+    f.case('conv_transpose_joined_relu', 'conv_transpose_last', operands,
+           f4(np.maximum(last(conv_transpose(x, w, b, [2, 2], [0] * 4, [0, 0], [1, 1])), 0)),
+           code=step('relu', 0), **given)
+
+    def wrong(name, message, **attrs):
+        f.error('conv_transpose_joined_wrong_' + name, 'conv_transpose_last', operands, message, **{**given, **attrs})
+    wrong('rows', 'taps times channels and rows of the weight: extents 12 and 8 differ', kernel=[4, 5])
+    wrong('columns', 'panels of the output channels and of the weight: extents 1 and 2 differ', channels=1)
+    wrong('value', '`joined` is 2, expected 0 or 1', joined=2)
+    wrong('dilations', 'weights cannot be `joined` with dilations', dilations=[1, 2])
+    f.save()
+
+
 def toom_cook(tile):
     """The transforms for the points 0, +-a, +-1/a and infinity, from their definitions."""
     points = [0, 1, -1] if tile == 2 else [0, .5**.5, -.5**.5, 2**.5, -2**.5]
@@ -439,3 +485,4 @@ if __name__ == '__main__':
     adds_cases()
     conv_tail_cases()
     depthwise_multiple_cases()
+    conv_transpose_joined_cases()

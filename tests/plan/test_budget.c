@@ -186,6 +186,31 @@ static void test_a_first_convolution_in_passes(void **state) {
   assert_same_results(f->graph, &desc, 0);
 }
 
+/* Few outputs of transposed convolutions, whose cells of a stride by a stride are computed together: slices cut them
+ * anywhere. */
+static void test_cells_may_be_cut(void **state) {
+  static const double shares[] = {0.9, 0.8, 0.7, 0.6};
+  fixture *f = *state;
+  uint32_t n_split = 0;
+  f->graph = parse_graph(f->ctx,
+                         "input %x : f32[1, 8, 15, 16]\nparam %a : f32[8, 3, 4, 4]\nparam %b : f32[3]\n"
+                         "param %c : f32[3, 2, 5, 3]\n"
+                         "%t = conv_transpose(%x, %a, %b) {strides = [2, 2], pads = [1, 1, 1, 1]}\n%u = tanh(%t)\n"
+                         "%v = conv_transpose(%u, %c) {strides = [3, 2], pads = [2, 0, 1, 0]}\n%w = relu(%v)\n"
+                         "%y = avg_pool(%w) {kernel = [3, 3], strides = [3, 3]}\noutput \"y\" = %y");
+  for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+    berth_plan_desc desc = one_thread(0);
+    berth_error err;
+    if (plan_with_share(f, &desc, shares[i], &err) == BERTH_OK) {
+      n_split += test_plan_info(f->plan).n_split != 0;
+      assert_same_results(f->graph, &desc, 0);
+    }
+    berth_plan_destroy(f->plan);
+    f->plan = NULL;
+  }
+  assert_true(n_split >= 3);
+}
+
 /* ---- Recomputing ---- */
 
 /* %w is cheap to make and wide; it is read at once and again in the end, over the wide middle. */
@@ -339,6 +364,7 @@ int main(void) {
       PLAN_TEST(test_blocks_with_windows),
       PLAN_TEST(test_tiles_stay_whole),
       PLAN_TEST(test_a_first_convolution_in_passes),
+      PLAN_TEST(test_cells_may_be_cut),
       PLAN_TEST(test_a_value_is_made_again),
       PLAN_TEST(test_what_cannot_be_made_again),
       PLAN_TEST(test_random_graphs),

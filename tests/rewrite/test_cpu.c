@@ -96,6 +96,37 @@ static void transposed_with_strides_of_one(void **state) {
   CHECK_ALL(patterns);
 }
 
+/* All pixels of a cell, a stride by a stride, are columns of one product where few outputs would not fill a panel: a
+ * kernel that is no multiple of the stride gets zeros for that, which show in the prelude. */
+static void transposed_with_few_outputs(void **state) {
+#define JOINED(outputs, kernel, attrs)                                                                             \
+  IMAGE("8")                                                                                                       \
+  "param %w : f32[8, " outputs ", " kernel "] param %b : f32[" outputs "] %c = conv_transpose(%x, %w, %b) {" attrs \
+  "} %s = sigmoid(%c) output \"s\" = %s }"
+  static const pattern patterns[] = {
+      {JOINED("1", "3, 3", "strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 1]"), "pad", 1, "sigmoid",
+       1e-4},
+      {JOINED("3", "5, 3", "strides = [2, 2], pads = [2, 1, 1, 0]"), "pad", 1, "sigmoid", 1e-4},
+      {JOINED("2", "3, 4", "strides = [2, 4]"), "pad", 1, "sigmoid", 1e-4},
+      {JOINED("1", "4, 4", "strides = [2, 2], pads = [1, 1, 1, 1]"), "conv_transpose_last", 1, "pad", 1e-4},
+      {"graph \"l\" { input %x : f32[2, 6, 11] param %w : f32[6, 2, 7] %c = conv_transpose(%x, %w) {strides = [3],\n"
+       "pads = [2, 1]} output \"c\" = %c }",
+       "pad", 1, "conv_transpose", 1e-4},
+      {IMAGE("8") "param %w : f32[8, 4, 3, 3] " NORM("4") FOUR
+       "param %b : f32[4]\n"
+       "%c = conv_transpose(%x, %w, %b) {strides = [2, 2]}\n"
+       "%n = batch_norm(%c, %ns, %nb, %nm, %nv) %r = relu(%n) output \"r\" = %r }",
+       "pad", 1, "batch_norm", 1e-4},
+      /* enough outputs, holes between the taps, and weights that only a run has */
+      {JOINED("64", "3, 3", "strides = [2, 2]"), "conv_transpose_last", 1, "pad", 1e-4},
+      {JOINED("1", "3, 3", "strides = [2, 2], dilations = [2, 1]"), "conv_transpose_last", 1, "pad", 1e-4},
+      {IMAGE("8") "input %w : f32[8, 1, 3, 3] %c = conv_transpose(%x, %w) {strides = [2, 2]} output \"c\" = %c }",
+       "conv_transpose_last", 1, "pad", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 /* Neighbours of a line fill the vectors of a convolution with few outputs. */
 static void few_outputs(void **state) {
   static const pattern patterns[] = {
@@ -649,6 +680,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(convolutions),
       cmocka_unit_test(channel_by_channel),
+      cmocka_unit_test(transposed_with_few_outputs),
       cmocka_unit_test(few_outputs),
       cmocka_unit_test(transposed_with_strides_of_one),
       cmocka_unit_test(batch_norms),

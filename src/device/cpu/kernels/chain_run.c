@@ -293,6 +293,8 @@ static void chain_kernel_run_block(const rectangle *r, buffers *b, int64_t row, 
 /* If every operand continues from row to row as the result does, the rows are one long row. */
 static void join_rows(rectangle *r) {
   bool is_one = r->n_rows == 1 || r->out_stride == r->n_columns;
+  for (uint32_t k = 0; k < r->run->chain.n_operands && is_one && r->n_columns == 1; k++)
+    r->operand[k].column_stride = r->operand[k].row_stride; /* a single column is never followed */
   for (uint32_t k = 0; k < r->run->chain.n_operands && is_one; k++)
     is_one = r->n_rows == 1 || r->operand[k].row_stride == r->n_columns * r->operand[k].column_stride;
   if (!is_one) return;
