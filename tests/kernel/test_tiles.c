@@ -301,6 +301,22 @@ static void many_updates(void **state) {
   check_all_limits(THREE("f32[2000, 40]", "i32[150, 1]", "f32[150, 40]") "%o = scatter_nd(%a, %b, %c)" OUT, "walk", 0);
 }
 
+/* So many that they are sorted first. The reference adds them in the same order, and so gets the same bits. */
+static void updates_in_order(void **state) {
+  (void)state;
+  check_all_limits(
+      THREE("f32[2000, 40]", "i32[2000, 1]", "f32[2000, 40]") "%o = scatter_nd(%a, %b, %c) {reduction = \"add\"}" OUT,
+      "in order", 0);
+  check_all_limits(THREE("f32[5, 6, 300]", "i32[3001, 2]", "f32[3001, 300]") "%o = scatter_nd(%a, %b, %c)" OUT,
+                   "in order", 0);
+  check_narrow(THREE("i8[900, 33]", "i32[1500, 1]", "i8[1500, 33]") "%o = scatter_nd(%a, %b, %c) {reduction = "
+                                                                    "\"add\"}" OUT,
+               &limits_large, "in order", 0);
+  check_narrow(THREE("bf16[900, 33]", "i32[1500, 1]", "bf16[1500, 33]") "%o = scatter_nd(%a, %b, %c) {reduction = "
+                                                                        "\"max\"}" OUT,
+               &limits_large, "in order", 0);
+}
+
 static void recurrences(void **state) {
   (void)state;
 #define LAYER(gates, d) "graph \"g\" { input %a : f32[4, 3, 10] input %b : f32[" d ", " gates ", 10] "
@@ -342,6 +358,7 @@ int main(void) {
       cmocka_unit_test(attention_gradients),
       cmocka_unit_test(attention_gradients_by_units),
       cmocka_unit_test(many_updates),
+      cmocka_unit_test(updates_in_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

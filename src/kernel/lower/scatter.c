@@ -1,25 +1,23 @@
 /* Puts updates into a copy of the operand. Several updates of one element are applied in their order, so that the
- * result is the same on every device; hence no two threads write the same element. There are two ways:
- * scan  a thread has an element of the result and goes through all updates that could be for it;
- * walk  the operand is copied, then a thread applies the updates that only it can meet, one after the other.
- * The first has parallelism, the second little work. An index out of range is a run-time error on other devices; here
- * its update is dropped. */
-#include "ops/scatter.h"
+ * result is the same on every device; hence no two threads write the same element. There are three ways:
+ * scan   a thread has an element of the result and goes through all updates that could be for it;
+ * walk   the operand is copied, then a thread applies the updates that only it can meet, one after the other;
+ * order  the same, after the tuples of scatter_nd have been sorted by the slices that they name (scatter_order.c).
+ * The first has parallelism, the second little work, and the third both, if a few more kernels pay off. An index out of
+ * range is a run-time error on other devices; here its update is dropped. */
+#include "kernel/lower/scatter.h"
 
 #include "kernel/lower/copy.h"
 
-#define THREADS 8192   /* that a GPU keeps busy */
 #define STEP_OF_WALK 8 /* a step of a walk waits for memory; steps of scans overlap */
 #define START 16       /* cost of one more kernel, in steps */
 #define MOST_SHARES 64 /* shares of the rows that slices are written to, one walker each */
 
-static int64_t rounds(int64_t threads) { return (threads + THREADS - 1) / THREADS; }
-
 /* Both ways go over all updates of a thread; a walk needs no copy if the result overwrites the operand. */
 static bool scans(const berth__lowering *l, int64_t walkers, int64_t updates) {
-  const int64_t all = rounds(berth__count(&l->call->out[0]));
+  const int64_t all = berth__scatter_rounds(berth__count(&l->call->out[0]));
   const int64_t copy = berth__l_is_placed(l, BERTH__SCATTER_X, 0) ? 0 : all + START;
-  return all * (updates + 1) <= rounds(walkers) * updates * STEP_OF_WALK + copy;
+  return all * (updates + 1) <= berth__scatter_rounds(walkers) * updates * STEP_OF_WALK + copy;
 }
 
 static berth__x from_front(berth__kernel *k, berth__x index, int64_t extent) {
@@ -27,12 +25,12 @@ static berth__x from_front(berth__kernel *k, berth__x index, int64_t extent) {
   return berth__x_select(k, is_negative, berth__x_affine(k, index, 1, extent), index);
 }
 
-static berth__x is_in_range(berth__kernel *k, berth__x index, int64_t extent) {
+berth__x berth__scatter_in_range(berth__kernel *k, berth__x index, int64_t extent) {
   return berth__x_and(k, berth__x_le(k, berth__x_i32(k, 0), index), berth__x_lt(k, index, berth__x_i32(k, extent)));
 }
 
-static berth__x combined(const berth__lowering *l, berth__kernel *k, berth__reduction r, berth__x old,
-                         berth__x update) {
+berth__x berth__scatter_combined(const berth__lowering *l, berth__kernel *k, berth__reduction r, berth__x old,
+                                 berth__x update) {
   static const berth__op_code ops[] = {[BERTH__REDUCTION_ADD] = BERTH__OP_add,
                                        [BERTH__REDUCTION_MUL] = BERTH__OP_mul,
                                        [BERTH__REDUCTION_MAX] = BERTH__OP_max,
@@ -41,18 +39,23 @@ static berth__x combined(const berth__lowering *l, berth__kernel *k, berth__redu
                                     : berth__l_binary(k, ops[r], old, update, l->call->in[BERTH__SCATTER_X].type);
 }
 
-static berth_status copy_operand(berth__lowering *l, berth_error *err) {
+berth_status berth__scatter_copy(berth__lowering *l, berth_error *err) {
   const berth_tensor *in = &l->call->in[BERTH__SCATTER_X], *out = &l->call->out[0];
   return berth__l_copy_all(
       l, &(berth__l_copy){.rank = in->rank, .dim = in->dim, .from_stride = in->stride, .to_stride = out->stride}, err);
 }
 
+berth__x berth__scatter_held(const berth__lowering *l, berth__kernel *k, berth__x place) {
+  const berth__x held = berth__x_load(k, berth__l_out(l, k, 0), place);
+  return berth__x_convert(k, berth__l_number(l->call->out[0].type), held);
+}
+
 /* Puts an update at the position of an index that is in range. */
 static void lower_scatter_put(const berth__lowering *l, berth__kernel *k, berth__reduction r, berth__x place,
                               berth__x from) {
-  const berth__x held = berth__x_load(k, berth__l_out(l, k, 0), place);
-  const berth__x old = berth__x_convert(k, berth__l_number(l->call->out[0].type), held);
-  berth__l_store(l, k, 0, place, combined(l, k, r, old, berth__l_load(l, k, BERTH__SCATTER_UPDATES, from)));
+  const berth__x old = berth__scatter_held(l, k, place);
+  berth__l_store(l, k, 0, place,
+                 berth__scatter_combined(l, k, r, old, berth__l_load(l, k, BERTH__SCATTER_UPDATES, from)));
 }
 
 /* ---- scatter: one index per update, along an axis ---- */
@@ -93,7 +96,7 @@ static berth_status scan_lines(berth__lowering *l, const scattering *s, berth_er
   berth__x_if(k, berth__x_eq(k, from_front(k, given, out->dim[s->axis]), at[s->axis]));
   const berth__x update =
       berth__l_load(l, k, BERTH__SCATTER_UPDATES, on_line(k, &call->in[BERTH__SCATTER_UPDATES], at, s->axis, j));
-  berth__x_set(k, value, combined(l, k, s->reduction, berth__x_get(k, value), update));
+  berth__x_set(k, value, berth__scatter_combined(l, k, s->reduction, berth__x_get(k, value), update));
   berth__x_end(k);
   berth__x_end(k);
   berth__x_end(k);
@@ -106,7 +109,7 @@ static berth_status walk_lines(berth__lowering *l, const scattering *s, int64_t 
   const berth_tensor *out = &call->out[0], *indices = &call->in[BERTH__SCATTER_INDICES];
   int64_t dim[BERTH_MAX_RANK];
   berth__x at[BERTH_MAX_RANK];
-  BERTH__TRY(copy_operand(l, err));
+  BERTH__TRY(berth__scatter_copy(l, err));
   if (lines == 0) return BERTH_OK;
   memcpy(dim, indices->dim, sizeof dim);
   dim[s->axis] = 1;
@@ -115,7 +118,7 @@ static berth_status walk_lines(berth__lowering *l, const scattering *s, int64_t 
   const berth__x j = berth__x_loop_n(k, indices->dim[s->axis]);
   const berth__x given = berth__l_load(l, k, BERTH__SCATTER_INDICES, on_line(k, indices, at, s->axis, j));
   const berth__x index = from_front(k, given, out->dim[s->axis]);
-  berth__x_if(k, is_in_range(k, index, out->dim[s->axis]));
+  berth__x_if(k, berth__scatter_in_range(k, index, out->dim[s->axis]));
   lower_scatter_put(l, k, s->reduction, on_line(k, out, at, s->axis, index),
                     on_line(k, &call->in[BERTH__SCATTER_UPDATES], at, s->axis, j));
   berth__x_end(k);
@@ -138,22 +141,27 @@ berth_status berth__lower_scatter(berth__lowering *l, berth_error *err) {
 
 /* ---- scatter_nd: one tuple of indices per slice ---- */
 
-typedef struct slices {
-  berth__reduction reduction;
-  uint32_t tuple;  /* indices per tuple, for as many leading axes */
-  int64_t n, each; /* number of tuples, and elements per slice */
-} slices;
+berth__slices berth__slices_of(const berth_op_call *call) {
+  const berth_tensor *out = &call->out[0], *indices = &call->in[BERTH__SCATTER_INDICES];
+  berth__slices s = {.reduction = berth__reduction_of(call->attrs[BERTH__SCATTER_ND_REDUCTION].s),
+                     .tuple = (uint32_t)indices->dim[indices->rank - 1],
+                     .each = 1};
+  for (uint32_t i = s.tuple; i < out->rank; i++) s.each *= out->dim[i];
+  if (s.tuple > 0) s.n = berth__count(indices) / s.tuple;
+  return s;
+}
 
-static berth__x tuple_index(const berth__lowering *l, berth__kernel *k, const slices *s, berth__x tuple, uint32_t i) {
+berth__x berth__slices_index(const berth__lowering *l, berth__kernel *k, const berth__slices *s, berth__x tuple,
+                             uint32_t i) {
   const berth__x given = berth__l_load(l, k, BERTH__SCATTER_INDICES, berth__x_affine(k, tuple, s->tuple, i));
   return from_front(k, given, l->call->out[0].dim[i]);
 }
 
-static berth__x update_place(berth__kernel *k, const slices *s, berth__x tuple, berth__x element) {
+berth__x berth__slices_update(berth__kernel *k, const berth__slices *s, berth__x tuple, berth__x element) {
   return berth__x_add(k, berth__x_affine(k, tuple, s->each, 0), element);
 }
 
-static berth_status scan_slices(berth__lowering *l, const slices *s, berth_error *err) {
+static berth_status scan_slices(berth__lowering *l, const berth__slices *s, berth_error *err) {
   const berth_tensor *out = &l->call->out[0];
   berth__x at[BERTH_MAX_RANK];
   berth__kernel *k = berth__l_begin(l, "scan");
@@ -165,10 +173,10 @@ static berth_status scan_slices(berth__lowering *l, const slices *s, berth_error
   const berth__x tuple = berth__x_loop_n(k, s->n);
   berth__x is_its = berth__x_bool(k, true);
   for (uint32_t i = 0; i < s->tuple; i++)
-    is_its = berth__x_and(k, is_its, berth__x_eq(k, tuple_index(l, k, s, tuple, i), at[i]));
+    is_its = berth__x_and(k, is_its, berth__x_eq(k, berth__slices_index(l, k, s, tuple, i), at[i]));
   berth__x_if(k, is_its);
-  const berth__x update = berth__l_load(l, k, BERTH__SCATTER_UPDATES, update_place(k, s, tuple, element));
-  berth__x_set(k, value, combined(l, k, s->reduction, berth__x_get(k, value), update));
+  const berth__x update = berth__l_load(l, k, BERTH__SCATTER_UPDATES, berth__slices_update(k, s, tuple, element));
+  berth__x_set(k, value, berth__scatter_combined(l, k, s->reduction, berth__x_get(k, value), update));
   berth__x_end(k);
   berth__x_end(k);
   berth__l_store(l, k, 0, berth__l_place(k, out, at), berth__x_get(k, value));
@@ -177,19 +185,19 @@ static berth_status scan_slices(berth__lowering *l, const slices *s, berth_error
 
 /* If few threads would have long walks, several walk, each for a share of the rows: checking an index is cheap compared
  * with an update, which waits for memory. A row's updates are still applied in order, by its owner. */
-static int64_t shares_of(const berth__lowering *l, const slices *s) {
-  int64_t shares = l->limits->shares_well ? MOST_SHARES : 1;
-  while (shares > 1 &&
-         (shares * s->each > (int64_t)THREADS * STEP_OF_WALK || shares > s->n || shares > l->call->out[0].dim[0]))
+static int64_t shares_of(const berth_op_call *call, const berth__kernel_limits *limits, const berth__slices *s) {
+  int64_t shares = limits->shares_well ? MOST_SHARES : 1;
+  while (shares > 1 && (shares * s->each > (int64_t)BERTH__SCATTER_THREADS * STEP_OF_WALK || shares > s->n ||
+                        shares > call->out[0].dim[0]))
     shares /= 2;
   return shares;
 }
 
-static berth_status walk_slices(berth__lowering *l, const slices *s, berth_error *err) {
+static berth_status walk_slices(berth__lowering *l, const berth__slices *s, berth_error *err) {
   const berth_tensor *out = &l->call->out[0];
-  const int64_t shares = shares_of(l, s);
+  const int64_t shares = shares_of(l->call, l->limits, s);
   berth__x at[BERTH_MAX_RANK];
-  BERTH__TRY(copy_operand(l, err));
+  BERTH__TRY(berth__scatter_copy(l, err));
   berth__kernel *k = berth__l_begin(l, "walk");
   const berth__x walker = berth__l_each_alone(l, k, s->each * shares);
   const berth__x each = berth__x_i32(k, s->each), element = berth__x_rem(k, walker, each);
@@ -197,28 +205,36 @@ static berth_status walk_slices(berth__lowering *l, const slices *s, berth_error
   const berth__x tuple = berth__x_loop_n(k, s->n);
   berth__x is_inside = berth__x_bool(k, true);
   for (uint32_t i = 0; i < s->tuple; i++) {
-    at[i] = tuple_index(l, k, s, tuple, i);
-    is_inside = berth__x_and(k, is_inside, is_in_range(k, at[i], out->dim[i]));
+    at[i] = berth__slices_index(l, k, s, tuple, i);
+    is_inside = berth__x_and(k, is_inside, berth__scatter_in_range(k, at[i], out->dim[i]));
   }
   if (shares > 1) {
     const berth__x share = berth__x_rem(k, at[0], berth__x_i32(k, shares));
     is_inside = berth__x_and(k, is_inside, berth__x_eq(k, share, berth__x_div(k, walker, each)));
   }
   berth__x_if(k, is_inside);
-  lower_scatter_put(l, k, s->reduction, berth__l_place(k, out, at), update_place(k, s, tuple, element));
+  lower_scatter_put(l, k, s->reduction, berth__l_place(k, out, at), berth__slices_update(k, s, tuple, element));
   berth__x_end(k);
   berth__x_end(k);
   return berth__l_end(l, k, err);
 }
 
+/* Regardless of whether the result overwrites the operand: the scratch of a call does not depend on that. */
+static bool goes_in_order(const berth_op_call *call, const berth__kernel_limits *limits, const berth__slices *s) {
+  const int64_t shares = shares_of(call, limits, s), cost = berth__slices_order_cost(s);
+  const int64_t walk = berth__scatter_rounds(s->each * shares) * (s->n + s->n * STEP_OF_WALK / shares);
+  return limits->shares_well && cost < walk && cost < berth__scatter_rounds(berth__count(&call->out[0])) * s->n;
+}
+
+uint64_t berth__scratch_of_scatter_nd(const berth_op_call *call, const berth__kernel_limits *limits) {
+  const berth__slices s = berth__slices_of(call);
+  return goes_in_order(call, limits, &s) ? berth__slices_order_scratch(&s) : 0;
+}
+
 berth_status berth__lower_scatter_nd(berth__lowering *l, berth_error *err) {
-  const berth_tensor *out = &l->call->out[0], *indices = &l->call->in[BERTH__SCATTER_INDICES];
-  slices s = {.reduction = berth__reduction_of(l->call->attrs[BERTH__SCATTER_ND_REDUCTION].s),
-              .tuple = (uint32_t)indices->dim[indices->rank - 1],
-              .each = 1};
-  if (berth__count(out) == 0) return BERTH_OK;
-  s.n = berth__count(indices) / s.tuple;
-  for (uint32_t i = s.tuple; i < out->rank; i++) s.each *= out->dim[i];
-  if (s.n == 0) return copy_operand(l, err);
+  const berth__slices s = berth__slices_of(l->call);
+  if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
+  if (s.n == 0) return berth__scatter_copy(l, err);
+  if (goes_in_order(l->call, l->limits, &s)) return berth__slices_in_order(l, &s, err);
   return scans(l, s.each, s.n) ? scan_slices(l, &s, err) : walk_slices(l, &s, err);
 }
