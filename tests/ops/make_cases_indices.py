@@ -192,6 +192,11 @@ def scatter_cases():
     for kind in TYPES:
         f.case('scatter_nd_' + kind, 'scatter_nd', [np.array([0, 1]).astype(kind), i64(0).reshape(1, 1),
                                                     np.array([1]).astype(kind)], np.array([1, 1]).astype(kind))
+    # So many that GPUs sort them: in range from the front and from the end, many of them equal.
+    many = ((np.arange(601) ** 2 * 7919) % 400 - 200).reshape(601, 1)
+    for reduction in ('none', 'add'):
+        f.case('scatter_nd_many_' + reduction, 'scatter_nd', [counted(700), many, counted(601)],
+               scatter_nd(counted(700), many, counted(601), reduction), reduction=reduction)
     f.error('scatter_nd_tuple', 'scatter_nd', [x, np.zeros((1, 3), np.int64), counted(1)], 'hold tuples of 3')
     f.error('scatter_nd_updates', 'scatter_nd', [x, rows, counted(3, 5)], 'updates and the operand')
     f.error('scatter_nd_reduction', 'scatter_nd', [x, rows, counted(3, 4)], 'is not one of none', reduction='mean')
