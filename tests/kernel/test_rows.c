@@ -29,6 +29,20 @@ static void long_reductions_go_by_pieces(void **state) {
   check_narrow(ONE("i8[9000, 4]") "%o = reduce_mean(%a) {axes = [0]}" OUT, &limits_large, "of pieces", 0);
 }
 
+/* Down columns: several threads share one, and a thread has two columns of 16 bits. */
+static void columns(void **state) {
+  (void)state;
+  check_all_limits(ONE("f32[3001, 70]") "%o = reduce_sum(%a) {axes = [0]}" OUT, "by pieces", 1e-5);
+  check_all_limits(ONE("f32[2, 100, 300]") "%o = reduce_min(%a) {axes = [1]}" OUT, NULL, 0);
+  check_all_limits(TWO("f32[3001, 70]", "f32[3001, 70]") "%o, %p = layer_norm_scale_grad(%a, %b)" OUT, "by pieces",
+                   1e-4);
+  check_narrow(ONE("bf16[901, 66]") "%o = reduce_sum(%a) {axes = [0]}" OUT, &limits_large, "by pieces", 1e-2);
+  check_narrow(ONE("bf16[901, 67]") "%o = reduce_max(%a) {axes = [0]}" OUT, &limits_large, NULL, 0);
+  check_narrow(ONE("f16[3, 500, 2, 10]") "%o = reduce_max(%a) {axes = [1, 2]}" OUT, &limits_large, NULL, 0);
+  check_narrow(ONE("f16[3, 40, 5, 2]") "%o = reduce_mean(%a) {axes = [1]}" OUT, &limits_large, NULL, 1e-3);
+  check_narrow(ONE("i16[300, 6]") "%o = reduce_max(%a) {axes = [0]}" OUT, &limits_large, NULL, 0);
+}
+
 static void lines(void **state) {
   (void)state;
   check_all_limits(ONE("f32[7, 333]") "%o = softmax(%a)" OUT, NULL, 1e-6);
@@ -158,6 +172,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reductions),
       cmocka_unit_test(long_reductions_go_by_pieces),
+      cmocka_unit_test(columns),
       cmocka_unit_test(lines),
       cmocka_unit_test(losses),
       cmocka_unit_test(norms),

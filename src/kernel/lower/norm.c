@@ -303,7 +303,7 @@ static berth_status lower_norm_add_columns(berth__lowering *l, norm_columns *c, 
   berth__kernel *k = berth__l_begin(l, is_second ? "of pieces" : is_first ? "by pieces" : NULL);
   if (k == NULL) return berth__l_end(l, k, err);
   const int64_t count = is_first ? c->n.length * c->pieces : c->n.length;
-  berth__l_rows rows = berth__l_rows_of(l, k, count, is_second ? c->pieces : c->rows_each, false);
+  berth__l_rows rows = berth__l_rows_across(l, k, count, is_second ? c->pieces : c->rows_each);
   const berth__x columns = berth__x_i32(k, c->n.length), zero = berth__x_f32(k, 0);
   c->scratch = berth__l_scratch(k, BERTH_F32);
   c->column = berth__x_rem(k, rows.row, columns);
@@ -311,6 +311,7 @@ static berth_status lower_norm_add_columns(berth__lowering *l, norm_columns *c, 
   const berth__l_fold fold = {.n = l->call->n_out,
                               .start = {zero, zero},
                               .is_sum = true,
+                              .is_ahead = rows.lanes > 1,
                               .element = is_second ? lower_norm_piece_element : lower_norm_column_element,
                               .join = berth__l_join_sums,
                               .state = c};

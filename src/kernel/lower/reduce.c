@@ -4,6 +4,7 @@
 
 #include "kernel/lower/elements.h"
 #include "kernel/lower/rows.h"
+#include "kernel/lower/words.h"
 #include "ops/operand.h"
 
 #define WANTED_GROUPS 64 /* that keep a device busy */
@@ -16,7 +17,8 @@ typedef struct reduction {
   berth__l_space kept; /* tensor 0: the operand; tensor 1: the result */
   berth__l_space gone; /* tensor 0: the operand */
   int64_t count, length;
-  int64_t pieces; /* per row */
+  int64_t pieces;  /* per row */
+  uint32_t beside; /* neighbouring results that a thread computes, because their elements are in one word: 1 or 2 */
 } reduction;
 
 /* Whether elements are closer together along rows than across them. */
@@ -31,6 +33,21 @@ static int64_t lower_reduce_pieces_of(const reduction *r) {
   const int64_t wanted = r->count > 0 ? WANTED_GROUPS / r->count : 1, useful = r->length / LEAST_PIECE;
   const int64_t pieces = wanted < useful ? wanted : useful;
   return pieces > 1 ? pieces : 1;
+}
+
+static bool lower_reduce_is_even(const berth__l_space *space, uint32_t n) {
+  for (uint32_t axis = 0; axis < n; axis++)
+    if (space->stride[0][axis] % 2 != 0) return false;
+  return true;
+}
+
+/* Two, if neighbouring results are of elements of 16 bits that begin at a word in every row. */
+static uint32_t lower_reduce_beside_of(const berth__lowering *l, const reduction *r) {
+  const uint32_t last = r->kept.rank - 1;
+  if (is_along_rows(r) || berth__storage_per_word(berth__l_storage_of(l, BERTH__REDUCE_X)) != 2) return 1;
+  const bool is_even = r->kept.stride[0][last] == 1 && r->kept.dim[last] % 2 == 0 &&
+                       lower_reduce_is_even(&r->kept, last) && lower_reduce_is_even(&r->gone, r->gone.rank);
+  return is_even && berth__l_begins_with_word(l, BERTH__REDUCE_X) ? 2 : 1;
 }
 
 static uint32_t axes_of(const berth_op_call *call) {
@@ -119,21 +136,34 @@ static void lower_reduce_load_element(berth__kernel *k, const void *state, berth
   index = berth__x_min(k, index, berth__x_i32(k, r->length - 1));
   berth__l_unravel(k, index, r->gone.rank, r->gone.dim, at);
   const berth__x place = berth__x_add(k, s->base, berth__l_space_place(k, &r->gone, 0, at));
+  if (r->beside > 1) {
+    const berth__storage storage = berth__l_storage_of(r->l, BERTH__REDUCE_X);
+    const berth__x word = berth__l_load_word(r->l, k, BERTH__REDUCE_X, place);
+    for (uint32_t f = 0; f < r->beside; f++) {
+      const berth__x x = berth__x_convert(k, berth__l_number(r->type), berth__l_lane(k, storage, word, f));
+      values[f] = berth__x_select(k, is_there, x, s->start);
+    }
+    return;
+  }
   berth__x x = berth__l_load(r->l, k, BERTH__REDUCE_X, place);
   if (r->code == BERTH__OP_reduce_bytes) x = berth__x_convert(k, BERTH__NUM_I32, x);
   values[0] = berth__x_select(k, is_there, x, s->start);
 }
 
-static void lower_reduce_join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b,
-                              berth__x *out) {
-  const reduction *r = ((const source *)state)->r;
+static berth__x lower_reduce_joined(berth__kernel *k, const reduction *r, berth__x a, berth__x b) {
   const bool is_float = berth__l_number(r->type) == BERTH__NUM_F32;
   switch (r->code) {
-    case BERTH__OP_reduce_prod: out[0] = berth__x_mul(k, a[0], b[0]); return;
-    case BERTH__OP_reduce_max: out[0] = extreme(k, a[0], b[0], true, is_float); return;
-    case BERTH__OP_reduce_min: out[0] = extreme(k, a[0], b[0], false, is_float); return;
-    default: out[0] = berth__x_add(k, a[0], b[0]); return;
+    case BERTH__OP_reduce_prod: return berth__x_mul(k, a, b);
+    case BERTH__OP_reduce_max: return extreme(k, a, b, true, is_float);
+    case BERTH__OP_reduce_min: return extreme(k, a, b, false, is_float);
+    default: return berth__x_add(k, a, b);
   }
+}
+
+static void lower_reduce_join(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b,
+                              berth__x *out) {
+  for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++)
+    if (a[v] != BERTH__X_NONE) out[v] = lower_reduce_joined(k, ((const source *)state)->r, a[v], b[v]);
 }
 
 static berth__x lower_reduce_divided(berth__kernel *k, const reduction *r, berth__x sum) {
@@ -170,9 +200,10 @@ static source lower_reduce_source_of(berth__kernel *k, const reduction *r, const
     return s;
   }
   berth__x at[BERTH_MAX_RANK];
-  const berth__x by = berth__x_i32(k, is_along ? r->pieces : r->count); /* keeps neighbours together */
+  const berth__x by = berth__x_i32(k, is_along ? r->pieces : r->count / r->beside); /* keeps neighbours together */
   const berth__x high = berth__x_div(k, rows->row, by), low = berth__x_rem(k, rows->row, by);
-  berth__l_unravel(k, is_along ? high : low, r->kept.rank, r->kept.dim, at);
+  const berth__x first = is_along ? high : berth__x_affine(k, low, r->beside, 0);
+  berth__l_unravel(k, first, r->kept.rank, r->kept.dim, at);
   s.base = berth__l_space_place(k, &r->kept, 0, at);
   s.first = berth__x_affine(k, is_along ? low : high, rows->length, 0);
   return s;
@@ -182,24 +213,30 @@ static berth_status lower_reduce_add_kernel(berth__lowering *l, const reduction 
   berth__kernel *k = berth__l_begin(l, is_second ? "of pieces" : r->pieces > 1 ? "by pieces" : NULL);
   if (k == NULL) return berth__l_end(l, k, err);
   const bool is_first = !is_second && r->pieces > 1;
-  const int64_t count = is_first ? r->count * r->pieces : r->count;
+  const uint32_t beside = is_second ? 1 : r->beside;
+  const int64_t count = r->count / beside * (is_first ? r->pieces : 1);
   const int64_t length = is_first ? (r->length + r->pieces - 1) / r->pieces : is_second ? r->pieces : r->length;
-  berth__l_rows rows = berth__l_rows_of(l, k, count, length, is_along_rows(r));
+  berth__l_rows rows =
+      is_along_rows(r) ? berth__l_rows_of(l, k, count, length, true) : berth__l_rows_across(l, k, count, length);
   const source s = lower_reduce_source_of(k, r, &rows, is_second);
   const bool is_sum = r->code == BERTH__OP_reduce_sum || r->code == BERTH__OP_reduce_mean;
-  const berth__l_fold fold = {.n = 1,
-                              .start = {s.start},
+  const berth__l_fold fold = {.n = beside,
+                              .start = {s.start, s.start},
                               .is_sum = is_sum && berth__l_number(r->type) == BERTH__NUM_F32,
+                              .is_ahead = rows.lanes > 1 && !is_along_rows(r),
                               .element = lower_reduce_load_element,
                               .join = lower_reduce_join,
                               .state = &s};
-  berth__x value;
-  berth__l_rows_fold(k, &rows, &fold, &value);
+  berth__x values[BERTH__FOLD_VALUES];
+  berth__l_rows_fold(k, &rows, &fold, values);
   berth__l_rows_once(k, &rows);
-  if (is_first)
-    berth__x_store(k, s.scratch, rows.row, value);
-  else
-    lower_reduce_store_result(k, r, rows.row, value);
+  for (uint32_t f = 0; f < beside; f++) {
+    const berth__x row = berth__x_affine(k, rows.row, beside, f);
+    if (is_first)
+      berth__x_store(k, s.scratch, row, values[f]);
+    else
+      lower_reduce_store_result(k, r, row, values[f]);
+  }
   return berth__l_end(l, k, err);
 }
 
@@ -209,6 +246,7 @@ berth_status berth__lower_reduce(berth__lowering *l, berth_error *err) {
   reduction r = lower_reduce_describe(l->call);
   r.l = l;
   if (r.count == 0) return BERTH_OK;
+  r.beside = lower_reduce_beside_of(l, &r);
   BERTH__TRY(lower_reduce_add_kernel(l, &r, false, err));
   return r.pieces > 1 ? lower_reduce_add_kernel(l, &r, true, err) : BERTH_OK;
 }

@@ -15,6 +15,11 @@
 #define THREADS_ACROSS 65536
 #define MOST_ACROSS 64
 #define LEAST_ACROSS 128
+/* If such rows come from memory, it takes more threads to have enough loads under way. Those that share a row are in
+ * one workgroup, so that there are not more pieces. */
+#define THREADS_READING 262144
+#define LANES_READING 8
+#define LEAST_READ 16
 #define MANY_GROUPS 1024 /* workgroups that keep a device busy; beyond that, they become larger instead of more */
 
 static uint32_t power_below(int64_t x, uint32_t most) {
@@ -68,17 +73,34 @@ static void place_rows(berth__kernel *k, berth__l_rows *rows, uint32_t threads, 
   rows->end = berth__x_select(k, rows->is_row, berth__x_i32(k, rows->length), berth__x_i32(k, 0));
 }
 
-berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length,
-                               bool along_rows) {
-  berth__l_rows rows = {.count = count, .length = length, .lanes = 1, .reach = 1};
-  if (k == NULL) return rows;
-  rows.lanes = choose_lanes(l->limits, count, length, along_rows);
-  const uint32_t threads = rows.lanes > 1 ? most_threads(l->limits) : power_below(l->limits->group_size, FEW_THREADS);
-  rows.per_group = power_below(count, threads / rows.lanes);
+static berth__l_rows rows_with(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length,
+                               uint32_t lanes, bool along_rows) {
+  berth__l_rows rows = {.count = count, .length = length, .lanes = lanes, .reach = 1};
+  const uint32_t threads = lanes > 1 ? most_threads(l->limits) : power_below(l->limits->group_size, FEW_THREADS);
+  rows.per_group = power_below(count, threads / lanes);
   rows.reach = reach_of(l->limits, threads);
-  while (rows.lanes > 1 && rows.lanes * rows.per_group < rows.reach) rows.per_group *= 2; /* some have no row */
+  while (lanes > 1 && lanes * rows.per_group < rows.reach) rows.per_group *= 2; /* some have no row */
   place_rows(k, &rows, threads, along_rows);
   return rows;
+}
+
+static berth__l_rows no_rows(int64_t count, int64_t length) {
+  return (berth__l_rows){.count = count, .length = length, .lanes = 1, .reach = 1};
+}
+
+berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length,
+                               bool along_rows) {
+  if (k == NULL) return no_rows(count, length);
+  return rows_with(l, k, count, length, choose_lanes(l->limits, count, length, along_rows), along_rows);
+}
+
+berth__l_rows berth__l_rows_across(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length) {
+  if (k == NULL) return no_rows(count, length);
+  uint32_t lanes = choose_lanes(l->limits, count, length, false);
+  while (l->limits->shares_well && lanes < LANES_READING && 2 * lanes <= most_threads(l->limits) &&
+         count * (int64_t)lanes < THREADS_READING && length >= 2 * (int64_t)lanes * LEAST_READ)
+    lanes *= 2;
+  return rows_with(l, k, count, length, lanes, false);
 }
 
 /* ---- Held rows ---- */
@@ -304,6 +326,17 @@ static void take_several(berth__kernel *k, const berth__l_rows *rows, const bert
   for (uint32_t v = 0; v < fold->n; v++) berth__x_set(k, held[v], joined[v]);
 }
 
+/* Elements that are all loaded before the first is joined. */
+static void join_several(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x first,
+                         const berth__x *held) {
+  berth__x values[BERTH__ROWS_AHEAD][BERTH__FOLD_VALUES] = {{0}};
+  for (uint32_t e = 0; e < BERTH__ROWS_AHEAD; e++) {
+    for (uint32_t v = 0; v < BERTH__FOLD_VALUES; v++) values[e][v] = BERTH__X_NONE;
+    fold->element(k, fold->state, berth__x_affine(k, first, 1, (int64_t)e * rows->lanes), values[e]);
+  }
+  for (uint32_t e = 0; e < BERTH__ROWS_AHEAD; e++) join_into(k, fold, held, values[e]);
+}
+
 static void fold_between(berth__kernel *k, const berth__l_rows *rows, const berth__l_fold *fold, berth__x from,
                          berth__x to, const berth__x *held) {
   berth__x values[BERTH__FOLD_VALUES];
@@ -314,6 +347,12 @@ static void fold_between(berth__kernel *k, const berth__l_rows *rows, const bert
     take_several(k, rows, fold, berth__x_loop(k, berth__x_get(k, next), to, rows->lanes), 1, held);
     berth__x_end(k);
     return;
+  }
+  if (fold->is_ahead) {
+    const berth__x next = berth__x_variable(k, from);
+    join_several(k, rows, fold, open_ahead(k, from, to, rows->lanes, next), held);
+    berth__x_end(k);
+    from = berth__x_get(k, next);
   }
   const berth__x i = berth__x_loop(k, from, to, rows->lanes);
   fold->element(k, fold->state, i, values);

@@ -37,6 +37,10 @@ typedef struct berth__l_rows {
 berth__l_rows berth__l_rows_of(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length,
                                bool along_rows);
 
+/* The schedule where neighbouring threads have neighbouring rows, for rows whose elements come from memory: so many
+ * threads share a row that the memory is busy. */
+berth__l_rows berth__l_rows_across(const berth__lowering *l, berth__kernel *k, int64_t count, int64_t length);
+
 /* The same for contiguous rows of an operand. If they are short enough, each thread loads its elements once and holds
  * them: folds and the writer iterate over them, and look up their values; BERTH__X_NONE if nothing is held. */
 berth__l_rows berth__l_rows_hold(const berth__lowering *l, berth__kernel *k, uint32_t operand, int64_t count,
@@ -58,7 +62,8 @@ int64_t berth__l_pieces_across(int64_t count, int64_t length);
 typedef struct berth__l_fold {
   uint32_t n;
   berth__x start[BERTH__FOLD_VALUES];
-  bool is_sum; /* of f32: long sums are added up in pieces, which keeps their precision */
+  bool is_sum;   /* of f32: long sums are added up in pieces, which keeps their precision */
+  bool is_ahead; /* `element` loads: BERTH__ROWS_AHEAD of them come before their joins, where rows are not held */
   void (*element)(berth__kernel *k, const void *state, berth__x i, berth__x *values);
   void (*join)(berth__kernel *k, const void *state, const berth__x *a, const berth__x *b, berth__x *out);
   /* Instead of `element`, for rows that are not held: joins the elements i[0..n), n at most BERTH__ROWS_AHEAD, to the
