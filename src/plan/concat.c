@@ -2,7 +2,8 @@
  *
  * If the parts of a concat are contiguous pieces of its result (every axis before the joined one has extent 1), a part
  * can be made in place, and nothing is copied. The price is that the result's bytes are occupied as soon as the first
- * part is made, so each concat is tried and kept only if the load does not rise.
+ * part is made, so each concat is tried and kept only if the load does not rise: all parts, and otherwise as many of
+ * the last ones as possible.
  *
  * An input can be such a part too: it exists from the beginning, and the concat does not change it, so this works even
  * for an input that stays. If inputs may die they may also lie in the result with gaps, along any axis, since no kernel
@@ -83,40 +84,74 @@ static void move_inside(berth__alias *alias, berth_value root, berth_value whole
   to->is_read_in_run = to->is_read_in_run || from->is_read_in_run;
 }
 
+/* Undoes it. */
+static void plan_concat_move_out(berth__alias *alias, berth_value part, berth_value whole) {
+  berth_value root = part;
+  while (alias->values[root].parent != root && alias->values[root].parent != whole) root = alias->values[root].parent;
+  if (root == whole || alias->values[root].parent != whole || !alias->values[root].born_inside) return;
+  alias->values[root].parent = root;
+  alias->values[root].offset = 0;
+  alias->values[root].born_inside = false;
+  const berth__shape *shape = &alias->graph->values[root].shape;
+  berth__contiguous_strides(shape->rank, shape->dim, alias->values[root].stride);
+}
+
 static void move_back(berth__alias *alias, const berth__node *node, berth_value whole,
                       const berth__alias_class *before) {
-  for (uint32_t i = 0; i < node->n_in; i++) {
-    berth_value root = node->in[i];
-    while (alias->values[root].parent != root && alias->values[root].parent != whole) root = alias->values[root].parent;
-    if (root == whole || alias->values[root].parent != whole || !alias->values[root].born_inside) continue;
-    alias->values[root].parent = root;
-    alias->values[root].offset = 0;
-    alias->values[root].born_inside = false;
-    const berth__shape *shape = &alias->graph->values[root].shape;
-    berth__contiguous_strides(shape->rank, shape->dim, alias->values[root].stride);
-  }
+  for (uint32_t i = 0; i < node->n_in; i++) plan_concat_move_out(alias, node->in[i], whole);
   alias->classes[whole] = *before;
+}
+
+/* True if the part was moved. `first`: its first element within the whole. */
+static bool plan_concat_move_part(berth__alias *alias, const berth__node *node, uint32_t i, uint64_t first,
+                                  uint32_t step) {
+  const berth_value part = node->in[i], whole = node->out[0];
+  const bool is_contiguous = parts_are_contiguous(alias->graph, node);
+  if (!(is_contiguous ? may_be_born_inside(alias, part, whole, step) : may_lie_with_gaps(alias, part, whole)))
+    return false;
+  move_inside(alias, berth__alias_root(alias, part, NULL), whole,
+              berth__storage_size(alias->values[whole].storage, first));
+  if (!is_contiguous)
+    memcpy(alias->values[part].stride, alias->values[whole].stride, sizeof alias->values[part].stride);
+  return true;
+}
+
+/* The elements of a part and the gaps between them. */
+static uint64_t plan_concat_extent(const berth__alias *alias, const berth__node *node, uint32_t i) {
+  const uint32_t axis = joined_axis(alias->graph, node);
+  return (uint64_t)(alias->graph->values[node->in[i]].shape.dim[axis] * alias->values[node->out[0]].stride[axis]);
 }
 
 /* True if a part was moved. */
 static bool plan_concat_move_parts(berth__alias *alias, const berth__node *node, uint32_t step) {
-  const berth_value whole = node->out[0];
-  const uint32_t axis = joined_axis(alias->graph, node);
-  const bool is_contiguous = parts_are_contiguous(alias->graph, node);
-  const int64_t *stride = alias->values[whole].stride;
-  const berth_storage storage = alias->values[whole].storage;
-  uint64_t first = 0; /* first element within the whole */
+  uint64_t first = 0;
   bool moved = false;
   for (uint32_t i = 0; i < node->n_in; i++) {
-    const berth_value part = node->in[i];
-    if (is_contiguous ? may_be_born_inside(alias, part, whole, step) : may_lie_with_gaps(alias, part, whole)) {
-      move_inside(alias, berth__alias_root(alias, part, NULL), whole, berth__storage_size(storage, first));
-      if (!is_contiguous) memcpy(alias->values[part].stride, stride, sizeof alias->values[part].stride);
-      moved = true;
-    }
-    first += (uint64_t)(alias->graph->values[part].shape.dim[axis] * stride[axis]);
+    moved = plan_concat_move_part(alias, node, i, first, step) || moved;
+    first += plan_concat_extent(alias, node, i);
   }
   return moved;
+}
+
+/* The parts that are made last, as many as do not raise the load: the earlier a part is made, the longer the result's
+ * bytes are occupied. Returns the load. */
+static uint64_t plan_concat_move_last(berth__alias *alias, const berth__node *node, uint32_t step, uint64_t load,
+                                      uint64_t align, uint64_t guard) {
+  uint64_t first = 0;
+  for (uint32_t i = 0; i < node->n_in; i++) first += plan_concat_extent(alias, node, i);
+  for (uint32_t i = node->n_in; i-- > 0;) {
+    const berth__alias_class before = alias->classes[node->out[0]];
+    first -= plan_concat_extent(alias, node, i);
+    if (!plan_concat_move_part(alias, node, i, first, step)) continue;
+    const uint64_t after = berth__alias_load(alias, align, guard);
+    if (after > load) {
+      plan_concat_move_out(alias, node->in[i], node->out[0]);
+      alias->classes[node->out[0]] = before;
+      break;
+    }
+    load = after;
+  }
+  return load;
 }
 
 void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard) {
@@ -132,9 +167,10 @@ void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard) {
     berth__alias_class before = alias->classes[node->out[0]];
     if (!plan_concat_move_parts(alias, node, step)) continue;
     uint64_t after = berth__alias_load(alias, align, guard);
-    if (after > load)
+    if (after > load) {
       move_back(alias, node, node->out[0], &before);
-    else
-      load = after;
+      after = plan_concat_move_last(alias, node, step, load, align, guard);
+    }
+    load = after;
   }
 }

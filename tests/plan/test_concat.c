@@ -318,6 +318,21 @@ static void test_not_when_it_would_raise_the_load(void **state) {
   assert_alike(*state);
 }
 
+/* The first part is made long before the others, and a wide value comes in between: only the others are in the whole.
+ */
+static void test_the_last_parts_alone(void **state) {
+  const berth_plan *plan = plan_text(*state,
+                                     "input %in : f32[16, 16]\nparam %u : f32[16, 64]\nparam %d : f32[64, 16]\n"
+                                     "param %e : f32[16, 16]\n%m = matmul(%in, %e)\n%a = reduce_sum(%m) {axes = [0]}\n"
+                                     "%p = matmul(%in, %u)\n%q = gelu(%p)\n%s = add(%p, %q)\n%r = matmul(%s, %d)\n"
+                                     "%b = matmul(%r, %e)\n%f = concat(%a, %b) {axis = 0}\noutput \"f\" = %f",
+                                     BERTH_PLAN_INPUTS_DIE);
+  assert_owner(plan, "a");
+  assert_born_inside(plan, "b", "f", 64);
+  assert_int_equal(activations_size(plan), 64 + 8192); /* %p and %q, with %a */
+  assert_alike(*state);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       PLAN_TEST(test_parts_are_born_inside),
@@ -341,6 +356,7 @@ int main(void) {
       PLAN_TEST(test_a_part_that_is_an_output_and_the_whole_is_not),
       PLAN_TEST(test_empty_and_single_parts),
       PLAN_TEST(test_not_when_it_would_raise_the_load),
+      PLAN_TEST(test_the_last_parts_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
