@@ -506,8 +506,20 @@ berth_status berth__rewrite_conv(berth__rewrite *r, const berth__rewrite_target 
 
 /* ---- conv_transpose with strides of 1 ---- */
 
-/* Taps outside x are zeros that are multiplied all the same: there must not be many. */
+/* By how much the result may be larger than x. A convolution multiplies zeros for the taps outside x, of which
+ * conv_transpose_last skips whole lines; but it is better at few outputs, and Winograd is for convolutions alone. */
 #define MOST_AROUND 2
+#define MOST_AROUND_WITHOUT_GAIN 1.1
+
+static double most_around(const berth__rewrite *r, const form *f, const berth__shape *out) {
+  const berth__shape *weight = &r->graph->values[f->weight].shape;
+  bool may_be_winograd = f->target->winograd_tile != NULL && f->w.spatial == 2;
+  for (uint32_t k = 0; k < f->w.spatial; k++)
+    may_be_winograd = may_be_winograd && f->w.kernel[k] == 3 && f->w.dilations[k] == 1;
+  if (may_be_winograd && f->target->winograd_tile(weight->dim[0], weight->dim[1], out->dim[2], out->dim[3]) != 0)
+    return MOST_AROUND;
+  return 2 * weight->dim[1] >= f->target->panel ? MOST_AROUND_WITHOUT_GAIN : MOST_AROUND;
+}
 
 bool berth__rewrite_takes_around(const berth__rewrite *r, const berth__rewrite_target *target,
                                  const berth__node *conv) {
@@ -523,7 +535,7 @@ bool berth__rewrite_takes_around(const berth__rewrite *r, const berth__rewrite_t
     if (f.w.strides[k] != 1 || begin < 0 || end < 0) return false;
     wider *= (double)out->dim[2 + k] / (double)x->dim[2 + k];
   }
-  return wider <= MOST_AROUND;
+  return wider <= most_around(r, &f, out);
 }
 
 /* Weights [C, O, kernel...] as [O, C, kernel...]. */

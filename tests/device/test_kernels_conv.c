@@ -519,11 +519,17 @@ static fast_case transposed_case(const shape *s, const lists *l, const int64_t *
 
 static void transposed_shapes(void **state) {
   static const shape shapes[] = {
-      {1, 5, 6, 16, 40, 2, 2, 1, 0, 1, true, FAST_PLAIN}, {2, 4, 3, 9, 7, 3, 2, 1, 1, 1, false, FAST_PADDED},
-      {1, 3, 17, 5, 33, 4, 2, 1, 1, 1, true, FAST_PLAIN}, {1, 4, 5, 8, 12, 3, 1, 1, 1, 1, true, FAST_PLAIN},
-      {1, 4, 4, 6, 10, 3, 2, 2, 2, 1, true, FAST_PLAIN},  {1, 3, 3, 4, 5, 1, 3, 1, 0, 1, true, FAST_PLAIN},
-      {1, 2, 2, 3, 65, 5, 3, 1, 2, 1, false, FAST_PLAIN}, {1, 40, 60, 4, 8, 2, 2, 1, 0, 1, true, FAST_PLAIN},
-
+      {1, 5, 6, 16, 40, 2, 2, 1, 0, 1, true, FAST_PLAIN},
+      {2, 4, 3, 9, 7, 3, 2, 1, 1, 1, false, FAST_PADDED},
+      {1, 3, 17, 5, 33, 4, 2, 1, 1, 1, true, FAST_PLAIN},
+      {1, 4, 5, 8, 12, 3, 1, 1, 1, 1, true, FAST_PLAIN},
+      {1, 4, 4, 6, 10, 3, 2, 2, 2, 1, true, FAST_PLAIN},
+      {1, 3, 3, 4, 5, 1, 3, 1, 0, 1, true, FAST_PLAIN},
+      {1, 2, 2, 3, 65, 5, 3, 1, 2, 1, false, FAST_PLAIN},
+      {1, 40, 60, 4, 8, 2, 2, 1, 0, 1, true, FAST_PLAIN},
+      /* more taps on a pixel than are summed at once */
+      {1, 4, 6, 5, 20, 5, 1, 1, 0, 1, true, FAST_PLAIN},
+      {2, 3, 5, 4, 33, 11, 2, 1, 3, 1, false, FAST_PADDED},
   };
   const berth__cpu_isa *isa;
   (void)state;
@@ -579,12 +585,16 @@ static void transposed_joined_declines(void **state) {
 }
 
 static void transposed_tails(void **state) {
-  static const shape s = {2, 5, 4, 12, 45, 4, 2, 1, 1, 1, true, FAST_PLAIN};
-  const lists l = lists_of(&s);
+  static const shape few = {2, 5, 4, 12, 45, 4, 2, 1, 1, 1, true, FAST_PLAIN},
+                     many = {1, 6, 5, 9, 40, 5, 1, 1, 0, 1, true, FAST_PLAIN};
+  static const int64_t none[] = {0, 0};
+  const lists of_few = lists_of(&few), of_many = lists_of(&many);
   const berth__cpu_isa *isa;
   (void)state;
-  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
-    check_tails(transposed_case(&s, &l, (const int64_t[]){0, 0}, isa->panel), 7, (const int64_t[]){2, 10, 8, 45}, isa);
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
+    check_tails(transposed_case(&few, &of_few, none, isa->panel), 7, (const int64_t[]){2, 10, 8, 45}, isa);
+    check_tails(transposed_case(&many, &of_many, none, isa->panel), 7, (const int64_t[]){1, 10, 9, 40}, isa);
+  }
 }
 
 static void transposed_lines(void **state) {

@@ -85,7 +85,11 @@ static void transposed_with_strides_of_one(void **state) {
        "%c = conv_transpose(%x, %w) {pads = [1, 1, 1, 1]}\n"
        "%n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
        "conv_last", 1, "batch_norm", 1e-4},
-      /* pads that cut the result, strides, and mostly padding */
+      /* pads that cut the result, strides, and mostly padding, or much where Winograd does not make up for it */
+      {IMAGE("8") "param %w : f32[8, 40, 5, 5] %c = conv_transpose(%x, %w) {pads = [1, 1, 1, 1]} output \"c\" = %c }",
+       "conv_transpose_last", 1, "conv_last", 1e-4},
+      {IMAGE("64") "param %w : f32[64, 64, 3, 3] %c = conv_transpose(%x, %w) output \"c\" = %c }", "conv_winograd", 1,
+       "conv_transpose_last", 2e-3},
       {AROUND("1, 1", ""), "conv_transpose_last", 1, "conv_last", 1e-4},
       {AROUND("3, 3", ", strides = [1, 2]"), "conv_transpose_last", 1, "conv_last", 1e-4},
       {"graph \"g\" { input %x : f32[1, 6, 2, 2] param %w : f32[6, 5, 4, 4] %c = conv_transpose(%x, %w)\n"

@@ -1,6 +1,6 @@
 /* conv_transpose_last: pixels of the result that are a stride apart see the same taps, so each such phase is a small
  * convolution of its own. Within a phase, lines that are a stride apart are processed together; for every panel of the
- * weights, tap after tap is added with the register tiles of products. If the kernel is as large as the stride, each
+ * weights, their taps are summed in the register tiles of products. If the kernel is as large as the stride, each
  * phase has one tap: a product whose results are spread out. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
@@ -8,6 +8,7 @@
 
 #define BLOCK_PIXELS 128
 #define MOST_TAPS 64 /* per axis */
+#define TAPS_AT_ONCE 16
 
 typedef struct transposed {
   berth__last last;
@@ -99,37 +100,30 @@ static bool fill_rows(const transposed *t, const phase_line *p, int64_t down, in
   return true;
 }
 
-/* n pixels of the line from `column` on. The clamp comes with the last tap, when the sums are complete. */
-static void conv_transpose_kernel_run_tile(const transposed *t, const phase_line *p, gemm_tile *tile,
+/* n pixels of the line from `column` on, some taps at a time: the sums of later ones go on where those before ended,
+ * and the clamp comes with the last. */
+static void conv_transpose_kernel_run_tile(const transposed *t, const phase_line *p, const gemm_tile *of_line,
                                            const float *weight, int64_t column, int64_t n) {
-  const float *rows[2][GEMM_ROWS];
-  const float *waiting = NULL; /* the weights of the previous tap, whose rows are in rows[which] */
-  int which = 0;
-  const float *bias = tile->bias;
-  tile->also = NULL;
+  const float *rows[TAPS_AT_ONCE * GEMM_ROWS], *panels[TAPS_AT_ONCE];
+  gemm_tile tile = *of_line;
+  tile.rows = rows;
+  tile.panels = panels;
+  tile.low = -INFINITY;
+  tile.high = INFINITY;
   for (int64_t k = 0; k < p->n_down * p->n_across; k++) {
     const int64_t down = p->down[k / p->n_across], across = p->across[k % p->n_across];
-    if (!fill_rows(t, p, down, across, column, n, rows[!which])) continue;
-    if (waiting != NULL) {
-      tile->rows = rows[which];
-      tile->panel = waiting;
-      tile->low = -INFINITY;
-      tile->high = INFINITY;
-      gemm_tile_run(tile, n);
-      tile->also = tile->out;
-      tile->bias = NULL;
+    if (tile.taps == TAPS_AT_ONCE) {
+      gemm_tile_run(&tile, n);
+      tile.bias = tile.out;
+      tile.bias_stride = tile.out_stride;
+      tile.taps = 0;
     }
-    which = !which;
-    waiting = weight + (down * t->last.window.axis[2].kernel + across) * t->last.channels * VF_PANEL;
+    if (!fill_rows(t, p, down, across, column, n, rows + tile.taps * n)) continue;
+    panels[tile.taps++] = weight + (down * t->last.window.axis[2].kernel + across) * t->last.channels * VF_PANEL;
   }
-  tile->taps = waiting != NULL; /* no tap: the bias only */
-  tile->rows = rows[which];
-  tile->panel = waiting;
-  tile->low = t->epilogue.low;
-  tile->high = t->epilogue.high;
-  gemm_tile_run(tile, n);
-  tile->taps = 1;
-  tile->bias = bias;
+  tile.low = t->epilogue.low;
+  tile.high = t->epilogue.high;
+  gemm_tile_run(&tile, n);
 }
 
 static void conv_transpose_kernel_run_panel(const transposed *t, const phase_line *p, int64_t panel) {
@@ -137,12 +131,12 @@ static void conv_transpose_kernel_run_panel(const transposed *t, const phase_lin
   const int64_t left = t->last.outputs - panel * VF_PANEL, outputs = t->last.outputs;
   const int64_t pixels = conv_transpose_kernel_ceil_div(w[2].out - p->column, w[2].stride);
   gemm_tiles tiles = gemm_tiles_of(pixels, gemm_tile_height(pixels, t->last.axis_stride[2]));
-  gemm_tile tile = {.taps = 1,
-                    .depth = t->last.channels,
+  const float *weight = t->weight + panel * w[1].kernel * w[2].kernel * t->last.channels * VF_PANEL;
+  gemm_tile tile = {.depth = t->last.channels,
+                    .panel = weight,
                     .bias = t->bias != NULL ? t->bias + panel * VF_PANEL : NULL,
                     .out_stride = w[2].stride * outputs,
                     .columns = left < VF_PANEL ? left : VF_PANEL};
-  const float *weight = t->weight + panel * w[1].kernel * w[2].kernel * t->last.channels * VF_PANEL;
   float *out = t->out + (p->image * w[1].out + p->row) * w[2].out * outputs + panel * VF_PANEL;
   for (int64_t pixel = 0, n; pixel < pixels; pixel += n) {
     const int64_t column = p->column + pixel * w[2].stride;

@@ -59,6 +59,7 @@ INLINED void gemm_tile_kernel_multiply(const gemm_tile *t, const int n_rows, con
   const char *ahead = t->ahead != NULL ? t->ahead : (const char *)b; /* an unused prefetch costs less than a branch */
   for (int64_t tap = 0; tap < t->taps; tap++) {
     const float *row[GEMM_ROWS];
+    if (t->panels != NULL) b = t->panels[tap];
     gemm_tile_kernel_find_rows(t, n_rows, tap, row);
     for (int64_t k = 0; k < t->depth; k++, b += step) {
       vf across[2];

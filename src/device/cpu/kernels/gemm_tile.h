@@ -30,11 +30,12 @@ typedef struct gemm_tile {
   int64_t row_step;         /* elements between rows if constant for all rows of a tap; otherwise 0 */
   int64_t row_offset;       /* with row_step: from where `rows` points to, to the first row */
   int64_t taps, depth;
-  const float *panel;     /* taps * depth rows of VF_PANEL */
-  int64_t panel_step;     /* elements between rows of the panel; 0: VF_PANEL, as in packed panels */
-  const uint16_t *halves; /* a packed panel of f16, converted as it is loaded; NULL: see `panel` */
-  const float *bias;      /* `columns` elements that the sums start with; NULL: 0 */
-  int64_t bias_stride;    /* elements between those of one row and the next; 0: all rows have the same */
+  const float *panel;         /* taps * depth rows of VF_PANEL */
+  const float *const *panels; /* for each tap, where its rows of the panel begin; NULL: they lie one after the other */
+  int64_t panel_step;         /* elements between rows of the panel; 0: VF_PANEL, as in packed panels */
+  const uint16_t *halves;     /* a packed panel of f16, converted as it is loaded; NULL: see `panel` */
+  const float *bias;          /* `columns` elements that the sums start with; NULL: 0 */
+  int64_t bias_stride;        /* elements between those of one row and the next; 0: all rows have the same */
   float *out;
   int64_t out_stride; /* elements between rows */
   int64_t columns;    /* 1..VF_PANEL: how many are stored */
