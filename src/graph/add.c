@@ -132,6 +132,7 @@ berth_status berth__graph_add_op(berth_graph *graph, const berth__op *op, const 
     graph_add_free_node(graph, &node, n_dims);
     return status;
   }
+  berth__graph_find_interval(graph, (uint32_t)graph->n_nodes - 1);
   if (out != NULL) memcpy(out, node.out, n_out * sizeof *out);
   return BERTH_OK;
 }

@@ -3,8 +3,11 @@
  * The shape of a value with a bounded extent is such a tensor: from 0 to the bound. Models compute with it (a count
  * becomes the end of a range, or an extent of a reshape), and the results need upper bounds, too. Monotonic ops get
  * them by running their kernel on the lower bounds and on the upper bounds of the operands. An element whose bounds are
- * equal is known, so the fixed extents of a partly bounded shape are still folded. */
+ * equal is known, so the fixed extents of a partly bounded shape are still folded.
+ *
+ * Sizes may also be computed from data whose elements lie in a known interval (interval.c). */
 #include <float.h>
+#include <math.h>
 
 #include "graph/graph.h"
 
@@ -224,7 +227,7 @@ static void keep_ends(berth_graph *graph, const berth__node *node, berth__blob *
   }
 }
 
-berth_status berth__graph_enclose(berth_graph *graph, uint32_t index, berth_error *err) {
+static berth_status enclose_results(berth_graph *graph, uint32_t index, berth_error *err) {
   const berth__node *node = &graph->nodes[index];
   const trend t = trend_of(node->op);
   bool done = false;
@@ -243,4 +246,43 @@ berth_status berth__graph_enclose(berth_graph *graph, uint32_t index, berth_erro
   berth__free(graph->ctx, ends);
   berth__free(graph->ctx, in);
   return status;
+}
+
+/* ---- From intervals ---- */
+
+#define MOST_SIZES 64  /* a list of extents is short */
+#define LARGEST 0x1p40 /* larger bounds of sizes bound nothing */
+
+/* A short list of integers may be one of sizes: its elements have the bounds of its interval. */
+static berth_status enclose_by_interval(berth_graph *graph, berth__value *value, berth_error *err) {
+  const berth__interval *all = &value->interval;
+  int64_t count;
+  uint64_t size;
+  if (is_enclosed(value) || value->bounded != 0 || (value->type != BERTH_I64 && value->type != BERTH_I32))
+    return BERTH_OK;
+  if (!all->is_known || !(all->low >= -LARGEST) || !(all->high <= LARGEST)) return BERTH_OK;
+  if (!berth__shape_count(&value->shape, &count) || count == 0 || count > MOST_SIZES) return BERTH_OK;
+  berth__value_size(value, &size);
+  berth__blob *low = berth__blob_create(graph->ctx, NULL, size), *high = berth__blob_create(graph->ctx, NULL, size);
+  if (low == NULL || high == NULL) {
+    berth__blob_release(low);
+    berth__blob_release(high);
+    return berth__fail_nomem(err, "the limits of a value");
+  }
+  const berth_tensor least = berth__value_tensor(value, berth__blob_data(low));
+  const berth_tensor most = berth__value_tensor(value, berth__blob_data(high));
+  for (int64_t i = 0; i < count; i++) {
+    berth__store_i64(&least, i, (int64_t)floor(all->low));
+    berth__store_i64(&most, i, (int64_t)ceil(all->high));
+  }
+  value->low = low;
+  value->high = high;
+  return BERTH_OK;
+}
+
+berth_status berth__graph_enclose(berth_graph *graph, uint32_t index, berth_error *err) {
+  const berth__node *node = &graph->nodes[index];
+  BERTH__TRY(enclose_results(graph, index, err));
+  for (uint32_t i = 0; i < node->n_out; i++) BERTH__TRY(enclose_by_interval(graph, &graph->values[node->out[i]], err));
+  return BERTH_OK;
 }

@@ -1,4 +1,6 @@
 /* Inputs that determine shapes. */
+#include <math.h>
+
 #include "graph/graph.h"
 
 /* Operands whose elements determine shapes; bounds_too: also those without which extents still have an upper bound. */
@@ -23,6 +25,23 @@ static bool is_valued(const berth_graph *graph, const berth__node *node, uint32_
          node->n_out > BERTH__LOOP_LAST + berth__loop_end_carried(node->n_in, node->n_out);
 }
 
+/* Whether sizes have a bound that follows from the interval of their elements: ops whose inference takes one. */
+static bool has_bound(const berth_graph *graph, const berth__node *node, uint32_t operand) {
+  const berth__value *value = &graph->values[node->in[operand]];
+  const berth__interval *all = &value->interval;
+  if (value->type != BERTH_I64 && value->type != BERTH_I32) return false;
+  switch (node->op->code) {
+    case BERTH__OP_resize:
+    case BERTH__OP_expand:
+    case BERTH__OP_reshape:
+    case BERTH__OP_tile:
+    case BERTH__OP_range:
+    case BERTH__OP_loop_begin:
+    case BERTH__OP_loop_end: return all->is_known && all->low > -INFINITY && all->high < INFINITY;
+    default: return false;
+  }
+}
+
 /* An op that reads only shapes does not propagate demand: its result does not depend on elements. */
 static void mark_demanded(const berth_graph *graph, bool bounds_too, bool *demanded) {
   for (size_t n = graph->n_nodes; n-- > 0;) {
@@ -30,9 +49,9 @@ static void mark_demanded(const berth_graph *graph, bool bounds_too, bool *deman
     bool wanted = false;
     for (uint32_t i = 0; i < node->n_out; i++) wanted = wanted || demanded[node->out[i]];
     for (uint32_t i = 0; i < node->n_in; i++) {
-      if (node->in[i] != BERTH_VALUE_NONE &&
-          (is_valued(graph, node, i, bounds_too) || (wanted && !berth__op_reads_shape_only(node->op))))
-        demanded[node->in[i]] = true;
+      if (node->in[i] == BERTH_VALUE_NONE) continue;
+      const bool is_size = is_valued(graph, node, i, bounds_too) && (bounds_too || !has_bound(graph, node, i));
+      if (is_size || (wanted && !berth__op_reads_shape_only(node->op))) demanded[node->in[i]] = true;
     }
   }
 }
@@ -78,7 +97,9 @@ static berth_status infer_again(berth_graph *graph, uint32_t index, berth_error 
     graph->values[node->out[i]].bounded = results[i].bounded;
   }
   berth__free(ctx, results);
-  return status == BERTH_OK ? berth__graph_evaluate_small(graph, index, err) : status;
+  if (status == BERTH_OK) status = berth__graph_evaluate_small(graph, index, err);
+  if (status == BERTH_OK) berth__graph_find_interval(graph, index);
+  return status;
 }
 
 static void restore(berth_graph *graph, const berth__value *before) {

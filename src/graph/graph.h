@@ -11,18 +11,25 @@
 /* Bytes of a constant, shared between a graph and the graphs bound from it. */
 typedef struct berth__blob berth__blob;
 
+/* Bounds of all elements of a value; zeros if nothing is known. An end may be infinite. */
+typedef struct berth__interval {
+  double low, high;
+  bool is_known, is_nominal;
+} berth__interval;
+
 typedef struct berth__value {
   char *name;
   berth_value_kind kind;
   berth_type type;
   berth__shape shape;
-  uint32_t bounded;        /* bit k: shape.dim[k] is an upper bound; a run finds the actual extent */
-  uint32_t node;           /* kind NODE: its index */
-  const void *data;        /* constants, params with weights, and results that binding could compute */
-  berth__blob *blob;       /* constants and computed results: owns data */
-  bool is_initializer;     /* a constant that is a weight in its file */
-  berth__blob *initial;    /* states: their contents before the first run; NULL: zeros */
-  berth__blob *low, *high; /* bounds of its elements (enclose.c); NULL: unknown */
+  uint32_t bounded;         /* bit k: shape.dim[k] is an upper bound; a run finds the actual extent */
+  uint32_t node;            /* kind NODE: its index */
+  const void *data;         /* constants, params with weights, and results that binding could compute */
+  berth__blob *blob;        /* constants and computed results: owns data */
+  bool is_initializer;      /* a constant that is a weight in its file */
+  berth__blob *initial;     /* states: their contents before the first run; NULL: zeros */
+  berth__blob *low, *high;  /* bounds of its elements (enclose.c); NULL: unknown */
+  berth__interval interval; /* of all its elements (interval.c) */
 } berth__value;
 
 typedef struct berth__node {
@@ -141,8 +148,10 @@ berth_status berth__graph_evaluate_value(berth_graph *graph, berth_value value, 
  * made, also on failure. */
 berth_status berth__graph_compute(const berth_graph *graph, const berth__node *node, const berth_tensor *in,
                                   berth__blob **blobs, berth_error *err);
-/* enclose.c: bounds of a node's results, if they depend on extents that are bounds. If both bounds are equal, the
- * results are known. */
+/* interval.c: the intervals of a node's results. */
+void berth__graph_find_interval(berth_graph *graph, uint32_t node);
+/* enclose.c: bounds of a node's results, if they depend on extents that are bounds, or on data whose interval is known.
+ * If both bounds are equal, the results are known. */
 berth_status berth__graph_enclose(berth_graph *graph, uint32_t node, berth_error *err);
 
 /* Removes the marked nodes (one flag per node); values keep their numbers, and the results of those nodes become

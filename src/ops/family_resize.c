@@ -125,7 +125,7 @@ static berth_status resize_measure(const berth_attr *attr, const berth_tensor *t
 
 static berth_status resize_infer(berth__infer *infer, berth_error *err) {
   BERTH__TRY(resize_check(infer, err));
-  const berth_tensor target = berth__infer_tensor(infer, BERTH__RESIZE_TARGET);
+  const berth_tensor target = berth__infer_most(infer, BERTH__RESIZE_TARGET); /* larger sizes give larger results */
   const berth__shape *x = &infer->in_shape[BERTH__RESIZE_X];
   berth__shape *out = &infer->out_shape[0];
   *out = *x;

@@ -143,9 +143,144 @@ def grown_tensors(p):
         {"x": f32(30, 1, 3), "v0": f32(1, 3)}, FEW)
 
 
+class Script:
+    """Nodes in a row, each with one result that gets a name."""
+    def __init__(self, tag):
+        self.nodes, self.tag = [], tag
+
+    def __call__(self, op, *ins, **attrs):
+        out = "%s%d" % (self.tag, len(self.nodes))
+        self.nodes.append(node(op, list(ins), [out], **attrs))
+        return out
+
+    def at(self, x, *indices):
+        for index in indices:
+            x = self("Gather", x, index)
+        return x
+
+    def list(self, *parts):
+        """Numbers, which may be lists of one, as a list."""
+        return self("Concat", *[self("Reshape", part, "flat") for part in parts], axis=0)
+
+    def extreme(self, op, *parts):
+        return self(op, self.list(*parts), keepdims=0)
+
+    def slice(self, x, begin, end, axis):
+        return self("Slice", x, self.list(begin), self.list(end), axis)
+
+    def zeros(self, *extents):
+        return self("ConstantOfShape", self.list(*extents))
+
+    def extent(self, x, axis):
+        return self("Gather", self("Shape", x), axis)
+
+
+def clipped_boxes(s, boxes, height, width):
+    """torchvision's clip_boxes_to_image: x1, y1, x2, y2 between 0 and the image's size."""
+    columns = []
+    for k, most in zip(("zero", "one", "two", "three"), (width, height, width, height)):
+        x = s("Max", s("Gather", boxes, k, axis=1), "nothing")
+        columns.append(s("Unsqueeze", s("Min", x, s("Cast", most, to=REAL)), "at1"))
+    return s("Concat", *columns, axis=1)
+
+
+def expanded_boxes(s, boxes, factor):
+    """torchvision's expand_boxes, as integers."""
+    x1, y1, x2, y2 = (s("Gather", boxes, k, axis=1) for k in ("zero", "one", "two", "three"))
+    sides = []
+    for a, b in ((x1, x2), (y1, y2)):
+        half = s("Mul", s("Mul", s("Sub", b, a), "half"), factor)
+        middle = s("Mul", s("Add", b, a), "half")
+        sides += [(s("Sub", middle, half), s("Add", middle, half))]
+    (x1, x2), (y1, y2) = sides
+    joined = s("Concat", *[s("Unsqueeze", v, "at1") for v in (x1, y1, x2, y2)], axis=1)
+    return s("Cast", joined, to=WHOLE)
+
+
+def pasted_mask(s, mask, box):
+    """torchvision's _onnx_paste_mask_in_image."""
+    b = [s.at(box, k) for k in ("zero", "one", "two", "three")]
+    w = s.extreme("ReduceMax", s("Add", s("Sub", b[2], b[0]), "one"), "one")
+    h = s.extreme("ReduceMax", s("Add", s("Sub", b[3], b[1]), "one"), "one")
+    mask = s("Unsqueeze", s("Unsqueeze", mask, "at0"), "at0")
+    sizes = s("Concat", s("Slice", s("Shape", mask), "at0", "at2", "at0"), s.list(h, w), axis=0)
+    mask = s.at(s("Resize", mask, "", "", sizes, mode="linear", coordinate_transformation_mode="pytorch_half_pixel"),
+                "zero", "zero")
+    x0, y0 = (s.extreme("ReduceMax", b[k], "zero") for k in (0, 1))
+    x1 = s.extreme("ReduceMin", s("Add", b[2], "one"), "width")
+    y1 = s.extreme("ReduceMin", s("Add", b[3], "one"), "height")
+    part = s.slice(s.slice(mask, s("Sub", y0, b[1]), s("Sub", y1, b[1]), "at0"), s("Sub", x0, b[0]), s("Sub", x1, b[0]), "at1")
+    rows = s("Concat", s.zeros(y0, s.extent(part, "one")), part, s.zeros(s("Sub", "height", y1), s.extent(part, "one")), axis=0)
+    rows = s.slice(rows, "zero", "height", "at0")
+    columns = s("Concat", s.zeros(s.extent(rows, "zero"), x0), rows, s.zeros(s.extent(rows, "zero"), s("Sub", "width", x1)), axis=1)
+    return s.slice(columns, "zero", "width", "at1")
+
+
+def detections(p):
+    """The masks of Mask R-CNN: those with a good score, each resized to its box and pasted into an image."""
+    constants = {**FEW, "three": np.int64(3), "at2": np.int64([2]), "nothing": np.float32(0), "half": np.float32(0.5),
+                 "factor": np.float32(8 / 6)}
+    s, b = Script("outer_"), Script("inner_")
+    height, width = s.extent("image", "one"), s.extent("image", "two")
+    s.nodes += [node("Identity", [height], ["height"]), node("Identity", [width], ["width"])]
+    kept = s("Squeeze", s("Transpose", s("NonZero", s("Greater", "scores", "half")), perm=[1, 0]), "at1")
+    boxes = expanded_boxes(s, clipped_boxes(s, s("Gather", "boxes", kept), "height", "width"), "factor")
+    masks = s("Pad", s("Gather", "masks", kept), "pads")
+    s.nodes += [node("Identity", [boxes], ["kept_boxes"]), node("Identity", [masks], ["kept_masks"])]
+    one = pasted_mask(b, b.at(b("Gather", "kept_masks", "i"), "zero"), b("Gather", "kept_boxes", "i"))
+    body = loop_body(b.nodes + [node("Unsqueeze", [one, "at0"], ["slice"]), node("Concat", ["v", "slice"], ["v2"], axis=0)],
+                     [("v", "v2", False)])
+    s.nodes += [node("Identity", [s.zeros("zero", "height", "width")], ["begin"])]
+    s.nodes += [node("Loop", [s.extent("kept_masks", "zero"), "", "begin"], ["pasted"], body=body),
+                node("Unsqueeze", ["pasted", "at1"], ["y"])]
+    boxes = np.float32([[1, 2, 9, 7], [0, 0, 3, 3], [-4, 3, 12.5, 30], [8.2, 1.1, 8.4, 15], [5, 5, 5, 5], [2, 8, 14, 11]])
+    put(p, "mask_rcnn", s.nodes, [("image", REAL, [3, "h", "w"]), ("scores", REAL, ["n"]), ("boxes", REAL, ["n", 4]),
+                                  ("masks", REAL, ["n", 1, 6, 6])], [("y", REAL, None)],
+        {"image": f32(3, 16, 18), "scores": np.float32([.9, .6, .8, .7, .1, .95]), "boxes": boxes,
+         "masks": f32(6, 1, 6, 6)}, {**constants, "pads": np.int64([0, 0, 1, 1, 0, 0, 1, 1])})
+
+
+def keypoints(p):
+    """The keypoints of Keypoint R-CNN: each heatmap resized to its box, and the place of its largest element."""
+    constants = {**FEW, "three": np.int64(3), "at2": np.int64([2]), "nothing": np.float32(0),
+                 "half": np.float32(0.5), "unit": np.float32(1), "by_map": np.int64([2, -1])}
+    s, b = Script("outer_"), Script("inner_")
+    s.nodes += [node("Identity", [s.extent("image", k)], [name]) for k, name in (("one", "height"), ("two", "width"))]
+    boxes = clipped_boxes(s, "boxes", "height", "width")
+    x1, y1, x2, y2 = (s("Gather", boxes, k, axis=1) for k in ("zero", "one", "two", "three"))
+    for name, (a, e) in {"widths": (x1, x2), "heights": (y1, y2)}.items():
+        size = s("Max", s("Sub", e, a), "unit")
+        s.nodes += [node("Identity", [size], [name]), node("Ceil", [size], [name + "_up"])]
+    s.nodes += [node("Identity", [x1], ["left"])]
+    heat = b("Gather", "maps", "i")
+    up = {name: b("Gather", name + "_up", "i") for name in ("widths", "heights")}
+    sizes = b("Concat", b("Slice", b("Shape", b("Unsqueeze", heat, "at1")), "at0", "at2", "at0"),
+              b.list(*[b("Cast", up[k], to=WHOLE) for k in ("heights", "widths")]), axis=0)
+    big = b("Resize", b("Unsqueeze", heat, "at1"), "", "", sizes, mode="cubic",
+            coordinate_transformation_mode="pytorch_half_pixel", cubic_coeff_a=-0.75)
+    big = b("Squeeze", big, "at1")
+    w = b.extent(big, "two")
+    place = b("ArgMax", b("Reshape", big, "by_map"), axis=1, keepdims=0)
+    column = b("Mod", place, w)
+    row = b("Div", b("Sub", place, column), w)
+    scale = b("Div", b("Gather", "widths", "i"), up["widths"])
+    x = b("Add", b("Mul", b("Add", b("Cast", column, to=REAL), "half"), scale), b("Gather", "left", "i"))
+    pairs = b("Unsqueeze", b("Concat", b("Unsqueeze", x, "at0"), b("Unsqueeze", b("Cast", row, to=REAL), "at0"), axis=0), "at0")
+    best = b("ReduceMax", b("Reshape", big, "by_map"), axes=[1], keepdims=0)
+    body = loop_body(b.nodes + [node("Concat", ["v", pairs], ["v2"], axis=0),
+                                node("Unsqueeze", [best, "at0"], ["best_slice"]),
+                                node("Concat", ["u", "best_slice"], ["u2"], axis=0)],
+                     [("v", "v2", False), ("u", "u2", False)])
+    s.nodes += [node("Loop", [s.extent("maps", "zero"), "", "v0", "u0"], ["y", "scores"], body=body)]
+    boxes = np.float32([[1, 2, 9, 7], [0, 0, 3, 3], [-4, 3, 12.5, 30], [8.2, 1.1, 8.4, 15]])
+    put(p, "keypoint_rcnn", s.nodes, [("image", REAL, [3, "h", "w"]), ("boxes", REAL, ["n", 4]), ("maps", REAL, ["n", 2, 5, 5])],
+        [("y", REAL, None), ("scores", REAL, None)], {"image": f32(3, 16, 18), "boxes": boxes, "maps": f32(4, 2, 5, 5)},
+        {**constants, "v0": np.zeros((0, 2, 2), np.float32), "u0": np.zeros((0, 2), np.float32)})
+
+
 def main():
     pack = Pack("growing")
-    for group in (lists_of_rows, nested_lists, recurrent_lists, grown_tensors):
+    for group in (lists_of_rows, nested_lists, recurrent_lists, grown_tensors, detections, keypoints):
         group(pack)
     pack.file.close()
 
