@@ -76,6 +76,12 @@ berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count);
 /* The same with always one thread per element: for kernels that read what they have stored. */
 berth__x berth__l_each_alone(berth__lowering *l, berth__kernel *k, int64_t count);
 
+/* One thread for several elements of very many, so that it can load all of them before it stores the first: for kernels
+ * that overwrite what they load, where a compiler cannot move loads ahead. Sets their indices and returns how many they
+ * are. Those past the end load the last element, and is_there is false; BERTH__X_NONE: all are there. */
+#define BERTH__EACH_AHEAD 4u
+uint32_t berth__l_each_ahead(berth__lowering *l, berth__kernel *k, int64_t count, berth__x *index, berth__x *is_there);
+
 /* The buffer of an operand or a result. */
 uint32_t berth__l_in(const berth__lowering *l, berth__kernel *k, uint32_t i);
 uint32_t berth__l_out(const berth__lowering *l, berth__kernel *k, uint32_t i);

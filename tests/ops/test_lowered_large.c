@@ -225,6 +225,45 @@ static void very_many_elements_take_rounds(void **state) {
   }
 }
 
+/* Threads of optimisers that have several elements, the last of which may not be there; and where nothing is applied.
+ */
+static void add_scalar(op_case *c, berth_type type, double value) {
+  c->in[c->n_in] = tensor(type, 0, NULL);
+  const berth_tensor scalar = {.data = c->in[c->n_in++].data, .type = type};
+  berth__store_f64(&scalar, 0, value);
+}
+
+static void add_elements(op_case *c, int64_t count, int64_t modulus) {
+  c->in[c->n_in] = tensor(BERTH_F32, 1, &count);
+  fill(&c->in[c->n_in++], modulus);
+}
+
+static void optimizer_step(bool is_adamw, int64_t count, int applies) {
+  op_case c = case_of("step", is_adamw ? "adamw" : "sgd");
+  add_elements(&c, count, 101);
+  add_elements(&c, count, 103);
+  if (is_adamw) add_elements(&c, count, 107);
+  if (is_adamw) add_elements(&c, count, 109);
+  for (int64_t i = 0; i < count && is_adamw; i++) ((float *)c.in[BERTH__ADAMW_SQUARE].data)[i] += 60; /* not negative */
+  add_scalar(&c, BERTH_F32, 0.125);                                                                   /* the rate */
+  if (is_adamw) add_scalar(&c, BERTH_I64, 3);
+  if (!is_adamw) add_elements(&c, count, 107);
+  add_scalar(&c, BERTH_F32, 0.5);
+  add_scalar(&c, BERTH_I64, applies);
+  for (int i = 0; i < (is_adamw ? 3 : 2); i++) c.out[c.n_out++] = tensor(BERTH_F32, 1, &count);
+  c.relative = 1e-5;
+  check(&c);
+}
+
+static void optimizers_load_several_elements(void **state) {
+  (void)state;
+  for (int64_t count = 1 << 18; count < (1 << 18) + 100; count += 77)
+    for (int applies = 0; applies < 2; applies++) {
+      optimizer_step(false, count, applies);
+      optimizer_step(true, count, applies);
+    }
+}
+
 /* Rows that are summed over lie across: pieces of them, the last one shorter, have threads of their own. */
 static void sums_across_are_found_in_pieces(void **state) {
   static const int64_t axes[1] = {0};
@@ -267,6 +306,7 @@ int main(void) {
       cmocka_unit_test(caches_are_not_copied),
       cmocka_unit_test(ranges_are_found_by_several_workgroups),
       cmocka_unit_test(very_many_elements_take_rounds),
+      cmocka_unit_test(optimizers_load_several_elements),
       cmocka_unit_test(sums_across_are_found_in_pieces),
       cmocka_unit_test(rope_is_right_at_far_positions),
   };

@@ -135,6 +135,26 @@ berth__x berth__l_each_alone(berth__lowering *l, berth__kernel *k, int64_t count
   return k != NULL ? each(l, k, count, false) : BERTH__X_NONE;
 }
 
+uint32_t berth__l_each_ahead(berth__lowering *l, berth__kernel *k, int64_t count, berth__x *index, berth__x *is_there) {
+  if (k == NULL || !l->limits->shares_well || count < LARGE_COUNT) {
+    index[0] = berth__l_each_alone(l, k, count);
+    is_there[0] = BERTH__X_NONE;
+    return 1;
+  }
+  k->group_size = l->limits->group_size < LARGE_GROUP ? l->limits->group_size : LARGE_GROUP;
+  const int64_t threads = k->group_size, of_group = threads * BERTH__EACH_AHEAD;
+  k->n_groups = (uint64_t)((count + of_group - 1) / of_group);
+  const berth__x thread = berth__x_thread(k);
+  const berth__x first = berth__x_add(k, berth__x_affine(k, berth__x_group(k), of_group, 0), thread);
+  for (uint32_t e = 0; e < BERTH__EACH_AHEAD; e++) {
+    const berth__x at = berth__x_affine(k, first, 1, e * threads);
+    const bool is_even = count % of_group == 0;
+    index[e] = is_even ? at : berth__x_min(k, at, berth__x_i32(k, count - 1));
+    is_there[e] = is_even ? BERTH__X_NONE : berth__x_lt(k, at, berth__x_i32(k, count));
+  }
+  return BERTH__EACH_AHEAD;
+}
+
 berth__x berth__l_each(berth__lowering *l, berth__kernel *k, int64_t count) {
   const uint32_t per_word = berth__l_words_of_result(l, count);
   if (k == NULL) return BERTH__X_NONE;
