@@ -92,6 +92,7 @@ static void check_few(const few *f) {
                             f->size, f->type, f->batch, f->kv_heads, f->capacity, f->value_size, f->length, f->rest);
   assert_true(size > 0 && size < (int)sizeof text);
   if (strcmp(f->type, "f32") == 0) check_against(text, &limits_lanes, f->form, 2e-5);
+  if (strcmp(f->type, "f32") == 0) check_against(text, &limits_large, NULL, 2e-5);
   check_narrow(text, &limits_lanes, f->form, 2e-5);
   if (strcmp(f->type, "f32") == 0 && strcmp(f->form, "tiled") != 0) check_exchanges(text, &limits_lanes, 2e-5);
 }
@@ -139,6 +140,8 @@ static void few_queries_of_long_caches(void **state) {
   check_few(&(few){1, 2, 1, 1, 5000, 16, 16, "f32", "3000", "mode = \"sliding_window\", window = 700", "merge"});
   check_few(&(few){1, 2, 1, 2, 500, 16, 16, "f32", "400", "mode = \"causal\", cap = 0.5", "merge"});
   check_few(&(few){1, 2, 1, 1, 100, 16, 16, "f32", "230", "mode = \"sliding_window\", window = 90, ring = 1", "few"});
+  check_few(
+      &(few){1, 2, 1, 1, 500, 16, 16, "f32", "730", "mode = \"sliding_window\", window = 490, ring = 1", "merge"});
 }
 
 int main(void) {
