@@ -14,7 +14,7 @@ berth__x berth__attention_record(berth__kernel *k, const berth__attention *a, co
 }
 
 #define MOST_WORD 4 /* elements */
-#define AT_ONCE 8u  /* records */
+#define AT_ONCE 16u /* records */
 
 typedef struct work {
   const berth__lowering *l;
