@@ -5,6 +5,7 @@
 #include "against.h"
 #include "support.h"
 
+#define ONE(a) "graph \"g\" { input %a : " a " "
 #define TWO(a, b) "graph \"g\" { input %a : " a " input %b : " b " "
 #define THREE(a, b, c) TWO(a, b) "input %c : " c " "
 #define OUT " output \"o\" = %o }"
@@ -292,6 +293,23 @@ static void attention_gradients_by_units(void **state) {
               &limits_large, "tiled", 6e-2);
 }
 
+/* Parts whose words are their own on both sides are moved by words; the others element by element. */
+static void words_are_moved(void **state) {
+  (void)state;
+  check_words(TWO("bf16[3, 5, 6]", "bf16[3, 5, 10]") "%o = concat(%a, %b) {axis = 2}" OUT, &limits_large, NULL, 0);
+  check_words(TWO("i8[3, 5, 8]", "i8[3, 2, 8]") "%o = concat(%a, %b) {axis = 1}" OUT, &limits_large, NULL, 0);
+  check_narrow(TWO("bf16[3, 5, 7]", "bf16[3, 5, 9]") "%o = concat(%a, %b) {axis = 2}" OUT, &limits_large, NULL, 0);
+  check_narrow(TWO("i8[3, 5, 6]", "i8[3, 5, 6]") "%o = concat(%a, %b) {axis = 2}" OUT, &limits_large, NULL, 0);
+  check_words(ONE("f16[3, 5, 16]") "%o, %p = split(%a) {axis = 2, parts = [6, 10]}" OUT, &limits_large, NULL, 0);
+  check_narrow(ONE("f16[3, 5, 16]") "%o, %p = split(%a) {axis = 2, parts = [7, 9]}" OUT, &limits_large, NULL, 0);
+  check_words(ONE("f16[4, 6, 8]") "%o = narrow(%a) {axes = [1, 2], starts = [1, 2], ends = [4, 8]}" OUT, &limits_large,
+              NULL, 0);
+  check_narrow(ONE("f16[4, 6, 8]") "%o = narrow(%a) {axes = [1, 2], starts = [1, 3], ends = [4, 7]}" OUT, &limits_large,
+               NULL, 0);
+  check_words(ONE("f16[4, 6, 8]") "%o = transpose(%a) {perm = [1, 0, 2]}" OUT, &limits_large, NULL, 0);
+  check_words(ONE("u8[4, 1, 8]") "%o = expand(%a) {shape = [4, 3, 8]}" OUT, &limits_large, NULL, 0);
+}
+
 /* Few threads would walk far: they share the rows, and a row's updates still come in their order. */
 static void many_updates(void **state) {
   (void)state;
@@ -357,6 +375,7 @@ int main(void) {
       cmocka_unit_test(fours),
       cmocka_unit_test(attention_gradients),
       cmocka_unit_test(attention_gradients_by_units),
+      cmocka_unit_test(words_are_moved),
       cmocka_unit_test(many_updates),
       cmocka_unit_test(updates_in_order),
   };

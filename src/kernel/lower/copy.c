@@ -1,4 +1,5 @@
 #include "kernel/lower/copy.h"
+#include "kernel/lower/words.h"
 
 #include "base/storage.h"
 
@@ -22,6 +23,24 @@ void berth__l_store_raw(const berth__lowering *l, berth__kernel *k, uint32_t i, 
   berth__l_store_bits(l, k, operand, lower_copy_bits_of(berth__l_storage_of(l, operand)), place, value);
 }
 
+/* Elements per word of an operand (results are numbered after the operands) whose words hold nothing but elements that
+ * are next to each other along the last axis; 1 if there are none. */
+static uint32_t lower_copy_per_word(const berth__lowering *l, uint32_t operand, const int64_t *dim,
+                                    const int64_t *stride, uint32_t rank) {
+  const uint32_t n = berth__storage_per_word(berth__l_storage_of(l, operand));
+  if (rank == 0 || stride[rank - 1] != 1 || dim[rank - 1] % n != 0 || !berth__l_begins_with_word(l, operand)) return 1;
+  for (uint32_t axis = 0; axis + 1 < rank; axis++)
+    if (dim[axis] > 1 && stride[axis] % n != 0) return 1;
+  return n;
+}
+
+/* Moves a word, which has elements of the same storage on both sides. */
+static void lower_copy_move_word(const berth__lowering *l, berth__kernel *k, uint32_t from, berth__x source,
+                                 uint32_t to, berth__x target) {
+  const berth__x word = berth__x_load(k, berth__l_buffer(l, k, from, BERTH_U32), source);
+  berth__x_store(k, berth__l_buffer(l, k, to, BERTH_U32), target, word);
+}
+
 bool berth__l_is_placed(const berth__lowering *l, uint32_t operand, int64_t first) {
   const berth_tensor *in = &l->call->in[operand], *out = &l->call->out[0];
   if (l->at == NULL || in->rank != out->rank) return false;
@@ -39,6 +58,20 @@ static bool is_done(const berth__lowering *l, const berth__l_copy *copy) {
   return true;
 }
 
+/* Elements that are moved at once: those of a word, where both sides have the same ones in each. */
+static uint32_t lower_copy_width(const berth__lowering *l, const berth__l_copy *copy, const berth__l_space *space,
+                                 uint32_t from, uint32_t to) {
+  const uint32_t result = berth__operand_out(l->call, copy->result);
+  const uint32_t n = lower_copy_per_word(l, copy->operand, space->dim, space->stride[from], space->rank);
+  const bool is_same = berth__l_storage_of(l, copy->operand) == berth__l_storage_of(l, result) &&
+                       lower_copy_per_word(l, result, space->dim, space->stride[to], space->rank) == n;
+  return is_same && copy->from % n == 0 && copy->to % n == 0 ? n : 1;
+}
+
+static void lower_copy_to_words(berth__l_space *space, uint32_t tensor, uint32_t n) {
+  for (uint32_t axis = 0; axis + 1 < space->rank; axis++) space->stride[tensor][axis] /= n;
+}
+
 berth_status berth__l_copy_all(berth__lowering *l, const berth__l_copy *copy, berth_error *err) {
   berth__l_space space;
   berth__x at[BERTH_MAX_RANK];
@@ -49,11 +82,18 @@ berth_status berth__l_copy_all(berth__lowering *l, const berth__l_copy *copy, be
   const int64_t count = berth__l_space_count(&space);
   if (count == 0) return BERTH_OK;
   if (berth__l_is_transposed(l, &space)) return berth__l_transpose(l, copy, &space, err);
+  const uint32_t n = lower_copy_width(l, copy, &space, from, to);
+  lower_copy_to_words(&space, from, n);
+  lower_copy_to_words(&space, to, n);
+  if (n > 1) space.dim[space.rank - 1] /= n;
   berth__kernel *k = berth__l_begin(l, NULL);
-  berth__l_unravel(k, berth__l_each(l, k, count), space.rank, space.dim, at);
-  const berth__x source = berth__x_affine(k, berth__l_space_place(k, &space, from, at), 1, copy->from);
-  const berth__x target = berth__x_affine(k, berth__l_space_place(k, &space, to, at), 1, copy->to);
-  berth__l_store_raw(l, k, copy->result, target, berth__l_load_raw(l, k, copy->operand, source));
+  berth__l_unravel(k, berth__l_each(l, k, count / n), space.rank, space.dim, at);
+  const berth__x source = berth__x_affine(k, berth__l_space_place(k, &space, from, at), 1, copy->from / n);
+  const berth__x target = berth__x_affine(k, berth__l_space_place(k, &space, to, at), 1, copy->to / n);
+  if (n > 1)
+    lower_copy_move_word(l, k, copy->operand, source, berth__operand_out(l->call, copy->result), target);
+  else
+    berth__l_store_raw(l, k, copy->result, target, berth__l_load_raw(l, k, copy->operand, source));
   return berth__l_end(l, k, err);
 }
 
@@ -132,10 +172,48 @@ typedef struct parts {
   bool joins; /* concat */
 } parts;
 
-static void move_element(const berth__lowering *l, berth__kernel *k, const parts *p, uint32_t part, berth__x whole,
-                         const berth__x *at) {
-  const berth__x place = berth__l_place(k, &p->part[part], at);
-  if (p->joins)
+/* Numbered as operands and results of the call. */
+static uint32_t lower_copy_whole(const berth__lowering *l, const parts *p) {
+  return p->joins ? berth__operand_out(l->call, 0) : berth__operand_in(0);
+}
+
+static uint32_t lower_copy_part(const berth__lowering *l, const parts *p, uint32_t part) {
+  return p->joins ? berth__operand_in(part) : berth__operand_out(l->call, part);
+}
+
+/* Elements of these parts that are moved at once. */
+static uint32_t lower_copy_width_of_parts(const berth__lowering *l, const parts *p, uint32_t first, uint32_t last,
+                                          int64_t start) {
+  const uint32_t whole = lower_copy_whole(l, p);
+  const uint32_t n = lower_copy_per_word(l, whole, p->whole->dim, p->whole->stride, p->whole->rank);
+  for (uint32_t i = first; i < last; i++) {
+    const berth_tensor *part = &p->part[i];
+    const uint32_t operand = lower_copy_part(l, p, i);
+    if (berth__l_storage_of(l, operand) != berth__l_storage_of(l, whole) ||
+        lower_copy_per_word(l, operand, part->dim, part->stride, part->rank) != n)
+      return 1;
+  }
+  return start * p->whole->stride[p->axis] % n == 0 ? n : 1;
+}
+
+/* The tensor with its words as elements. */
+static berth_tensor lower_copy_by_words(const berth_tensor *tensor, uint32_t n) {
+  berth_tensor words = *tensor;
+  for (uint32_t axis = 0; axis + 1 < words.rank && n > 1; axis++) words.stride[axis] /= n;
+  if (n > 1) words.dim[words.rank - 1] /= n;
+  return words;
+}
+
+/* An element, or a word of `n`. */
+static void move_element(const berth__lowering *l, berth__kernel *k, const parts *p, uint32_t part, uint32_t n,
+                         berth__x whole, const berth__x *at) {
+  const berth_tensor words = lower_copy_by_words(&p->part[part], n);
+  const berth__x place = berth__l_place(k, &words, at);
+  const uint32_t of_part = lower_copy_part(l, p, part), of_whole = lower_copy_whole(l, p);
+  if (n > 1)
+    lower_copy_move_word(l, k, p->joins ? of_part : of_whole, p->joins ? place : whole, p->joins ? of_whole : of_part,
+                         p->joins ? whole : place);
+  else if (p->joins)
     berth__l_store_raw(l, k, 0, whole, berth__l_load_raw(l, k, part, place));
   else
     berth__l_store_raw(l, k, part, place, berth__l_load_raw(l, k, 0, whole));
@@ -145,28 +223,28 @@ static void move_element(const berth__lowering *l, berth__kernel *k, const parts
  * part after part whether it contains the element. */
 static berth_status lower_copy_move_parts(berth__lowering *l, const parts *p, uint32_t first, uint32_t last,
                                           int64_t start, berth_error *err) {
-  int64_t dim[BERTH_MAX_RANK], extent = 0, count = 1;
+  const uint32_t n = lower_copy_width_of_parts(l, p, first, last, start);
+  berth_tensor all = lower_copy_by_words(p->whole, n); /* of these parts */
+  const int64_t skipped = start * p->whole->stride[p->axis] / n, by = p->axis + 1 == all.rank ? n : 1;
   berth__x at[BERTH_MAX_RANK];
-  for (uint32_t i = first; i < last; i++) extent += p->part[i].dim[p->axis];
-  memcpy(dim, p->whole->dim, sizeof dim);
-  dim[p->axis] = extent;
-  for (uint32_t axis = 0; axis < p->whole->rank; axis++) count *= dim[axis];
-  if (count == 0) return BERTH_OK;
+  all.dim[p->axis] = 0;
+  for (uint32_t i = first; i < last; i++) all.dim[p->axis] += p->part[i].dim[p->axis] / by;
+  if (berth__count(&all) == 0) return BERTH_OK;
   berth__kernel *k = berth__l_begin(l, NULL);
-  berth__l_unravel(k, berth__l_each(l, k, count), p->whole->rank, dim, at);
+  berth__l_unravel(k, berth__l_each(l, k, berth__count(&all)), all.rank, all.dim, at);
   const berth__x on_axis = at[p->axis];
-  const berth__x whole = berth__x_affine(k, berth__l_place(k, p->whole, at), 1, start * p->whole->stride[p->axis]);
+  const berth__x whole = berth__x_affine(k, berth__l_place(k, &all, at), 1, skipped);
   uint32_t open = 0;
   for (uint32_t i = first, before = 0; i < last; i++) {
-    const int64_t end = before + p->part[i].dim[p->axis];
+    const int64_t end = before + p->part[i].dim[p->axis] / by;
     if (p->part[i].dim[p->axis] == 0) continue;
-    if (end < extent) {
+    if (end < all.dim[p->axis]) {
       berth__x_if(k, berth__x_lt(k, on_axis, berth__x_i32(k, end)));
       open++;
     }
     at[p->axis] = berth__x_affine(k, on_axis, 1, -(int64_t)before);
-    move_element(l, k, p, i, whole, at);
-    if (end < extent) berth__x_else(k);
+    move_element(l, k, p, i, n, whole, at);
+    if (end < all.dim[p->axis]) berth__x_else(k);
     before = (uint32_t)end;
   }
   while (open-- > 0) berth__x_end(k);
