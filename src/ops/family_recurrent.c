@@ -1,7 +1,7 @@
 /* lstm, gru, rnn: layers that process a sequence step by step, as in ONNX.
  *   x             [S, B, I]
  *   weight        [D, G H, I]   the blocks of the gates: lstm i o f c, gru z r h, rnn one
- *   recurrence    [D, G H, H]
+ *   recurrence    [D, G H, H]   of lstm either may be packed: see ops/recurrent.h
  * bias?         [D, 2 G H]    of weight, then of recurrence
  * lengths?      [B], i32      valid steps of each row
  *   initial_h?    [D, B, H]
@@ -34,6 +34,21 @@ static berth_status check_operand(const berth__infer *infer, uint32_t operand, u
   return BERTH_OK;
 }
 
+/* A plain or a packed one, of rows that are `columns` long. */
+static berth_status check_matrix(const berth__infer *infer, uint32_t operand, int64_t rows, int64_t columns,
+                                 berth_error *err) {
+  const berth__shape *shape = &infer->in_shape[operand];
+  const int64_t directions = berth__recurrent_directions(infer->attrs);
+  if (shape->rank != 4 || infer->op->code != BERTH__OP_lstm)
+    return check_operand(infer, operand, 3, (int64_t[]){directions, rows, columns}, err);
+  const int64_t panel = shape->dim[3];
+  int64_t panels = BERTH__DIM_UNKNOWN;
+  if (berth__dim_is_fixed(panel) && panel < 1)
+    return berth__fail(err, BERTH_INVALID, "the panels of operand %" PRIu32 " have no columns", operand);
+  if (berth__dim_is_fixed(panel) && berth__dim_is_fixed(rows)) panels = rows / panel + (rows % panel != 0);
+  return check_operand(infer, operand, 4, (int64_t[]){panels, columns, directions, panel}, err);
+}
+
 static berth_status recurrent_check_all(const berth__infer *infer, int64_t hidden, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__RECURRENT_X];
   int64_t gates = berth__recurrent_gates(infer->op->code), rows, biases, peepholes;
@@ -41,8 +56,8 @@ static berth_status recurrent_check_all(const berth__infer *infer, int64_t hidde
   BERTH__TRY(berth__dim_mul(gates, hidden, &rows, err));
   BERTH__TRY(berth__dim_mul(2 * gates, hidden, &biases, err));
   BERTH__TRY(berth__dim_mul(3, hidden, &peepholes, err));
-  BERTH__TRY(check_operand(infer, BERTH__RECURRENT_WEIGHT, 3, (int64_t[]){directions, rows, x->dim[2]}, err));
-  BERTH__TRY(check_operand(infer, BERTH__RECURRENT_RECURRENCE, 3, (int64_t[]){directions, rows, hidden}, err));
+  BERTH__TRY(check_matrix(infer, BERTH__RECURRENT_WEIGHT, rows, x->dim[2], err));
+  BERTH__TRY(check_matrix(infer, BERTH__RECURRENT_RECURRENCE, rows, hidden, err));
   BERTH__TRY(check_operand(infer, BERTH__RECURRENT_BIAS, 2, (int64_t[]){directions, biases}, err));
   BERTH__TRY(check_operand(infer, BERTH__RECURRENT_LENGTHS, 1, &batch, err));
   BERTH__TRY(check_operand(infer, BERTH__RECURRENT_INITIAL_H, 3, (int64_t[]){directions, batch, hidden}, err));
@@ -54,9 +69,10 @@ static berth_status recurrent_infer(berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[BERTH__RECURRENT_X];
   BERTH__TRY(berth__want_float(infer, BERTH__RECURRENT_X, err));
   BERTH__TRY(berth__want_rank(infer, BERTH__RECURRENT_X, 3, 3, err));
-  BERTH__TRY(berth__want_rank(infer, BERTH__RECURRENT_RECURRENCE, 3, 3, err));
+  const berth__shape *own = &infer->in_shape[BERTH__RECURRENT_RECURRENCE];
+  BERTH__TRY(berth__want_rank(infer, BERTH__RECURRENT_RECURRENCE, 3, infer->op->code == BERTH__OP_lstm ? 4 : 3, err));
   BERTH__TRY(berth__recurrent_check(infer, err));
-  int64_t hidden = infer->in_shape[BERTH__RECURRENT_RECURRENCE].dim[2],
+  int64_t hidden = berth__recurrent_matrix_of(own->dim, own->rank).columns,
           directions = berth__recurrent_directions(infer->attrs);
   BERTH__TRY(recurrent_check_all(infer, hidden, err));
   for (uint32_t i = 0; i < infer->n_out; i++) {
@@ -89,8 +105,10 @@ static void recurrent_measure(const berth_op_call *call, job *j) {
   j->steps = call->in[BERTH__RECURRENT_X].dim[0];
   j->batch = call->in[BERTH__RECURRENT_X].dim[1];
   j->inputs = call->in[BERTH__RECURRENT_X].dim[2];
-  j->hidden = call->in[BERTH__RECURRENT_RECURRENCE].dim[2];
-  j->directions = call->in[BERTH__RECURRENT_RECURRENCE].dim[0];
+  const berth_tensor *own = &call->in[BERTH__RECURRENT_RECURRENCE];
+  const berth__recurrent_matrix matrix = berth__recurrent_matrix_of(own->dim, own->rank);
+  j->hidden = matrix.columns;
+  j->directions = matrix.directions;
   j->gates = berth__recurrent_gates(berth__call_code(call));
 }
 
@@ -115,7 +133,8 @@ static uint64_t recurrent_scratch(const berth_op_call *call) {
 }
 
 static int64_t recurrent_items(const berth_op_call *call) {
-  return call->in[BERTH__RECURRENT_RECURRENCE].dim[0] * call->in[BERTH__RECURRENT_X].dim[1];
+  const berth_tensor *own = &call->in[BERTH__RECURRENT_RECURRENCE];
+  return berth__recurrent_matrix_of(own->dim, own->rank).directions * call->in[BERTH__RECURRENT_X].dim[1];
 }
 
 /* Four interleaved sums, always in the same order. */
@@ -132,9 +151,14 @@ static double recurrent_dot(const double *a, const double *b, int64_t n) {
 static void recurrent_multiply(const job *j, uint32_t matrix, const double *vector, const double *bias, int64_t first,
                                int64_t count, double *out) {
   const berth_tensor *m = &j->call->in[matrix];
-  int64_t columns = m->dim[2], start = (j->direction * j->gates * j->hidden + first) * columns;
+  const berth__recurrent_matrix form = berth__recurrent_matrix_of(m->dim, m->rank);
+  const int64_t columns = form.columns, step = form.panel == 0 ? 1 : form.directions * form.panel;
   for (int64_t r = 0; r < count; r++) {
-    berth__line_load(m, start + r * columns, 1, columns, j->weights);
+    const int64_t row = first + r;
+    const int64_t start = form.panel == 0
+                              ? (j->direction * j->gates * j->hidden + row) * columns
+                              : row / form.panel * columns * step + j->direction * form.panel + row % form.panel;
+    berth__line_load(m, start, step, columns, j->weights);
     out[first + r] = bias[first + r] + recurrent_dot(j->weights, vector, columns);
   }
 }

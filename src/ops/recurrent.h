@@ -26,6 +26,15 @@ berth_status berth__recurrent_activations(berth__op_code code, const berth_attr 
 /* Checks direction, clip and activations. */
 berth_status berth__recurrent_check(const berth__infer *infer, berth_error *err);
 
+/* A weight or a recurrence: [directions, rows, columns], or packed (lstm): [panels, columns, directions, panel], the
+ * rows of all gates as the columns of panels, the last one padded with zeros. The panel of a plain one is 0. */
+typedef struct berth__recurrent_matrix {
+  int64_t directions, columns, panel;
+} berth__recurrent_matrix;
+static inline berth__recurrent_matrix berth__recurrent_matrix_of(const int64_t *dim, uint32_t rank) {
+  return rank == 4 ? (berth__recurrent_matrix){dim[2], dim[1], dim[3]} : (berth__recurrent_matrix){dim[0], dim[2], 0};
+}
+
 /* The parameters of an ONNX activation: whether it has alpha and beta, and their defaults. False: unknown. */
 bool berth__activation_defaults(const char *name, size_t length, bool *has_alpha, bool *has_beta, double *alpha,
                                 double *beta);

@@ -47,6 +47,8 @@ berth_status berth__rewrite_fold_norms(berth_graph *graph, const berth__rewrite_
 berth_status berth__rewrite_plain_products(berth_graph *graph, berth_error *err);
 /* pack_products.c: products with weights that are packed once. */
 berth_status berth__rewrite_pack_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
+/* pack_recurrent.c: LSTMs over several rows with weights that are packed once. */
+berth_status berth__rewrite_pack_recurrent(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 /* pack_raw.c: packs weights directly from the model's int8 or f16. */
 berth_status berth__rewrite_pack_raw(berth_graph *graph, berth_error *err);
 /* fuse.c: element-wise nodes become chains, or epilogues of products and convolutions. */

@@ -148,6 +148,31 @@ static void many_rows(void **state) {
       }
 }
 
+/* Packed weights, beside plain ones or not: as many rows as make several tiles, each with its own length. */
+static void packed_weights(void **state) {
+  static const int64_t batches[] = {1, 2, 8, 9, 17, 41};
+  static const double lengths[] = {3, 0, 5, 1, 5, 4, 2};
+  static const char *const directions[] = {"forward", "reverse", "bidirectional"};
+  const berth__cpu_isa *isa;
+  (void)state;
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
+      for (int form = 0; form < 12; form++) {
+        const int64_t batch = batches[b], d = form % 3 == 2 ? 2 : 1, hidden = form < 6 ? 19 : 16;
+        const layer_shape shape = {"lstm", directions[form % 3], 5, batch, 7, hidden, form % 5 == 0};
+        const int64_t panels = (4 * hidden + isa->panel - 1) / isa->panel;
+        fast_case c = layer_case(&shape);
+        if (form != 4) c.in[1] = (fast_operand)RANGED(panels, 7, d, isa->panel);
+        if (form != 5) c.in[2] = (fast_operand)RANGED(panels, hidden, d, isa->panel);
+        if (form & 1)
+          c.in[4] = (fast_operand){.type = BERTH_I32, .rank = 1, .dim = {batch}, .values = lengths, .n_values = 7};
+        if (form & 2) c.attrs[1] = (berth_attr)FAST_FLOAT("clip", 0.3);
+        fast_check_on(&c, isa);
+        c.n_out = 1;
+        fast_check_on(&c, isa);
+      }
+}
+
 /* Fewer rows or steps than planned take no more scratch, though items are cut otherwise then. */
 static void many_rows_as_a_bound(void **state) {
   (void)state;
@@ -199,6 +224,9 @@ static void what_is_left_to_the_reference(void **state) {
   (void)state;
   turned.in[0].layout = FAST_REVERSED;
   fast_check_declined(&turned);
+  fast_case panels = layer_case(&shape);
+  panels.in[1] = (fast_operand)RANGED(32, 7, 1, 1);
+  fast_check_declined(&panels);
 }
 
 /* Scales and zero points: one for all rows of a direction, or one for each; zero points are there with `zeros`. */
@@ -263,6 +291,7 @@ int main(void) {
       cmocka_unit_test(named_activations_that_are_the_usual_ones),
       cmocka_unit_test(other_forms),
       cmocka_unit_test(many_rows),
+      cmocka_unit_test(packed_weights),
       cmocka_unit_test(many_rows_as_a_bound),
       cmocka_unit_test(rows_share_scratch),
       cmocka_unit_test(every_activation),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the cases of pack_weights and product. Run by hand: /usr/bin/python3 tests/ops/make_cases_packed.py
+"""Writes the cases of pack_weights and product, and of lstm with packed weights. Run by hand: /usr/bin/python3 tests/ops/make_cases_packed.py
 
 Expected values come from numpy in f64. Values are multiples of 1/8, so that sums of products are exact in f32."""
 import numpy as np
@@ -171,7 +171,44 @@ def f16_cases():
     f.save()
 
 
+def lstm(x, w, r, bias):
+    """Gates in the order i, o, f, c; a second direction goes from the end."""
+    steps, batch, hidden = x.shape[0], x.shape[1], r.shape[2]
+    y = np.zeros((steps, len(w), batch, hidden))
+    for d in range(len(w)):
+        h = c = np.zeros((batch, hidden))
+        for t in range(steps) if d == 0 else reversed(range(steps)):
+            g = x[t].astype('f8') @ w[d].T + h @ r[d].T + bias[d, :4 * hidden] + bias[d, 4 * hidden:]
+            i, o, f = (1 / (1 + np.exp(-part)) for part in np.split(g, 4, axis=1)[:3])
+            c = f * c + i * np.tanh(g[:, 3 * hidden:])
+            h = y[t, d] = o * np.tanh(c)
+    return y.astype('f4')
+
+
+def rows_packed(w, panel):
+    """w [D, rows, K]: the rows are columns of panels, in which directions are next to each other."""
+    p = packed(np.ascontiguousarray(w.transpose(2, 0, 1)), panel)
+    return p.reshape(len(p), w.shape[2], w.shape[0], panel)
+
+
+def lstm_cases():
+    f = Cases('lstm_packed', 'make_cases_packed.py')
+    for name, directions, hidden, panel in (('whole', 1, 2, 4), ('padded', 1, 3, 8), ('both', 2, 3, 8)):
+        x, w, r = eighths(3, 2, 5), eighths(directions, 4 * hidden, 5), eighths(directions, 4 * hidden, hidden)
+        bias, attrs = eighths(directions, 8 * hidden), dict(direction='bidirectional') if directions == 2 else {}
+        want = lstm(x, w, r, bias)
+        f.case('lstm_packed_' + name, 'lstm', [x, rows_packed(w, panel), rows_packed(r, panel), bias], [want], **attrs)
+        f.case('lstm_packed_weight_' + name, 'lstm', [x, rows_packed(w, panel), r, bias], [want], **attrs)
+    f.error('lstm_packed_panels', 'lstm', [x, rows_packed(w, 4), rows_packed(r, 8)[:1], bias],
+            'axis 0 of operand 2 and what the others need: extents 1 and 2 differ', direction='bidirectional')
+    f.error('lstm_packed_no_panel', 'lstm', [x, w, np.zeros((2, 3, 2, 0), 'f4'), bias],
+            'the panels of operand 2 have no columns', direction='bidirectional')
+    f.error('gru_packed', 'gru', [x, rows_packed(w[:, :9], 8), r[:, :9]], 'operand 1', direction='bidirectional')
+    f.save()
+
+
 pack_cases()
 product_cases()
 bf16_cases()
 f16_cases()
+lstm_cases()

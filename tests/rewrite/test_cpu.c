@@ -593,6 +593,25 @@ static void packing_is_never_repeated(void **state) {
   "[0]}\n"                                                                                                         \
   "%k = gather(%x, %at) {axis = 2}\n"
 
+/* Weights of an LSTM over several rows are packed, unless something else reads them. */
+static void recurrent_weights(void **state) {
+#define LSTM(batch, d, attrs)                                                                    \
+  "graph \"l\" { input %x : f32[6, " batch ", 5] param %w : f32[" d ", 36, 5] param %r : f32[" d \
+  ", 36, 9]\n"                                                                                   \
+  "param %b : f32[" d ", 72] %y, %h, %c = lstm(%x, %w, %r, %b) {" attrs "} output \"y\" = %y output \"c\" = %c "
+  static const pattern patterns[] = {
+      {LSTM("8", "1", "") "}", "pack_weights", 2, NULL, 1e-4},
+      {LSTM("33", "2", "direction = \"bidirectional\"") "}", "pack_weights", 2, NULL, 1e-4},
+      {LSTM("7", "1", "direction = \"reverse\"") "}", "lstm", 1, "pack_weights", 1e-4},
+      {LSTM("9", "1", "") "%s = neg(%w) output \"s\" = %s }", "lstm", 1, "pack_weights", 1e-4},
+      {"graph \"g\" { input %x : f32[6, 12, 5] param %w : f32[1, 27, 5] param %r : f32[1, 27, 9]\n"
+       "%y, %h = gru(%x, %w, %r) output \"y\" = %y }",
+       "gru", 1, "pack_weights", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 /* A weight that a run computes is packed in every run. */
 static void moving_weights(void **state) {
   static const pattern patterns[] = {
@@ -705,6 +724,7 @@ int main(void) {
       cmocka_unit_test(packing_is_never_repeated),
       cmocka_unit_test(bounds),
       cmocka_unit_test(no_channels),
+      cmocka_unit_test(recurrent_weights),
       cmocka_unit_test(moving_weights),
       cmocka_unit_test(pictures_are_read_where_they_lie),
       cmocka_unit_test(fails_each_allocation),

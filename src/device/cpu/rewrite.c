@@ -31,7 +31,8 @@ berth_status berth__cpu_rewrite(const berth__limits *limits, berth_graph *graph,
   BERTH__TRY(berth__rewrite_channels_last(graph, &target, err));   /* it decides which nodes there are */
   if (kernels.backend == NULL)                                     /* a backend packs weights itself */
     BERTH__TRY(berth__rewrite_pack_products(graph, &target, err)); /* before fusion, which gives products epilogues */
-  BERTH__TRY(berth__rewrite_pack_raw(graph, err));                 /* after every rewrite that packs */
+  BERTH__TRY(berth__rewrite_pack_recurrent(graph, &target, err));
+  BERTH__TRY(berth__rewrite_pack_raw(graph, err)); /* after every rewrite that packs */
   BERTH__TRY(berth__rewrite_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err)); /* a weight that was packed twice is packed once */
   BERTH__TRY(

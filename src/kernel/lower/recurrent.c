@@ -79,6 +79,9 @@ static berth_status lower_gates(berth__lowering *l, const berth__recurrent_sizes
 
 berth_status berth__lower_recurrent(berth__lowering *l, berth_error *err) {
   berth__recurrent_sizes s;
+  if (l->call->in[BERTH__RECURRENT_WEIGHT].rank == 4 || l->call->in[BERTH__RECURRENT_RECURRENCE].rank == 4)
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "packed weights of recurrent layers have no kernel in the kernel language");
   berth__recurrent_sizes_of(l->call, l->op->code, &s);
   if (s.directions * s.batch * s.hidden == 0) return BERTH_OK;
   if (!s.is_quantised) BERTH__TRY(lower_gates(l, &s, err));

@@ -1,11 +1,13 @@
 /* lstm, gru and rnn of f32. An item is a few sequences, which are rows of the batch, in one direction: they share what
- * is read of the weights. Weights are read in place: their rows times vectors, the states of all sequences of an item
- * or the inputs of several steps together. With the usual activations, which exported models have, a step goes over its
- * gates once; other forms process the gates one line after the other. */
+ * is read of the weights: their rows times vectors, the states of all sequences of an item or the inputs of several
+ * steps together. Weights that are not packed are read in place, and every product ends with a sum across a vector.
+ * With the usual activations, which exported models have, a step goes over its gates once; other forms process the
+ * gates one line after the other. */
 #include "ops/recurrent.h"
 
 #include <inttypes.h>
 
+#include "device/cpu/kernels/gemm_tile.h"
 #include "device/cpu/kernels/vec_math.h"
 #include "ops/operand.h"
 
@@ -25,6 +27,12 @@ typedef struct sequence {
   float *turned;  /* of gru, in scratch */
 } sequence;
 
+/* Rows [n, columns] in place; or packed, where rows are columns of panels, whose rows are `step` elements apart. */
+typedef struct gate_matrix {
+  const float *data;
+  int64_t columns, step; /* step: 0 if it is not packed */
+} gate_matrix;
+
 typedef struct layer {
   const berth_op_call *call;
   berth__op_code code;
@@ -39,8 +47,9 @@ typedef struct layer {
   /* Of the item: */
   int64_t direction;
   bool is_reversed;
-  const float *peepholes;                      /* NULL: none */
-  const float *weight, *recurrence, *own_bias; /* own_bias: the recurrence bias of gru's last gate */
+  const float *peepholes; /* NULL: none */
+  gate_matrix weight, recurrence;
+  const float *own_bias; /* the recurrence bias of gru's last gate */
   sequence sequences[MOST_SEQUENCES];
   int64_t n_sequences;
 } layer;
@@ -108,8 +117,8 @@ INLINED void multiply_rows(const float *matrix, int64_t columns, int64_t first, 
 
 /* A few rows of the matrix at a time, which stay in the first cache for all vectors. Every element is summed in the
  * same order whatever the tile is. */
-static void recurrent_kernel_multiply(const float *matrix, int64_t n_rows, int64_t columns,
-                                      const line_product *products, int64_t n_products) {
+static void multiply_in_place(const float *matrix, int64_t n_rows, int64_t columns, const line_product *products,
+                              int64_t n_products) {
   const int64_t most = columns > 0 && columns < KEPT / VF_LANES ? KEPT / columns / VF_LANES * VF_LANES : VF_LANES;
   const int64_t each = n_products == 1 ? n_rows : most;
   for (int64_t first = 0; first < n_rows; first += each) {
@@ -119,6 +128,45 @@ static void recurrent_kernel_multiply(const float *matrix, int64_t n_rows, int64
       multiply_rows(matrix, columns, first, end, products + at, TOGETHER);
     for (; TOGETHER > 2 && at + 2 <= n_products; at += 2) multiply_rows(matrix, columns, first, end, products + at, 2);
     for (; at < n_products; at++) multiply_rows(matrix, columns, first, end, products + at, 1);
+  }
+}
+
+/* The same of a packed matrix, for products whose lines are all n_rows apart and added to what they hold. */
+static void multiply_lines(const gate_matrix *m, int64_t n_rows, const line_product *products, int64_t n_products) {
+  const float *vectors[AHEAD];
+  for (int64_t i = 0; i < n_products; i++) vectors[i] = products[i].vector;
+  for (int64_t row = 0; row < n_rows; row += VF_PANEL) {
+    gemm_tiles tiles = gemm_tiles_of(n_products, GEMM_ROWS);
+    for (int64_t at = 0, n; at < n_products; at += n) {
+      float *out = products[at].out + row;
+      n = gemm_tiles_next(&tiles);
+      const gemm_tile tile = {.rows = vectors + at,
+                              .taps = 1,
+                              .depth = m->columns,
+                              .panel = m->data + row * m->columns * (m->step / VF_PANEL),
+                              .panel_step = m->step,
+                              .bias = out,
+                              .bias_stride = n_rows,
+                              .out = out,
+                              .out_stride = n_rows,
+                              .columns = n_rows - row < VF_PANEL ? n_rows - row : VF_PANEL,
+                              .low = -INFINITY,
+                              .high = INFINITY};
+      gemm_tile_run(&tile, n);
+    }
+  }
+}
+
+/* Rows of sequences that have ended are left out: the lines before and after them are products of their own. */
+static void recurrent_kernel_multiply(const gate_matrix *m, int64_t n_rows, const line_product *products,
+                                      int64_t n_products) {
+  if (m->step == 0) {
+    multiply_in_place(m->data, n_rows, m->columns, products, n_products);
+    return;
+  }
+  for (int64_t first = 0, end; first < n_products; first = end) {
+    for (end = first + 1; end < n_products && products[end].out == products[end - 1].out + n_rows;) end++;
+    multiply_lines(m, n_rows, products + first, end - first);
   }
 }
 
@@ -303,7 +351,7 @@ static void multiply_last_gate(const layer *l, const step_form *form, sequence *
     products[i] =
         l->is_linear_first ? (line_product){s->h, l->own_bias, s->turned} : (line_product){s->turned, last, last};
   }
-  recurrent_kernel_multiply(l->recurrence + 2 * n * n, n, n, products, n_valid);
+  recurrent_kernel_multiply(&(gate_matrix){l->recurrence.data + 2 * n * n, n, 0}, n, products, n_valid);
 }
 
 /* lines: the inputs' share in the gates, of each sequence. */
@@ -320,7 +368,7 @@ static void recurrent_kernel_step(layer *l, const step_form *form, int64_t step,
     n++;
   }
   const int64_t first_rows = form->turn != NULL ? 2 * l->hidden : l->rows;
-  recurrent_kernel_multiply(l->recurrence, first_rows, l->hidden, products, n);
+  recurrent_kernel_multiply(&l->recurrence, first_rows, products, n);
   if (form->turn != NULL) multiply_last_gate(l, form, valid, gates, n);
   for (int64_t i = 0; i < n; i++) {
     float *next = result_at(l, valid[i], time_of(l, valid[i], step));
@@ -360,7 +408,7 @@ static void look_ahead(const layer *l, int64_t first, int64_t steps) {
         (line_product){(const float *)x->data + time_of(l, s, step) * x->stride[0] + s->row * x->stride[1], line, line};
   }
   start_with_biases(l, steps * l->n_sequences);
-  recurrent_kernel_multiply(l->weight, l->rows, l->inputs, products, n);
+  recurrent_kernel_multiply(&l->weight, l->rows, products, n);
 }
 
 static float *recurrent_kernel_state_at(const layer *l, const sequence *s, uint32_t out) {
@@ -416,14 +464,16 @@ static void recurrent_kernel_run_sequences(layer *l) {
 /* ---- The call ---- */
 
 static void recurrent_kernel_measure(const berth_op_call *call, layer *l) {
+  const berth_tensor *own = &call->in[BERTH__RECURRENT_RECURRENCE];
+  const berth__recurrent_matrix form = berth__recurrent_matrix_of(own->dim, own->rank);
   *l = (layer){.call = call,
                .code = berth__call_code(call),
                .steps = call->in[BERTH__RECURRENT_X].dim[0],
                .batch = call->in[BERTH__RECURRENT_X].dim[1],
                .inputs = call->in[BERTH__RECURRENT_X].dim[2],
-               .hidden = call->in[BERTH__RECURRENT_RECURRENCE].dim[2],
-               .rows = call->in[BERTH__RECURRENT_RECURRENCE].dim[1],
-               .directions = call->in[BERTH__RECURRENT_RECURRENCE].dim[0]};
+               .hidden = form.columns,
+               .rows = berth__recurrent_gates(berth__call_code(call)) * form.columns,
+               .directions = form.directions};
   l->is_linear_first = l->code == BERTH__OP_gru && call->attrs[BERTH__RECURRENT_LINEAR_BEFORE_RESET].i != 0;
   l->needs_c = l->code == BERTH__OP_lstm && call->n_out < 3;
   l->needs_turned = l->code == BERTH__OP_gru;
@@ -490,9 +540,16 @@ static bool recurrent_kernel_read_form(layer *l) {
   return true;
 }
 
+static bool has_right_panels(const berth_tensor *matrix) {
+  const int64_t panel = berth__recurrent_matrix_of(matrix->dim, matrix->rank).panel;
+  return panel == 0 || panel == VF_PANEL;
+}
+
 static bool recurrent_kernel_takes(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__RECURRENT_X];
   layer l;
+  if (!has_right_panels(&call->in[BERTH__RECURRENT_WEIGHT])) return false;
+  if (!has_right_panels(&call->in[BERTH__RECURRENT_RECURRENCE])) return false;
   if (x->type != BERTH_F32 || (x->stride[2] != 1 && x->dim[2] > 1) || x->dim[0] == 0) return false;
   recurrent_kernel_measure(call, &l);
   return recurrent_kernel_read_form(&l);
@@ -508,6 +565,14 @@ static berth_status recurrent_kernel_length_of(const layer *l, int64_t row, int6
                      l->steps);
 }
 
+static gate_matrix matrix_of(const layer *l, uint32_t operand) {
+  const berth_tensor *from = &l->call->in[operand];
+  const berth__recurrent_matrix form = berth__recurrent_matrix_of(from->dim, from->rank);
+  const int64_t step = form.directions * form.panel;
+  return (gate_matrix){(const float *)from->data + l->direction * (step != 0 ? form.panel : l->rows * form.columns),
+                       form.columns, step};
+}
+
 static berth_status read_item(layer *l, int64_t item, berth_error *err) {
   const berth_op_call *call = l->call;
   const int64_t items = items_of_batch(l), which = item % items;
@@ -515,8 +580,8 @@ static berth_status read_item(layer *l, int64_t item, berth_error *err) {
   const int64_t first = which * each + (which < larger ? which : larger);
   l->direction = item / items;
   l->is_reversed = l->direction == 1 || strcmp(call->attrs[BERTH__RECURRENT_DIRECTION].s, "reverse") == 0;
-  l->weight = (const float *)call->in[BERTH__RECURRENT_WEIGHT].data + l->direction * l->rows * l->inputs;
-  l->recurrence = (const float *)call->in[BERTH__RECURRENT_RECURRENCE].data + l->direction * l->rows * l->hidden;
+  l->weight = matrix_of(l, BERTH__RECURRENT_WEIGHT);
+  l->recurrence = matrix_of(l, BERTH__RECURRENT_RECURRENCE);
   l->peepholes = operand_at(l, BERTH__RECURRENT_PEEPHOLES, l->direction * 3 * l->hidden);
   const float *bias = operand_at(l, BERTH__RECURRENT_BIAS, l->direction * 2 * l->rows);
   l->own_bias = bias != NULL ? bias + l->rows + 2 * l->hidden : l->zeros;
