@@ -132,6 +132,10 @@ has "a --dim that the model does not have: which it has" err "batch"
 refuses "a --dim given twice" 2 "dimension 'batch' is given twice" run --dim batch=3 --dim batch=2
 refuses "a wrong --input" 2 "--input takes NAME=FILE.npy" run --input image
 refuses "an input that the model does not have" 2 "no input 'picture'" run --input picture=x.npy
+for target in foo "" sm_ sm_9x gfx90a sm_80, sm_0 sm_40 sm_1000 compute; do
+  refuses "kernels for '$target'" 2 "is not a target: --target takes a list of sm_N" kernels -o pack --target "$target"
+done
+if [ -e pack ]; then not_ok "kernels for no target: no file" "$(explain)"; else ok "kernels for no target: no file"; fi
 refuses "an unknown device" 3 "no device 'abacus'" run --device abacus
 refuses "a model that is not there" 1 "nowhere.berth" run nowhere.berth
 

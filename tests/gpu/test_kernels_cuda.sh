@@ -74,7 +74,9 @@ check "one plan for both is refused, too" says "--gpu-profile nvidia" \
 check "without it the compiler is missing" says "BERTH_NVRTC" gpu run --device cuda
 check_fails "without a GPU a target is needed" compiler kernels -o "$folder/other"
 check "and nothing is written" test ! -e "$folder/other"
-check "a target that is none" says "is not a compilation target" compiler kernels -o "$folder/other" --target gfx90a
+check "a target that is none" exits_with 2 compiler kernels -o "$folder/other" --target gfx90a
+check "a target that NVRTC does not know" exits_with 3 compiler kernels -o "$folder/other" --target sm_91
+check "it names those it knows" says "75, 80, 90" compiler kernels -o "$folder/other" --target sm_91
 check "a file is asked for" exits_with 2 compiler kernels --target sm_90
 check "other devices have no packs" says "cannot be packed" compiler kernels -o "$folder/other" --device interp
 tap_done

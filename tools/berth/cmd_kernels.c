@@ -57,16 +57,40 @@ enum {
 };
 static const char *const kernels_profiles[N_KINDS] = {"turing", "nvidia", "hopper"};
 
-/* Unknown targets are left to the library, with the most common kind. */
+/* The compute capability of sm_N or compute_N, of `size` characters; 0: that is no target. */
+static long kernels_capability(const char *target, size_t size) {
+  enum {
+    OLDEST = 50,
+    MOST_DIGITS = 3
+  };
+  const size_t word = strncmp(target, "sm_", 3) == 0 ? 3 : strncmp(target, "compute_", 8) == 0 ? 8 : 0;
+  const size_t digits = strspn(target + word, "0123456789");
+  if (word == 0 || digits == 0 || digits > MOST_DIGITS || word + digits != size || target[word] == '0') return 0;
+  const long capability = strtol(target + word, NULL, 10);
+  return capability >= OLDEST ? capability : 0;
+}
+
+static int kernels_check_targets(const char *targets) {
+  for (const char *at = targets;; at++) {
+    const size_t end = strcspn(at, ",");
+    if (kernels_capability(at, end) == 0)
+      return cli_usage(
+          "'%.*s' is not a target: --target takes a list of sm_N (code) and compute_N (PTX), where N is a "
+          "compute capability such as 75, 80, 86, 89, 90, 100 or 120",
+          (int)end, at);
+    at += end;
+    if (*at == '\0') return CLI_OK;
+  }
+}
+
 static size_t kernels_kind(const char *target) {
   enum {
     FIRST_WITH_UNITS = 80,
     WITH_WARPGROUPS = 90
   };
-  const size_t word = strcspn(target, "_,");
-  const long number = target[word] == '_' ? strtol(target + word + 1, NULL, 10) : FIRST_WITH_UNITS;
-  if (number == WITH_WARPGROUPS && strncmp(target, "sm_", 3) == 0) return 2;
-  return number >= FIRST_WITH_UNITS ? 1 : 0;
+  const long capability = kernels_capability(target, strcspn(target, ","));
+  if (capability == WITH_WARPGROUPS && strncmp(target, "sm_", 3) == 0) return 2;
+  return capability >= FIRST_WITH_UNITS ? 1 : 0;
 }
 
 /* The targets of each kind, separated by commas; to be freed by the caller. NULL: out of memory. */
@@ -147,7 +171,7 @@ static int kernels_plan_each(const kernels_options *wanted, const model *m, char
   int code = CLI_OK;
   for (size_t i = 0; i < N_KINDS && code == CLI_OK; i++)
     if (lists[i][0] != '\0') code = kernels_plan(wanted, m, kernels_profiles[i], lists[i], out);
-  return code == CLI_OK && out->n == 0 ? cli_usage("--target takes a list such as sm_90,compute_80") : code;
+  return code;
 }
 
 static int kernels_write(const kernels_options *wanted, model *m) {
@@ -172,23 +196,26 @@ static int kernels_write(const kernels_options *wanted, model *m) {
   return code;
 }
 
+static int kernels_check_options(const kernels_options *wanted) {
+  if (!wanted->output) return cli_usage("-o FILE says where to write the pack");
+  return wanted->target ? kernels_check_targets(wanted->target) : CLI_OK;
+}
+
 int cmd_kernels(int argc, char **argv) {
   kernels_options wanted = {.model = {.device = NULL}};
   int code;
-  if (args_parse(&cmd_kernels_verb, argc, argv, &wanted, &code)) {
+  if (args_parse(&cmd_kernels_verb, argc, argv, &wanted, &code) && (code = kernels_check_options(&wanted)) == CLI_OK) {
     if (!wanted.model.device) wanted.model.device = "cuda";
     model_options opened = wanted.model;
     if (wanted.target) opened.device = NULL; /* which need not be present */
     model m;
     inputs given = {NULL, 0};
-    code = wanted.output ? model_open(&opened, &m) : cli_usage("-o FILE says where to write the pack");
-    if (wanted.output) {
-      if (code == CLI_OK) code = inputs_read(&m, &wanted.inputs, &given);
-      if (code == CLI_OK) code = inputs_fix(&m, &given, wanted.model.device);
-      if (code == CLI_OK) code = kernels_write(&wanted, &m);
-      inputs_close(&m, &given);
-      model_close(&m);
-    }
+    code = model_open(&opened, &m);
+    if (code == CLI_OK) code = inputs_read(&m, &wanted.inputs, &given);
+    if (code == CLI_OK) code = inputs_fix(&m, &given, wanted.model.device);
+    if (code == CLI_OK) code = kernels_write(&wanted, &m);
+    inputs_close(&m, &given);
+    model_close(&m);
   }
   args_free(&cmd_kernels_verb, &wanted);
   return code;

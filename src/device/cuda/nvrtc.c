@@ -106,14 +106,30 @@ berth_status berth__nvrtc_open(berth__nvrtc *nvrtc, berth_error *err) {
 
 /* ---- Architectures ---- */
 
+enum {
+  NVRTC_MOST_ARCHITECTURES = 256
+};
+
+/* How many it knows; 0: it does not say. */
+static int nvrtc_list(const berth__nvrtc *nvrtc, int archs[NVRTC_MOST_ARCHITECTURES]) {
+  int n = 0;
+  if (nvrtc->call.GetNumSupportedArchs(&n) != 0 || n <= 0 || n > NVRTC_MOST_ARCHITECTURES) return 0;
+  return nvrtc->call.GetSupportedArchs(archs) == 0 ? n : 0;
+}
+
 int berth__nvrtc_architecture(const berth__nvrtc *nvrtc, int capability) {
-  enum {
-    MOST = 256
-  };
-  int n = 0, archs[MOST], best = 0;
-  if (nvrtc->call.GetNumSupportedArchs(&n) != 0 || n <= 0 || n > MOST) return 0;
-  if (nvrtc->call.GetSupportedArchs(archs) != 0) return 0;
+  int archs[NVRTC_MOST_ARCHITECTURES], best = 0;
+  const int n = nvrtc_list(nvrtc, archs);
   for (int i = 0; i < n; i++)
     if (archs[i] <= capability && archs[i] > best) best = archs[i];
   return best;
+}
+
+void berth__nvrtc_architectures(const berth__nvrtc *nvrtc, char *out, size_t size) {
+  int archs[NVRTC_MOST_ARCHITECTURES];
+  const int n = nvrtc_list(nvrtc, archs);
+  size_t used = 0;
+  out[0] = '\0';
+  for (int i = 0; i < n && used < size; i++)
+    used += (size_t)snprintf(out + used, size - used, "%s%d", i > 0 ? ", " : "", archs[i]);
 }

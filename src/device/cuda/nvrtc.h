@@ -43,5 +43,7 @@ berth_status berth__nvrtc_open(berth__nvrtc *nvrtc, berth_error *err);
 /* The architecture to compile for: the device's own, or the last earlier one that NVRTC knows (90 for sm_90). 0:
  * none. */
 int berth__nvrtc_architecture(const berth__nvrtc *nvrtc, int capability);
+/* All that it knows, for a message: "75, 80, 90". */
+void berth__nvrtc_architectures(const berth__nvrtc *nvrtc, char *out, size_t size);
 
 #endif

@@ -54,9 +54,13 @@ static berth_status cuda_pack_open(berth__cuda_compiler *compiler, berth_context
                                    berth_error *err) {
   berth__cuda_compiler_start(compiler, ctx, t->capability);
   BERTH__TRY(berth__cuda_compiler_open(compiler, err));
-  if (compiler->architecture != t->capability)
-    return berth__fail(err, BERTH_UNSUPPORTED, "this NVRTC ('%s') does not compile for %s", compiler->nvrtc.path,
-                       t->name);
+  if (compiler->architecture != t->capability) {
+    char known[256];
+    berth__nvrtc_architectures(&compiler->nvrtc, known, sizeof known);
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "this NVRTC does not compile for %s, but for these compute capabilities: %s ('%s')", t->name,
+                       known, compiler->nvrtc.path);
+  }
   compiler->is_ptx = t->is_ptx;
   return BERTH_OK;
 }
