@@ -6,7 +6,7 @@
  *           tuple is compared with every other, which takes no more than one kernel and no atomics. Stores the tuple at
  *           its rank, with the end of its slice: the number of tuples of smaller slices or its own
  * in order  a thread per rank and element. The first tuple of a slice applies all of its updates, and the other threads
- *           end: where a slice ends is known beforehand, so loads of updates do not wait for each other */
+ *           end: where a slice ends is known beforehand, so several updates are loaded at once */
 #include "kernel/lower/scatter.h"
 
 #include "kernel/lower/rows.h"
@@ -14,7 +14,8 @@
 #define NO_SLICE (INT32_MAX - 1) /* of an index out of range: sorted behind all others */
 #define KERNELS 3
 #define COST_OF_KERNEL 128
-#define COMPARED 4 /* tuples that are compared in the time of a step */
+#define UPDATES_AHEAD 8 /* a frequent token has hundreds */
+#define COMPARED 4      /* tuples that are compared in the time of a step */
 
 enum {
   SLICE,
@@ -94,6 +95,18 @@ static berth_status order_add_ranks(berth__lowering *l, const berth__slices *s, 
   return berth__l_end(l, k, err);
 }
 
+/* The updates of several ranks, which are all loaded before the first is applied. */
+static void order_apply_some(berth__lowering *l, berth__kernel *k, const berth__slices *s, uint32_t scratch,
+                             berth__x rank, uint32_t n, berth__x element, berth__x value) {
+  berth__x updates[UPDATES_AHEAD];
+  for (uint32_t e = 0; e < n; e++) {
+    const berth__x tuple = order_load(k, scratch, s, ORDER, berth__x_affine(k, rank, 1, e));
+    updates[e] = berth__l_load(l, k, BERTH__SCATTER_UPDATES, berth__slices_update(k, s, tuple, element));
+  }
+  for (uint32_t e = 0; e < n; e++)
+    berth__x_set(k, value, berth__scatter_combined(l, k, s->reduction, berth__x_get(k, value), updates[e]));
+}
+
 /* All updates of the slice whose first tuple has this rank. */
 static void order_apply(berth__lowering *l, berth__kernel *k, const berth__slices *s, uint32_t scratch, berth__x rank,
                         berth__x end, berth__x element) {
@@ -105,9 +118,12 @@ static void order_apply(berth__lowering *l, berth__kernel *k, const berth__slice
   berth__l_unravel(k, element, out->rank - s->tuple, out->dim + s->tuple, at + s->tuple);
   const berth__x place = berth__l_place(k, out, at);
   const berth__x value = berth__x_variable(k, berth__scatter_held(l, k, place));
-  const berth__x tuple = order_load(k, scratch, s, ORDER, berth__x_loop(k, rank, end, 1));
-  const berth__x update = berth__l_load(l, k, BERTH__SCATTER_UPDATES, berth__slices_update(k, s, tuple, element));
-  berth__x_set(k, value, berth__scatter_combined(l, k, s->reduction, berth__x_get(k, value), update));
+  const berth__x next = berth__x_variable(k, rank); /* the first rank that is left */
+  const berth__x first = berth__x_loop(k, rank, berth__x_affine(k, end, 1, -(UPDATES_AHEAD - 1)), UPDATES_AHEAD);
+  berth__x_set(k, next, berth__x_affine(k, first, 1, UPDATES_AHEAD));
+  order_apply_some(l, k, s, scratch, first, UPDATES_AHEAD, element, value);
+  berth__x_end(k);
+  order_apply_some(l, k, s, scratch, berth__x_loop(k, berth__x_get(k, next), end, 1), 1, element, value);
   berth__x_end(k);
   berth__l_store(l, k, 0, place, berth__x_get(k, value));
   berth__x_end(k);
