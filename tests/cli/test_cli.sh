@@ -905,6 +905,14 @@ json_holds "plan gguf: its context and chunk" out "o['ctx'] == 256 and o['chunk'
 cp out whole.json
 exits "plan gguf: --dim says the same" 0 plan "$tale" --dim ctx=256 --dim rows=64 --json
 json_holds "plan gguf: the same arena" out "o['arena_size'] == json.load(open('whole.json'))['arena_size']"
+exits "plan gguf: options that agree" 0 plan "$tale" --ctx 100 --dim ctx=100 --chunk 16 --dim rows=16
+refuses "plan gguf: a context that contradicts" 2 "--ctx 100 and --dim ctx=256 contradict each other" \
+  plan "$tale" --ctx 100 --dim ctx=256
+refuses "plan gguf: a context of 0 is another" 2 "contradict each other" plan "$tale" --ctx 100 --dim ctx=0
+refuses "plan gguf: a chunk that contradicts" 2 "--chunk 16 and --dim rows=4 contradict each other" \
+  plan "$tale" --chunk 16 --dim rows=4 --fit 1G
+refuses "kernels gguf: a context that contradicts" 2 "--ctx 100 and --dim ctx=256 contradict each other" \
+  kernels "$tale" -o pack --target sm_90 --ctx 100 --dim ctx=256
 for sizes in "--ctx 100" "--ctx 200 --chunk 1" "--ctx 31 --chunk 7" "--ctx 100 --kv f32"; do
   exits "plan gguf $sizes" 0 plan "$tale" $sizes --threads 2 --json
   cp out planned.json

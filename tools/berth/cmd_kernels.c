@@ -146,7 +146,8 @@ static int kernels_of_generator(const kernels_options *wanted, const model *m, c
   generation plans = {.reading = NULL};
   uint64_t made_with;
   int64_t ctx, chunk;
-  int code = generation_made_with(m->ctx, wanted->model.path, &made_with);
+  int code = generation_check_dims(m, wanted->ctx, wanted->chunk);
+  if (code == CLI_OK) code = generation_made_with(m->ctx, wanted->model.path, &made_with);
   if (code != CLI_OK) return code;
   generation_sizes(made_with, generation_dim(m, "ctx", wanted->ctx), generation_dim(m, "rows", wanted->chunk), &ctx,
                    &chunk);

@@ -289,7 +289,8 @@ static int plan_make_pair(const plan_options *wanted, model *m, result *made) {
   uint64_t made_with;
   int64_t ctx, chunk;
   const berth_plan_desc desc = plan_describe(wanted, m);
-  int code = generation_made_with(m->ctx, wanted->model.path, &made_with);
+  int code = generation_check_dims(m, wanted->ctx, wanted->chunk);
+  if (code == CLI_OK) code = generation_made_with(m->ctx, wanted->model.path, &made_with);
   if (code != CLI_OK) return code;
   made->answer.kv = wanted->model.kv ? wanted->model.kv : "f16";
   generation_sizes(made_with, generation_dim(m, "ctx", wanted->ctx), generation_dim(m, "rows", wanted->chunk), &ctx,
@@ -300,8 +301,6 @@ static int plan_make_pair(const plan_options *wanted, model *m, result *made) {
     chunk = made->answer.chunk;
   }
   if (code != CLI_OK) return code;
-  if (generation_dim(m, "near", 0) != 0)
-    return cli_usage("the dimension near follows from --ctx and --chunk: leave it out");
   double start = cli_now_ms();
   if (generation_plan(m->graph, &desc, ctx, chunk, &made->plans, &err) != BERTH_OK) return cli_report(&err);
   made->ms = cli_now_ms() - start;

@@ -10,7 +10,7 @@
 
 static const char from_option[] = "--dim";
 
-static berth_dim *tool_dims_find(dims *set, const char *name, size_t length) {
+static berth_dim *tool_dims_find(const dims *set, const char *name, size_t length) {
   for (size_t i = 0; i < set->n; i++) {
     if (strlen(set->items[i].name) == length && memcmp(set->items[i].name, name, length) == 0) return &set->items[i];
   }
@@ -82,6 +82,17 @@ int dims_infer(dims *set, const char *name, int64_t extent, const char *input) {
   return cli_failed("dimension '%s' is %" PRId64 " in the array for input '%s', but %" PRId64 " by %s%s%s", name,
                     extent, input, dim->extent, *origin == from_option ? "" : "input '", *origin,
                     *origin == from_option ? "" : "'");
+}
+
+int dims_check_option(const dims *set, const char *name, const char *option, uint64_t extent) {
+  const berth_dim *dim = tool_dims_find(set, name, strlen(name));
+  if (!dim || dim->extent < 0 || (uint64_t)dim->extent == extent) return CLI_OK;
+  const char *origin = set->origin[dim - set->items];
+  if (origin == from_option)
+    return cli_usage("--%s %" PRIu64 " and --dim %s=%" PRId64 " contradict each other: leave one of them out", option,
+                     extent, name, dim->extent);
+  return cli_usage("--%s %" PRIu64 " contradicts the array for input '%s', where '%s' is %" PRId64, option, extent,
+                   origin, name, dim->extent);
 }
 
 void dims_default(dims *set, const berth_graph *graph) {

@@ -17,6 +17,8 @@ int dims_open(const berth_graph *graph, const arg_list *options, dims *out);
 void dims_close(dims *set);
 /* An extent of an input's array, for the named dimension in the input's shape. */
 int dims_infer(dims *set, const char *name, int64_t extent, const char *input);
+/* Another option for a named dimension: it must not contradict a known extent. */
+int dims_check_option(const dims *set, const char *name, const char *option, uint64_t extent);
 /* Unknown ones become 1, or the smallest extents with which the graph can be bound, with a note. */
 void dims_default(dims *set, const berth_graph *graph);
 void dims_write_json(const dims *set, json *out);

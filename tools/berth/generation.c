@@ -15,6 +15,14 @@ int generation_made_with(berth_context *ctx, const char *path, uint64_t *out) {
   return CLI_OK;
 }
 
+int generation_check_dims(const model *m, uint64_t ctx, uint64_t chunk) {
+  int code = ctx != 0 ? dims_check_option(&m->dims, "ctx", "ctx", ctx) : CLI_OK;
+  if (code == CLI_OK && chunk != 0) code = dims_check_option(&m->dims, "rows", "chunk", chunk);
+  if (code == CLI_OK && generation_dim(m, "near", 0) != 0)
+    code = cli_usage("the dimension near follows from --ctx and --chunk: leave it out");
+  return code;
+}
+
 uint64_t generation_dim(const model *m, const char *name, uint64_t option) {
   for (size_t i = 0; option == 0 && i < m->dims.n; i++)
     if (strcmp(m->dims.items[i].name, name) == 0 && m->dims.items[i].extent > 0)
