@@ -255,6 +255,13 @@ static void attention_gradients(void **state) {
                        "input %m : bool[2, 1, 20, 40] input %e : f32[2, 20, 40] input %s : f32[2] "
                        "const %l : i32[2] = [7, 33] "
                        "%x, %y, %z = attention_grad(%a, %b, %c, %m, %e, %l, %s, %d)" THREE_OUT, "tiled", 1e-5);
+  /* some queries see no key */
+  check_all_limits(GRADIENTS("f32[2, 2, 20, 8]", "f32[2, 2, 2, 8]", "f32[2, 2, 2, 8]", "f32[2, 2, 20, 8]")
+                       "input %m : bool[2, 1, 20, 2] "
+                       "%x, %y, %z = attention_grad(%a, %b, %c, %m, _, _, _, %d)" THREE_OUT, "tiled", 1e-5);
+  check_all_limits(GRADIENTS("f32[2, 2, 20, 8]", "f32[2, 2, 2, 8]", "f32[2, 2, 2, 8]", "f32[2, 2, 20, 8]")
+                       "input %m : bool[2, 1, 20, 2] input %s : f32[2] const %l : i32[2] = [0, 2] "
+                       "%x, %y, %z = attention_grad(%a, %b, %c, %m, _, %l, %s, %d)" THREE_OUT, "tiled", 1e-5);
   check_all_limits(GRADIENTS("f32[1, 1, 3, 4]", "f32[1, 1, 5, 4]", "f32[1, 1, 5, 4]", "f32[1, 1, 3, 4]")
                        PLAIN_GRADIENTS THREE_OUT,
                    "queries", 1e-5);

@@ -12,7 +12,7 @@
 #include "kernel/lower/attention.h"
 #include "kernel/lower/words.h"
 
-/* Per query, in scratch. */
+/* Per query, in scratch. The log of a query that sees no key is infinity, which makes its weights 0. */
 enum {
   RECORD_LOG,
   RECORD_SUM,
@@ -332,7 +332,9 @@ static void grad_keep_records(const grad_work *w) {
     const berth__x line = berth__x_i32(k, i), largest = berth__x_local_load(k, w->largest, line);
     const berth__x divisor =
         berth__attention_divisor(w->b.l, k, &w->g->a, w->b.head, berth__x_local_load(k, w->total, line), largest);
-    berth__x_local_store(k, w->log, line, berth__x_add(k, largest, berth__l_unary(k, BERTH__OP_log, divisor)));
+    const berth__x is_none = berth__x_eq(k, largest, berth__x_f32(k, -INFINITY));
+    const berth__x log = berth__x_add(k, largest, berth__l_unary(k, BERTH__OP_log, divisor));
+    berth__x_local_store(k, w->log, line, berth__x_select(k, is_none, berth__x_f32(k, INFINITY), log));
     berth__x_local_store(k, w->sum, line, berth__x_div(k, berth__x_local_load(k, w->sum, line), divisor));
   }
   const berth__x each = berth__x_each(k, w->scores), row = berth__x_sum_row(k, each);
@@ -363,15 +365,31 @@ static void grad_put(const grad_work *w, const berth__kernel_tile *tile, berth__
   berth__x_shared_store(w->k, tile->array, at, x);
 }
 
+/* The weight of a score and its slope. Where nothing is masked, a weight of 0 needs no care. */
+static void grad_weight_and_slope(const grad_work *w, const grad_cell *c, berth__x key, uint32_t i, berth__x *weight,
+                                  berth__x *slope) {
+  berth__kernel *k = w->k;
+  const berth__attention *a = &w->g->a;
+  const berth__x log = berth__x_local_load(k, w->log, c->line), sum = berth__x_local_load(k, w->sum, c->line);
+  const berth__x product = berth__x_sum(k, c->each, i), dp = berth__x_sum_beside(k, c->each, w->products, i);
+  if (c->is_whole && a->cap == 0) {
+    const berth__x scale = berth__x_f32(k, (float)a->scale), less = berth__x1(k, BERTH__INST_neg, log);
+    *weight = berth__x1(k, BERTH__INST_exp, berth__x3(k, BERTH__INST_fma, product, scale, less));
+    *slope = berth__x_mul(k, *weight, berth__x_sub(k, dp, sum));
+    return;
+  }
+  *weight = berth__x1(k, BERTH__INST_exp, berth__x_sub(k, grad_score(w, c, key, product), log));
+  *slope = berth__attention_slope(k, a, *weight, dp, sum, product);
+}
+
 static void grad_make_slopes(const grad_work *w, const grad_cell *c, berth__x from) {
   berth__kernel *k = w->k;
-  const berth__x log = berth__x_local_load(k, w->log, c->line), sum = berth__x_local_load(k, w->sum, c->line);
   for (uint32_t i = 0; i < 2; i++) {
     const berth__x column = berth__x_affine(k, c->column, 1, i), key = berth__x_add(k, from, column);
-    const berth__x product = berth__x_sum(k, c->each, i), dp = berth__x_sum_beside(k, c->each, w->products, i);
-    const berth__x p = berth__attention_weight(k, grad_score(w, c, key, product), log);
-    grad_put(w, &w->slopes, c->row, column, berth__attention_slope(k, &w->g->a, p, dp, sum, product));
-    if (w->weights.lines != 0) grad_put(w, &w->weights, c->row, column, p);
+    berth__x weight, slope;
+    grad_weight_and_slope(w, c, key, i, &weight, &slope);
+    grad_put(w, &w->slopes, c->row, column, slope);
+    if (w->weights.lines != 0) grad_put(w, &w->weights, c->row, column, weight);
   }
 }
 
