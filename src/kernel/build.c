@@ -99,7 +99,7 @@ static bool kernel_build_is_comparison(berth__inst_code code) {
 
 static bool fits_form(berth__kernel *k, berth__inst_code code, uint32_t n) {
   bool has_form = berth__inst_kind_of(code) == BERTH__INST_PURE && berth__inst_operands(code) == n &&
-                  code != BERTH__INST_convert && code != BERTH__INST_bits;
+                  code != BERTH__INST_convert && code != BERTH__INST_bits && code != BERTH__INST_byte;
   if (!has_form) berth__maker_mistake(k, code, "this many operands make no such instruction");
   return has_form;
 }
@@ -154,6 +154,15 @@ berth__x berth__x_bits(berth__kernel *k, berth__number type, berth__x a) {
     return berth__maker_mistake(k, BERTH__INST_bits, "a bool has no bits");
   }
   return berth__maker_type(k, a) == type ? a : berth__simplify(k, BERTH__INST_bits, type, 1, &a);
+}
+
+berth__x berth__x_byte(berth__kernel *k, berth__x a, uint32_t which) {
+  if (!berth__maker_accepts(k, BERTH__INST_byte, 1, &a)) return BERTH__X_NONE;
+  const berth__number type = berth__maker_type(k, a);
+  if (!berth__maker_is_integer(type) || which > 3)
+    return berth__maker_mistake(k, BERTH__INST_byte, "it is one of the four bytes of an integer");
+  const berth__x in[2] = {a, berth__maker_constant(k, type, which)};
+  return berth__simplify(k, BERTH__INST_byte, BERTH__NUM_F32, 2, in);
 }
 
 berth__x berth__x_affine(berth__kernel *k, berth__x a, int64_t factor, int64_t offset) {

@@ -61,6 +61,7 @@ typedef struct berth__dialect {
    * wrap. */
   const char *wrap[BERTH__INST_COUNT];
   const char *convert[BERTH__NUMBERS][BERTH__NUMBERS], *bits[BERTH__NUMBERS][BERTH__NUMBERS]; /* from, to */
+  const char *byte[2][4]; /* each of the four bytes: of a u32, and of an i32 */
   const char *load[BERTH__STORAGES], *store[BERTH__STORAGES];
   const char *shared_store[BERTH__STORAGES]; /* for languages that have shared arrays of fewer than 32 bits */
   /* Loading four words at once: the type of a quad, the line that names one, its components by type, and the names of
@@ -81,6 +82,14 @@ typedef struct berth__dialect {
   { text, NULL, NULL, NULL }
 #define BERTH__RULE_BITS(text, truth) \
   { NULL, text, text, truth }
+
+/* The four bytes of a word for languages that cast like C; i8: the signed type of 8 bits. */
+#define BERTH__CAST_BYTES(i8)                                                                                   \
+  {                                                                                                             \
+    {"(float)($a & 255u)", "(float)(($a >> 8) & 255u)", "(float)(($a >> 16) & 255u)", "(float)($a >> 24)"}, {   \
+      "(float)(" i8 ")$a", "(float)(" i8 ")($a >> 8)", "(float)(" i8 ")($a >> 16)", "(float)(" i8 ")($a >> 24)" \
+    }                                                                                                           \
+  }
 
 berth_status berth__render(const berth__kernel *kernel, const berth__dialect *dialect, const berth__render_desc *desc,
                            berth__text *out, berth_error *err);

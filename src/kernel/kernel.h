@@ -225,6 +225,7 @@ berth__x berth__x2(berth__kernel *k, berth__inst_code code, berth__x a, berth__x
 berth__x berth__x3(berth__kernel *k, berth__inst_code code, berth__x a, berth__x b, berth__x c);
 berth__x berth__x_convert(berth__kernel *k, berth__number type, berth__x a);
 berth__x berth__x_bits(berth__kernel *k, berth__number type, berth__x a);
+berth__x berth__x_byte(berth__kernel *k, berth__x a, uint32_t which); /* as f32 */
 /* Short forms for lowerings. */
 #define BERTH__X2_FORM(name)                                                         \
   static inline berth__x berth__x_##name(berth__kernel *k, berth__x a, berth__x b) { \

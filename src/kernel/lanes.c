@@ -145,12 +145,21 @@ static bool kernel_lanes_convert(berth__number type, berth__number from, result 
   LANES(out[j].f = (float)a[j].u);
 }
 
+/* Byte b of a. */
+static bool kernel_lanes_byte(berth__number from, result out, in a, in b, uint32_t n) {
+  if (from == BERTH__NUM_I32) {
+    LANES(out[j].f = (float)shift_right_i32((int32_t)(a[j].u << (24 - 8 * (b[j].u & 3u))), 24));
+  }
+  LANES(out[j].f = (float)(a[j].u >> 8 * (b[j].u & 3u) & 255u));
+}
+
 bool berth__lanes_compute(berth__inst_code code, berth__number type, berth__number from, berth__lane *out,
                           const berth__lane *a, const berth__lane *b, const berth__lane *c, uint32_t n) {
   switch (code) {
     case BERTH__INST_convert: return kernel_lanes_convert(type, from, out, a, n);
     case BERTH__INST_bits: memcpy(out, a, n * sizeof *out); return true;
     case BERTH__INST_select: LANES(out[j].u = a[j].u != 0 ? b[j].u : c[j].u);
+    case BERTH__INST_byte: return kernel_lanes_byte(from, out, a, b, n);
     case BERTH__INST_unpack_half: LANES(out[j].f = berth__f16_to_f32((uint16_t)a[j].u));
     default: break;
   }

@@ -196,6 +196,8 @@ static const char *rule_of(const render *r, const berth__inst *inst) {
     case BERTH__INST_rem: return division_rule(r, inst);
     case BERTH__INST_convert: return r->d->convert[r->k->insts[inst->in[0]].type][inst->type];
     case BERTH__INST_bits: return r->d->bits[r->k->insts[inst->in[0]].type][inst->type];
+    case BERTH__INST_byte:
+      return r->d->byte[r->k->insts[inst->in[0]].type == BERTH__NUM_I32][r->k->insts[inst->in[1]].bits & 3u];
     case BERTH__INST_load: return r->d->load[r->k->buffers[inst->bits].storage];
     case BERTH__INST_quad: return r->d->quad != NULL ? r->d->quad : "$p";
     case BERTH__INST_part:

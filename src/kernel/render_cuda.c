@@ -187,12 +187,20 @@ static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__re
   [BERTH__INST_store_max] = BERTH__RULE_ALL("atomicMax(&b$n[#a], #b);"),                              \
   [BERTH__INST_barrier] = BERTH__RULE_ALL("__syncthreads();"),
 
+/* A byte becomes the low bits of 2^23, which is then subtracted: two instructions, and one of them is of f32, of which
+ * these devices compute twice as many at a time as of conversions, shifts and masks. */
+#define BYTE(bytes) "__uint_as_float(__byte_perm(#a, 0x4b000000u, " bytes ")) - 8388608.0f"
+#define SIGNED_BYTE(bytes) \
+  "__uint_as_float(__byte_perm((unsigned)$a ^ 0x80808080u, 0x4b000000u, " bytes ")) - 8388736.0f"
+
 static const berth__dialect cuda = {
     .type = {"float", "int", "unsigned", "bool"},
     .literal = kernel_render_cuda_literal,
     .head = kernel_render_cuda_head,
     .open = kernel_render_cuda_open,
     .unrolled = "#pragma unroll\n",
+    .byte = {{BYTE("0x7440u"), BYTE("0x7441u"), BYTE("0x7442u"), BYTE("0x7443u")},
+             {SIGNED_BYTE("0x7440u"), SIGNED_BYTE("0x7441u"), SIGNED_BYTE("0x7442u"), SIGNED_BYTE("0x7443u")}},
 #include "kernel/dialect_pointers.def"
     .rule[BERTH__INST_shared_copy] = BERTH__RULE_ALL("berth_copy16(&s$l[#a], &b$h[#b], #c);"),
     .rule[BERTH__INST_commit] = BERTH__RULE_ALL("berth_commit();"),
@@ -222,6 +230,7 @@ static const berth__dialect hip = {
     .head = kernel_render_cuda_hip_head,
     .open = kernel_render_cuda_open,
     .unrolled = "#pragma unroll\n",
+    .byte = BERTH__CAST_BYTES(BERTH__I8),
 #include "kernel/dialect_pointers.def"
 };
 

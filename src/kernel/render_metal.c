@@ -76,6 +76,7 @@ static const berth__dialect metal = {
     .head = kernel_render_metal_head,
     .open = kernel_render_metal_open,
     .unrolled = "#pragma clang loop unroll(full)\n",
+    .byte = BERTH__CAST_BYTES(BERTH__I8),
 #include "kernel/dialect_pointers.def"
 };
 

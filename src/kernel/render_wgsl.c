@@ -170,6 +170,8 @@ static const berth__dialect wgsl = {
             [BERTH__NUM_I32] = {"bitcast<f32>(#a)", "#a", "bitcast<u32>(#a)", NULL},
             [BERTH__NUM_U32] = {"bitcast<f32>(#a)", "bitcast<i32>(#a)", "#a", NULL},
         },
+    .byte = {{"f32($a & 255u)", "f32(($a >> 8u) & 255u)", "f32(($a >> 16u) & 255u)", "f32($a >> 24u)"},
+             {"f32(($a << 24u) >> 24u)", "f32(($a << 16u) >> 24u)", "f32(($a << 8u) >> 24u)", "f32($a >> 24u)"}},
     .load = {[BERTH_F32] = "bitcast<f32>($[$p$])",
              [BERTH_I32] = "bitcast<i32>($[$p$])",
              [BERTH_U32] = "$[$p$]",

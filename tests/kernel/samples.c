@@ -187,6 +187,13 @@ static void make_conversions(berth__kernel *k, const values *v, int64_t *n) {
   }
 }
 
+static void make_bytes(berth__kernel *k, const values *v, int64_t *n) {
+  for (uint32_t which = 0; which < 4; which++) {
+    keep(k, berth__x_byte(k, v->of[BERTH__NUM_I32][0], which), n);
+    keep(k, berth__x_byte(k, v->of[BERTH__NUM_U32][0], which), n);
+  }
+}
+
 void sample_everything(berth__kernel *k) {
   const values v = load_values(k);
   int64_t n = 0;
@@ -204,6 +211,7 @@ void sample_everything(berth__kernel *k) {
     }
   }
   make_conversions(k, &v, &n);
+  make_bytes(k, &v, &n);
 }
 
 void sample_blocks(berth__kernel *k) {

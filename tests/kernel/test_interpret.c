@@ -82,6 +82,29 @@ static void numbers_convert_towards_zero(void **state) {
   assert_true(out[0].u == 1 && out[2].u == 1);
 }
 
+static void bytes_become_numbers(void **state) {
+  (void)state;
+  const berth__lane bits = {.u = 0x80ff017fu};
+  const float want[2][4] = {{127, 1, 255, 128}, {127, 1, -1, -128}};
+  for (uint32_t is_signed = 0; is_signed < 2; is_signed++) {
+    berth_error err;
+    berth_context *ctx = test_context();
+    berth__kernel *k = kernel_of(ctx, "bytes", 1, 1);
+    const uint32_t in = berth__kernel_buffer_of(k, 0, is_signed ? BERTH_I32 : BERTH_U32),
+                   to = berth__kernel_buffer_of(k, 1, BERTH_F32);
+    const berth__x x = berth__x_load(k, in, flat_index(k));
+    for (uint32_t i = 0; i < 4; i++) berth__x_store(k, to, berth__x_i32(k, i), berth__x_byte(k, x, i));
+    const berth__x known = is_signed ? berth__x_i32(k, bits.i) : berth__x_u32(k, bits.u);
+    for (uint32_t i = 0; i < 4; i++) assert_true(berth__x_byte(k, known, i) == berth__x_f32(k, want[is_signed][i]));
+    TEST_OK(berth__kernel_finish(k, &err));
+    berth__lane from = bits, out[4];
+    TEST_OK(run_kernel(k, (uint32_t *[]){&from.u, &out[0].u}, (uint64_t[]){1, 4}, &err));
+    for (uint32_t i = 0; i < 4; i++) assert_true(out[i].f == want[is_signed][i]);
+    berth__kernel_destroy(k);
+    berth_context_destroy(ctx);
+  }
+}
+
 static void comparisons_with_nan_are_false_but_one(void **state) {
   (void)state;
   const berth__lane a[2] = {{.f = NAN}, {.f = 1}}, b[2] = {{.f = 1}, {.f = 1}};
@@ -557,6 +580,7 @@ int main(void) {
       cmocka_unit_test(integers_wrap_and_division_is_total),
       cmocka_unit_test(u32_has_no_sign),
       cmocka_unit_test(numbers_convert_towards_zero),
+      cmocka_unit_test(bytes_become_numbers),
       cmocka_unit_test(comparisons_with_nan_are_false_but_one),
       cmocka_unit_test(threads_go_round_as_often_as_each_says),
       cmocka_unit_test(a_break_leaves_the_innermost_loop),

@@ -250,6 +250,9 @@ static void number_too_large(berth__kernel *k) { berth__x_i32(k, INT64_C(1) << 3
 static void step_back(berth__kernel *k) { berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, 9), -1); }
 static void if_of_a_number(berth__kernel *k) { berth__x_if(k, berth__x_i32(k, 1)); }
 static void bits_of_a_bool(berth__kernel *k) { berth__x_bits(k, BERTH__NUM_I32, berth__x_bool(k, true)); }
+static void fifth_byte(berth__kernel *k) { berth__x_byte(k, berth__x_u32(k, 1), 4); }
+static void byte_of_a_float(berth__kernel *k) { berth__x_byte(k, berth__x_f32(k, 1), 0); }
+static void byte_by_number(berth__kernel *k) { berth__x2(k, BERTH__INST_byte, berth__x_u32(k, 1), berth__x_u32(k, 1)); }
 static void select_by_number(berth__kernel *k) {
   berth__x one = berth__x_i32(k, 1);
   berth__x_select(k, one, one, one);
@@ -288,6 +291,9 @@ static void mistakes_are_told(void **state) {
       {step_back, "step"},
       {if_of_a_number, "bool"},
       {bits_of_a_bool, "bool"},
+      {fifth_byte, "four bytes"},
+      {byte_of_a_float, "four bytes"},
+      {byte_by_number, "operands"},
       {select_by_number, "bool"},
       {too_deep, "deep"},
       {too_many_arrays, "arrays"},

@@ -47,15 +47,14 @@ static berth__x formats_minus(const blocks *b, berth__x scale, berth__x by) {
 /* The bytes of a word as f32. */
 static quad formats_unsigned(const blocks *b, berth__x bytes, int bias, berth__x factor, berth__x offset) {
   quad q = {.bias = bias, .factor = factor, .offset = offset};
-  for (int i = 0; i < 4; i++) q.q[i] = formats_f32(b, formats_bits_at(b, bytes, 8 * i, 255));
+  for (uint32_t i = 0; i < 4; i++) q.q[i] = berth__x_byte(b->k, bytes, i);
   return q;
 }
 
 static quad formats_signed(const blocks *b, berth__x bytes, berth__x factor) {
-  const berth__x word = berth__x_bits(b->k, BERTH__NUM_I32, bytes), last = berth__x_i32(b->k, 24);
+  const berth__x word = berth__x_bits(b->k, BERTH__NUM_I32, bytes);
   quad q = {.factor = factor, .offset = BERTH__X_NONE};
-  for (int i = 0; i < 4; i++)
-    q.q[i] = formats_f32(b, berth__x2(b->k, BERTH__INST_shr, i < 3 ? formats_up(b, word, 24 - 8 * i) : word, last));
+  for (uint32_t i = 0; i < 4; i++) q.q[i] = berth__x_byte(b->k, word, i);
   return q;
 }
 

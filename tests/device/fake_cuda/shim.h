@@ -52,6 +52,12 @@ static unsigned berth_half_bits(float x) {
   return bits;
 }
 static float berth_near_half(float x) { return berth_from_half(berth_half_bits(x)); }
+static unsigned __byte_perm(unsigned x, unsigned y, unsigned which) {
+  const unsigned long long both = (unsigned long long)y << 32 | x;
+  unsigned out = 0;
+  for (int i = 0; i < 4; i++) out |= (unsigned)(both >> 8 * (which >> 4 * i & 7u) & 255u) << 8 * i;
+  return out;
+}
 static int fake_min_i(int a, int b) { return a < b ? a : b; }
 static int fake_max_i(int a, int b) { return a > b ? a : b; }
 static unsigned fake_min_u(unsigned a, unsigned b) { return a < b ? a : b; }
