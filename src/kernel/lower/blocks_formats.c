@@ -38,10 +38,9 @@ static berth__x formats_scaled(const blocks *b, berth__x scale, berth__x by, int
   return berth__x_mul(b->k, scale, less == 0 ? number : berth__x_sub(b->k, number, berth__x_f32(b->k, (float)less)));
 }
 
-/* -(scale * by), rounded before it is added. */
-static berth__x formats_minus(const blocks *b, berth__x scale, berth__x by) {
-  const berth__x product = berth__x1(b->k, BERTH__INST_rounded, formats_scaled(b, scale, by, 0));
-  return berth__x1(b->k, BERTH__INST_neg, product);
+/* Minus a product, which is rounded before it is added. */
+static berth__x formats_opposite(const blocks *b, berth__x product) {
+  return berth__x1(b->k, BERTH__INST_neg, berth__x1(b->k, BERTH__INST_rounded, product));
 }
 
 /* The bytes of a word as f32. */
@@ -133,7 +132,8 @@ static berth__x formats_pairs(blocks *b, int64_t first, berth__x index) {
 static quad formats_q2_k(blocks *b, berth__x index) {
   const berth__x scales = berth__l_blocks_byte(b, 0, formats_over(b, index, 4));
   const berth__x factor = formats_scaled(b, berth__l_blocks_half(b, 80), formats_bits_at(b, scales, 0, 15), 0);
-  const berth__x offset = formats_minus(b, berth__l_blocks_half(b, 82), formats_bits_at(b, scales, 4, 15));
+  const berth__x offset =
+      formats_opposite(b, formats_scaled(b, berth__l_blocks_half(b, 82), formats_bits_at(b, scales, 4, 15), 0));
   return formats_unsigned(b, formats_pairs(b, 16, index), 0, factor, offset);
 }
 
@@ -152,21 +152,33 @@ static quad formats_q3_k(blocks *b, berth__x index) {
   return formats_unsigned(b, bytes, 4, formats_scaled(b, berth__l_blocks_half(b, 108), by, 32), BERTH__X_NONE);
 }
 
-/* The factor and the offset of q4_k and q5_k: scales of six bits in 12 bytes. */
+/* Scales of six bits: those of the first four groups are in `low`; of those of the others, two bits are there, above
+ * those of the first, and four in `up`. */
+static berth__x formats_k_six(const blocks *b, berth__x is_first, berth__x low, berth__x up, uint32_t every) {
+  const berth__x later = berth__x_or(b->k, up, formats_bits_at(b, low, 2, 48 * every));
+  return berth__x_select(b->k, is_first, formats_bits_at(b, low, 0, 63 * every), later);
+}
+
+/* The factor and the offset of q4_k and q5_k: scales in 12 bytes. Those of two neighbouring groups are made together,
+ * in two bytes, if it is known which of the two this is. */
 static quad formats_k_quad(blocks *b, berth__x index, berth__x bytes) {
   berth__kernel *k = b->k;
-  const berth__x g = formats_over(b, index, 8), by = formats_times(b, formats_modulo(b, g, 4), 8);
-  const berth__x is_first = berth__x_lt(k, g, berth__x_i32(k, 4));
+  const berth__x pair = formats_times(b, formats_modulo(b, formats_over(b, index, 16), 2), 16),
+                 in_pair = formats_modulo(b, formats_over(b, index, 8), 2),
+                 is_first = berth__x_lt(k, formats_over(b, index, 32), berth__x_i32(k, 1));
+  uint32_t which = 0;
+  const bool is_known = berth__x_is_constant(k, in_pair, &which);
+  const uint32_t every = is_known ? 0x0101u : 1;
+  const berth__x by = is_known ? pair : berth__x_add(k, pair, formats_times(b, in_pair, 8));
   const berth__x a = berth__x2(k, BERTH__INST_shr, formats_word(b, 4), by),
                  m = berth__x2(k, BERTH__INST_shr, formats_word(b, 8), by),
                  c = berth__x2(k, BERTH__INST_shr, formats_word(b, 12), by);
-  const berth__x scale = berth__x_or(k, formats_bits_at(b, c, 0, 15), formats_bits_at(b, a, 2, 48));
-  const berth__x least = berth__x_or(k, formats_bits_at(b, c, 4, 15), formats_bits_at(b, m, 2, 48));
-  const berth__x factor = formats_scaled(b, berth__l_blocks_half(b, 0),
-                                         berth__x_select(k, is_first, formats_bits_at(b, a, 0, 63), scale), 0);
-  const berth__x offset =
-      formats_minus(b, berth__l_blocks_half(b, 2), berth__x_select(k, is_first, formats_bits_at(b, m, 0, 63), least));
-  return formats_unsigned(b, bytes, 0, factor, offset);
+  const berth__x scale = formats_k_six(b, is_first, a, formats_bits_at(b, c, 0, 15 * every), every),
+                 least = formats_k_six(b, is_first, m, formats_bits_at(b, c, 4, 15 * every), every);
+  const berth__x factor = is_known ? berth__x_byte(k, scale, which) : formats_f32(b, scale),
+                 offset = is_known ? berth__x_byte(k, least, which) : formats_f32(b, least);
+  return formats_unsigned(b, bytes, 0, berth__x_mul(k, berth__l_blocks_half(b, 0), factor),
+                          formats_opposite(b, berth__x_mul(k, berth__l_blocks_half(b, 2), offset)));
 }
 
 static berth__x formats_k_nibbles(blocks *b, int64_t first, berth__x index) {
