@@ -390,6 +390,11 @@ static void keep_repeated(const depthwise *d, const float *pixel, int64_t first,
     repeat_channels(to, pixel, each, n / each);
 }
 
+/* Pixels of padding: there are few, for which a call takes longer than the stores. */
+INLINED void keep_zeros(float *to, int64_t n) {
+  for (int64_t k = 0; k < n * OVER_CHANNELS; k += VF_LANES) vf_store(to + k, vf_zero());
+}
+
 /* Line `line` of an image, its channels from `first` on, padding included. */
 static void keep_line(const depthwise *d, const float *image, int64_t first, int64_t line, float *to) {
   const berth__window_axis *w = &d->last.window.axis[2];
@@ -398,11 +403,11 @@ static void keep_line(const depthwise *d, const float *image, int64_t first, int
   const size_t size = (size_t)d->width * sizeof *to;
   const bool is_whole = d->multiplier == 1 && d->width == OVER_CHANNELS;
   if (line < 0 || line >= d->last.window.axis[1].in) {
-    memset(to, 0, (size_t)(columns * OVER_CHANNELS) * sizeof *to);
+    keep_zeros(to, columns);
     return;
   }
   const float *from = image + line * d->last.axis_stride[1];
-  memset(to, 0, (size_t)(begin * OVER_CHANNELS) * sizeof *to);
+  keep_zeros(to, begin);
   to += begin * OVER_CHANNELS;
   for (int64_t k = 0; k < n; k++, to += OVER_CHANNELS, from += pixel) {
     if (is_whole)
@@ -412,7 +417,7 @@ static void keep_line(const depthwise *d, const float *image, int64_t first, int
     else
       keep_repeated(d, from, first, to);
   }
-  memset(to, 0, (size_t)((columns - begin - n) * OVER_CHANNELS) * sizeof *to);
+  keep_zeros(to, columns - begin - n);
 }
 
 /* The lines of the band [row, row + lines) that do not already lie at its beginning, left there by the previous
@@ -424,26 +429,31 @@ static void keep_band(const depthwise *d, const float *image, int64_t channel, i
   const int64_t first = berth__window_input(&d->last.window.axis[1], row, 0);
   int64_t have = row > 0 && before > shift ? before - shift : 0;
   if (have > wanted) have = wanted;
-  memmove(band, band + shift * line_size, (size_t)(have * line_size) * sizeof *band);
+  for (int64_t k = 0; k < have * line_size; k += VF_LANES) vf_store(band + k, vf_load(band + shift * line_size + k));
   for (; have < wanted; have++) keep_line(d, image, channel, first + have, band + have * line_size);
 }
 
-/* The band as a call of its own: an image without padding. */
-static depthwise call_of_band(const depthwise *d, const float *band, int64_t lines) {
+/* A band as a call of its own: an image without padding. */
+static depthwise call_of_bands(const depthwise *d, const float *band) {
   depthwise inner = *d;
   berth__window_axis *w = inner.last.window.axis;
   inner.x = band;
   inner.last.axis_stride[1] = band_columns(d) * OVER_CHANNELS;
   inner.last.axis_stride[2] = OVER_CHANNELS;
-  w[1].in = band_lines(d, lines);
   w[2].in = band_columns(d);
   w[1].begin = w[1].end = w[2].begin = w[2].end = 0;
-  w[1].out = inner.band = inner.bottom = lines;
   inner.block = inner.end = w[2].out;
   inner.bands = inner.blocks = 1;
   inner.top = inner.begin = 0;
   inner.is_chain = false;
   return inner;
+}
+
+/* For a band of so many lines of the result. */
+static void set_lines(depthwise *inner, int64_t lines) {
+  berth__window_axis *w = &inner->last.window.axis[1];
+  w->in = band_lines(inner, lines);
+  w->out = inner->band = inner->bottom = lines;
 }
 
 static void run_channels(const depthwise *d, const worker *w, int64_t item, float *band) {
@@ -454,11 +464,12 @@ static void run_channels(const depthwise *d, const worker *w, int64_t item, floa
   part.width = left < channel_block(d) ? left : channel_block(d);
   part.weight += first;
   if (part.bias != NULL) part.bias += first;
+  depthwise inner = call_of_bands(&part, band); /* once: it is large */
   for (int64_t row = 0, lines; row < axis[1].out; row += lines) {
     const int64_t pixel = image * pixels + row * axis[2].out;
     lines = axis[1].out - row < band_of(d) ? axis[1].out - row : band_of(d);
     keep_band(&part, d->x + image * d->last.image_stride, first, row, lines, band);
-    depthwise inner = call_of_band(&part, band, lines);
+    set_lines(&inner, lines);
     inner.out = d->out + pixel * d->last.channels + first;
     depthwise_kernel_run_item(&inner, w, 0);
     epilogue_finish(d->epilogue, pixel, lines * axis[2].out, first, part.width);
