@@ -174,3 +174,13 @@ void berth__file_release_bytes(const berth__mapping *mapping, const void *data, 
   uintptr_t at = (uintptr_t)data, start = (uintptr_t)mapping->data;
   if (at >= start && at - start < mapping->size) berth__file_release(mapping, at - start, size);
 }
+
+void berth__file_release_start(const berth__mapping *mapping, size_t size) {
+  berth__file_release(mapping, 0, size);
+#ifdef MADV_NOHUGEPAGE
+  if (size > mapping->size) size = mapping->size;
+  if (mapping->base != NULL && size != 0) (void)madvise(mapping->base, size, MADV_NOHUGEPAGE); /* only advice */
+#else
+  (void)size;
+#endif
+}

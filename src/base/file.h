@@ -31,5 +31,8 @@ void berth__file_unmap(berth__mapping *mapping);
 void berth__file_release(const berth__mapping *mapping, size_t offset, size_t size);
 /* The same by address; bytes outside the mapping are left alone. */
 void berth__file_release_bytes(const berth__mapping *mapping, const void *data, size_t size);
+/* Releases the first bytes, of which a few will be read again: no longer as large pages, which are mapped as a whole.
+ */
+void berth__file_release_start(const berth__mapping *mapping, size_t size);
 
 #endif

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,47 @@ static void only_bytes_of_the_mapping_are_released(void **state) {
   for (size_t i = 0; i < SIZE; i++) assert_int_equal(elsewhere[i], 9);
   assert_memory_equal(mapping.data, bytes, SIZE);
   berth__file_unmap(&mapping);
+}
+
+/* Whether smaps says that large pages are not wanted ("nh") where these bytes are. */
+static bool small_pages_are_wanted(const void *data) {
+  bool here = false, small = false;
+  char line[512];
+  FILE *maps = fopen("/proc/self/smaps", "r");
+  assert_non_null(maps);
+  while (fgets(line, sizeof line, maps) != NULL) {
+    uintptr_t begin, end;
+    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
+      here = (uintptr_t)data >= begin && (uintptr_t)data < end;
+    else if (here && strncmp(line, "VmFlags:", 8) == 0)
+      small = strstr(line, " nh") != NULL;
+  }
+  fclose(maps);
+  return small;
+}
+
+/* A few bytes of a header should not bring 2 MB of the page cache into the process. */
+static void a_released_start_comes_back_in_small_pages(void **state) {
+  (void)state;
+  enum {
+    SIZE = 1 << 16
+  };
+  static uint8_t bytes[SIZE];
+  for (int i = 0; i < SIZE; i++) bytes[i] = (uint8_t)(i >> 3);
+  const char *path = test_path("start");
+  test_write_file(path, bytes, SIZE);
+  const size_t starts[] = {0, 1, 5000, SIZE, SIZE_MAX};
+  const bool has_large = access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0;
+  for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+    berth__mapping mapping;
+    berth_error err;
+    TEST_OK(berth__file_map(path, &mapping, &err));
+    berth__file_release_start(&mapping, starts[i]);
+    assert_memory_equal(mapping.data, bytes, SIZE);
+    if (has_large) assert_int_equal(small_pages_are_wanted(mapping.data), starts[i] != 0);
+    if (has_large && starts[i] < SIZE / 2) assert_false(small_pages_are_wanted(mapping.data + SIZE / 2));
+    berth__file_unmap(&mapping);
+  }
 }
 
 static void expect_io_error(const char *path, const char *why) {
@@ -291,6 +333,7 @@ int main(void) {
       cmocka_unit_test(a_file_is_mapped_as_it_is),
       cmocka_unit_test(an_empty_file_is_no_error),
       cmocka_unit_test(released_pages_stay_readable),
+      cmocka_unit_test(a_released_start_comes_back_in_small_pages),
       cmocka_unit_test(a_missing_file_is_named),
       cmocka_unit_test(a_folder_is_refused),
       cmocka_unit_test(a_pipe_is_refused_without_waiting),

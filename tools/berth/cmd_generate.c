@@ -253,6 +253,7 @@ static int generate_one(generate *g, const generate_options *wanted, const char 
   if (status == BERTH_INFEASIBLE) generate_hint_full(wanted);
   if (code == CLI_INTERRUPTED && !g->stopped_by) g->stopped_by = "interrupt";
   if (code != CLI_OK && code != CLI_INTERRUPTED) return code;
+  pages_let_go();
   if (wanted->json) {
     const int printed = generate_print_json(g, wanted);
     return printed == CLI_OK ? code : printed;

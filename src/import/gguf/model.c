@@ -96,7 +96,7 @@ void berth__gguf_rest_header(const berth__gguf *g) {
   uint64_t end = g->files[0].size;
   for (size_t i = 0; i < g->n_tensors; i++)
     if (g->tensors[i].part == 0 && g->tensors[i].begin < end) end = g->tensors[i].begin;
-  berth__file_release(&g->files[0], 0, (size_t)end);
+  berth__file_release_start(&g->files[0], (size_t)end);
 }
 
 berth_status berth__gguf_check(const berth__gguf *g, berth_error *err) {
