@@ -124,6 +124,36 @@ static void every_run_finds_its_own(void **state) {
   }
 }
 
+/* What follows from weights alone is found before the first run, in pieces where it is large. */
+static void extents_that_follow_from_weights(void **state) {
+  enum {
+    COUNT = 40 * 500
+  };
+  static const char text[] =
+      "graph \"weights\" { input %x : f32[40, 500] param %w : f32[40, 500]\n"
+      "  %nz = non_zero(%w) %at = transpose(%nz) {perm = [1, 0]} %v = gather_nd(%w, %at)\n"
+      "  %r = reshape(%v) {shape = [-1, 1]} %e = neg(%r) %g = gather_nd(%x, %at) output \"e\" = %e output \"g\" = %g }";
+  static float w[COUNT], e[COUNT], g[COUNT];
+  berth_error err;
+  (void)state;
+  for (int step = 1; step <= 3; step++) {
+    fixture f;
+    size_t k = 0;
+    for (int i = 0; i < COUNT; i++) w[i] = i % step == 0 ? (float)i + 1 : 0;
+    const int64_t n = (COUNT + step - 1) / step;
+    session_start_with(&f, text, 0, 0, 1);
+    OK(berth_session_set_param(f.session, "w", w, sizeof w, &err));
+    OK(berth_session_write(f.session, "x", w, sizeof w, &err));
+    OK(berth_session_run(f.session, &err));
+    SHAPE(f.session, 0, n, 1);
+    SHAPE(f.session, 1, n);
+    OK(berth_session_read(f.session, "e", e, (size_t)n * sizeof *e, &err));
+    OK(berth_session_read(f.session, "g", g, (size_t)n * sizeof *g, &err));
+    for (int i = 0; i < COUNT; i += step, k++) assert_true(e[k] == -w[i] && g[k] == w[i]);
+    session_finish(&f);
+  }
+}
+
 static void checked_and_unshared_agree(void **state) {
   static const uint32_t flags[] = {0, BERTH_PLAN_NO_REUSE, BERTH_PLAN_INPUTS_DIE, BERTH_PLAN_NO_PASSES};
   (void)state;
@@ -364,6 +394,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bounds_spread),
       cmocka_unit_test(every_run_finds_its_own),
+      cmocka_unit_test(extents_that_follow_from_weights),
       cmocka_unit_test(checked_and_unshared_agree),
       cmocka_unit_test(reading_goes_by_the_true_shape),
       cmocka_unit_test(a_clone_is_in_the_same_state),

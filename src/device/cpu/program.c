@@ -215,12 +215,12 @@ static berth_status run_call(berth__program *program, call *c, const berth__obse
 }
 
 /* Weights are read from their file in pieces, and the observer releases what has been read, so a large weight is never
- * in memory twice, in the file and in the arena. */
+ * in memory twice, in the file and in the arena. How many pieces there are must be known. */
 #define PREPARE_PIECES 16
 
 static berth_status prepare_call(berth__program *program, call *c, const berth__observer *observer, berth_error *err) {
   const int64_t each = c->how.items / PREPARE_PIECES + 1;
-  if (program->watch != NULL || c->how.items <= 1) return run_call(program, c, observer, err);
+  if (program->watch != NULL || c->has_bounds || c->how.items <= 1) return run_call(program, c, observer, err);
   for (int64_t first = 0; first < c->how.items; first += each) {
     const int64_t n = c->how.items - first < each ? c->how.items - first : each;
     BERTH__TRY(share_out(program, c, first, n, err));
