@@ -47,7 +47,9 @@ static void step_on_cpu(const berth_plan *plan, uint32_t step, bool without_gaps
 static void steps_of_cpu(const berth_plan *plan, berth_tensor *tensors, const step_list *list) {
   for (uint32_t step = 0; step < plan->n_steps; step++) {
     berth_step_info info = step_begin(plan, step, "cpu");
-    if (berth__cpu_needs_kernel(plan, &plan->graph->nodes[info.node])) step_on_cpu(plan, step, false, tensors, &info);
+    const berth__node *node = &plan->graph->nodes[info.node];
+    const bool is_view = plan->places[node->out[0]].is_view; /* may have a call, which only finds its extents */
+    if (berth__cpu_needs_kernel(plan, node) && !is_view) step_on_cpu(plan, step, false, tensors, &info);
     step_put(list, step, &info);
   }
 }

@@ -15,6 +15,7 @@
 #include "plan/alias.h"
 
 #include "base/math.h"
+#include "ops/copy.h"
 
 berth_value berth__alias_root(const berth__alias *alias, berth_value value, uint64_t *offset) {
   uint64_t total = 0;
@@ -173,11 +174,14 @@ static bool is_shown_by_attrs(const berth__node *node) {
   return true;
 }
 
-/* The position of a view depends on extents, and these may differ from the planned ones. */
-static bool has_bounded(const berth_graph *graph, const berth__node *node) {
-  bool found = graph->values[node->in[0]].bounded != 0;
-  for (uint32_t i = 0; i < node->n_out; i++) found = found || graph->values[node->out[i]].bounded != 0;
-  return found;
+/* The position of a view depends on extents, and these may differ from the planned ones. All elements in their order
+ * are where they were, though, as long as they lie one after the other. */
+static bool may_show(const berth__alias *alias, const berth__node *node) {
+  const berth_graph *graph = alias->graph;
+  bool has_bounded = graph->values[node->in[0]].bounded != 0;
+  for (uint32_t i = 0; i < node->n_out; i++) has_bounded = has_bounded || graph->values[node->out[i]].bounded != 0;
+  const berth_tensor in = tensor_of(alias, node->in[0]);
+  return !has_bounded || (node->op->family->view == berth__view_reshaped && berth__is_contiguous(&in));
 }
 
 /* Whether the bytes belong to a state and hold its next value before the view is read for the last time. */
@@ -204,7 +208,7 @@ static bool cuts_blocks_whole(berth_storage storage, const berth_tensor *out, in
 static bool try_views(berth__alias *alias, const berth__node *node, uint32_t step) {
   const berth__family *family = node->op->family;
   if (family->view == NULL || node->n_in == 0 || node->in[0] == BERTH_VALUE_NONE) return false;
-  if (!is_shown_by_attrs(node) || has_bounded(alias->graph, node)) return false;
+  if (!is_shown_by_attrs(node) || !may_show(alias, node)) return false;
   berth_tensor in = tensor_of(alias, node->in[0]);
   const berth_value root = berth__alias_root(alias, node->in[0], NULL);
   int64_t offset;

@@ -23,11 +23,17 @@ static bool parts_are_contiguous(const berth_graph *graph, const berth__node *no
   return true;
 }
 
-/* The positions after a part whose extent is a bound are unknown. */
+/* The positions after a part whose extent is a bound are unknown; one beside empty parts alone is at the beginning. */
 static bool has_bounds(const berth_graph *graph, const berth__node *node) {
-  for (uint32_t i = 0; i < node->n_in; i++)
-    if (graph->values[node->in[i]].bounded != 0) return true;
-  return false;
+  const uint32_t axis = joined_axis(graph, node);
+  uint32_t n_filled = 0;
+  bool is_bounded = false;
+  for (uint32_t i = 0; i < node->n_in; i++) {
+    const berth__value *part = &graph->values[node->in[i]];
+    is_bounded = is_bounded || part->bounded != 0;
+    n_filled += part->shape.dim[axis] != 0;
+  }
+  return is_bounded && n_filled > 1;
 }
 
 /* Results of nodes, and inputs: weights and constants are placed elsewhere. */

@@ -11,8 +11,9 @@ static void slots_are_as_large_as_the_bounds(void **state) {
   assert_int_equal(slot_of(plan, "at").size, 24 * 2 * 8);
 }
 
-/* A transpose, a reshape, a slice: views of x, but copies of what may turn out smaller. */
-static void nothing_bounded_is_a_view(void **state) {
+/* A transpose and a slice are views of x, but copies of what may turn out smaller: their strides and positions would
+ * change. All elements in their order stay where they are. */
+static void only_all_elements_in_their_order_are_a_view(void **state) {
   const berth_plan *plan = plan_text(*state,
                                      X
                                      "%r = reshape(%v) {shape = [-1, 1]}\n%n = narrow(%at) {axes = [1], starts = [0], "
@@ -21,7 +22,7 @@ static void nothing_bounded_is_a_view(void **state) {
                                      "output \"a\" = %a\noutput \"b\" = %b\noutput \"c\" = %c",
                                      0);
   assert_owner(plan, "at");
-  assert_owner(plan, "r");
+  assert_view(plan, "r", "v", 0);
   assert_owner(plan, "n");
   assert_view(plan, "f", "x", 0);
 }
@@ -32,6 +33,17 @@ static void parts_of_a_concat_are_copied(void **state) {
   assert_false(place_of(plan, "a")->born_inside);
   assert_false(place_of(plan, "b")->born_inside);
   assert_int_equal(slot_of(plan, "c").size, 48 * 4);
+}
+
+/* Beside empty ones, a part begins where the result begins. */
+static void a_part_beside_empty_ones_is_made_in_its_concat(void **state) {
+  const berth_plan *plan = plan_text(*state,
+                                     X
+                                     "input %e : f32[0]\n%a = exp(%v)\n%c = concat(%e, %a, %e) {axis = 0}\n"
+                                     "%d = neg(%c)\noutput \"c\" = %c\noutput \"d\" = %d",
+                                     0);
+  assert_int_equal(place_of(plan, "a")->root, place_of(plan, "c")->root);
+  assert_int_equal(slot_of(plan, "c").size, 24 * 4);
 }
 
 /* One operand that alone decides the shape may be written over; of two, either may turn out to be broadcast. */
@@ -53,8 +65,9 @@ static void in_place_where_the_shape_follows_from_the_operand(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       PLAN_TEST(slots_are_as_large_as_the_bounds),
-      PLAN_TEST(nothing_bounded_is_a_view),
+      PLAN_TEST(only_all_elements_in_their_order_are_a_view),
       PLAN_TEST(parts_of_a_concat_are_copied),
+      PLAN_TEST(a_part_beside_empty_ones_is_made_in_its_concat),
       PLAN_TEST(in_place_where_the_shape_follows_from_the_operand),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,6 +124,38 @@ static void every_run_finds_its_own(void **state) {
   }
 }
 
+/* Views of what a run finds, and a concat that has nothing to copy: their extents are found, too. */
+static void views_have_the_extents_of_the_run(void **state) {
+  static const char text[] =
+      "graph \"views\" { input %x : f32[4, 5] input %e : f32[0]\n"
+      "  %nz = non_zero(%x) %at = transpose(%nz) {perm = [1, 0]} %v = gather_nd(%x, %at) %a = neg(%v)\n"
+      "  %c = concat(%e, %a) {axis = 0} %r = reshape(%c) {shape = [-1, 1]} %u = unsqueeze(%r) {axes = [0]}\n"
+      "  %b = neg(%u) %one = concat(%b) {axis = 0} output \"r\" = %r output \"one\" = %one }";
+  float x[20], r[20], one[20];
+  berth_error err;
+  (void)state;
+  for (uint32_t flags = 0; flags <= BERTH_SESSION_CHECKED; flags += BERTH_SESSION_CHECKED) {
+    fixture f;
+    session_start_on(&f, text, "cpu", NULL, 0, 0, flags);
+    for (int step = 3; step >= 0; step--) {
+      size_t k = 0;
+      const int64_t n = fill_points(x, step);
+      OK(berth_session_write(f.session, "x", x, sizeof x, &err));
+      OK(berth_session_run(f.session, &err));
+      SHAPE(f.session, 0, n, 1);
+      SHAPE(f.session, 1, 1, n, 1);
+      OK(berth_session_read(f.session, "r", r, (size_t)n * sizeof *r, &err));
+      OK(berth_session_read(f.session, "one", one, (size_t)n * sizeof *one, &err));
+      for (int i = 0; i < 20; i++) {
+        if (x[i] == 0) continue;
+        assert_true(r[k] == -x[i] && one[k] == x[i]);
+        k++;
+      }
+    }
+    session_finish(&f);
+  }
+}
+
 /* What follows from weights alone is found before the first run, in pieces where it is large. */
 static void extents_that_follow_from_weights(void **state) {
   enum {
@@ -394,6 +426,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bounds_spread),
       cmocka_unit_test(every_run_finds_its_own),
+      cmocka_unit_test(views_have_the_extents_of_the_run),
       cmocka_unit_test(extents_that_follow_from_weights),
       cmocka_unit_test(checked_and_unshared_agree),
       cmocka_unit_test(reading_goes_by_the_true_shape),

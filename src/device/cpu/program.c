@@ -5,7 +5,8 @@
 #include "device/cpu/cpu.h"
 #include "graph/rewrite.h"
 
-/* One kernel call. Steps that need none (berth__cpu_needs_kernel) have no call. */
+/* One kernel call. Steps that need none (berth__cpu_needs_kernel) have no call; those whose extents alone must be found
+ * call no kernel. */
 typedef struct call {
   const berth__op *op;
   uint32_t step, node;
@@ -13,6 +14,7 @@ typedef struct call {
   berth__cpu_choice how;
   unsigned char *scratch;
   bool has_bounds;   /* extents, items and grain are found during the run */
+  bool is_view;      /* nothing but these */
   bool is_one_piece; /* planned as one piece: there is scratch for one worker only */
   size_t jump;       /* loop_begin: its loop_end; loop_end: the call after its loop_begin */
 } call;
@@ -48,6 +50,7 @@ static void add_call(berth__program *program, uint32_t step, berth_tensor *tenso
   c->node = plan->order[step];
   berth__plan_call(plan, node, tensors, &c->args);
   c->has_bounds = berth__node_is_bounded(plan->graph, node);
+  c->is_view = plan->places[node->out[0]].is_view;
   c->how = berth__cpu_choose(&program->kernels, node->op, &c->args,
                              plan->flags | (c->has_bounds ? BERTH__CALL_HAS_BOUNDS : 0));
   c->is_one_piece = berth__cpu_settle_pieces(&c->how, plan->n_threads);
@@ -207,7 +210,7 @@ static berth_status run_call(berth__program *program, call *c, const berth__obse
   double start = observer->call != NULL ? berth__now_ms() : 0;
   if (c->has_bounds) BERTH__TRY(cpu_program_settle(program, c, err));
   if (program->watch != NULL) berth__watch_before(program->watch, c->step);
-  BERTH__TRY(share_out(program, c, 0, c->how.items, err));
+  if (!c->is_view) BERTH__TRY(share_out(program, c, 0, c->how.items, err));
   if (program->watch != NULL) BERTH__TRY(berth__watch_after(program->watch, c->step, err));
   if (observer->call != NULL)
     observer->call(observer->user, c->step, c->node, c->args.out, c->args.n_out, berth__now_ms() - start);
