@@ -65,7 +65,8 @@ static berth_status op_infer(const berth_op_infer *call, berth_error *err) {
   if (operands != NULL && attrs != NULL) results = PyObject_CallFunctionObjArgs(op->infer, operands, attrs, NULL);
   int failed = results == NULL;
   if (!failed && PySequence_Size(results) != (Py_ssize_t)call->n_out) {
-    if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "the op has %u results", call->n_out);
+    if (!PyErr_Occurred())
+      PyErr_Format(PyExc_TypeError, "the op has %u result%s", call->n_out, call->n_out == 1 ? "" : "s");
     failed = 1;
   }
   for (uint32_t i = 0; !failed && i < call->n_out; i++) {

@@ -150,15 +150,19 @@ static int session_create(py_session *self, const berth_dim *dims) {
   return 0;
 }
 
+static void session_refuse_views(Py_ssize_t n_views, const char *consequence) {
+  const int one = n_views == 1;
+  PyErr_Format(PyExc_BufferError, "%zd view%s of the session's memory %s alive%s", n_views, one ? "" : "s",
+               one ? "is" : "are", consequence);
+}
+
 static int session_bind_now(py_session *self, const berth_dim *dims) {
   berth_error err = {BERTH_OK, ""};
   berth_status status;
   if (self->n_views > 0) {
-    PyErr_Format(
-        PyExc_BufferError,
-        "%zd views of the session's memory are alive, and binding other shapes would move them: let go of them "
-        "first (del the arrays, or release the tensors)",
-        self->n_views);
+    session_refuse_views(self->n_views,
+                         ", and binding other shapes would move what is shown: let go of it first (del the "
+                         "arrays, or release the tensors)");
     return -1;
   }
   self->block = NULL;
@@ -315,7 +319,7 @@ static PyObject *session_close(PyObject *object, PyObject *unused) {
   if (n_views == 0) session_end(self);
   py_guard_leave(&self->guard);
   if (n_views == 0) Py_RETURN_NONE;
-  PyErr_Format(PyExc_BufferError, "%zd views of the session's memory are alive", n_views);
+  session_refuse_views(n_views, "");
   return NULL;
 }
 

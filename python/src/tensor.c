@@ -161,7 +161,8 @@ static PyObject *tensor_release(PyObject *object, PyObject *unused) {
   py_tensor *self = (py_tensor *)object;
   (void)unused;
   if (self->n_exports > 0) {
-    PyErr_Format(PyExc_BufferError, "%zd arrays still show the tensor", self->n_exports);
+    PyErr_Format(PyExc_BufferError, "%zd array%s still show%s the tensor", self->n_exports,
+                 self->n_exports == 1 ? "" : "s", self->n_exports == 1 ? "s" : "");
     return NULL;
   }
   tensor_let_go(self);

@@ -20,6 +20,9 @@ berth_status berth__fail_within(berth_error *err, berth_status status, const cha
 /* NOMEM; `what` names the purpose of the memory: "the graph's values". */
 berth_status berth__fail_nomem(berth_error *err, const char *what);
 
+/* The ending of a counted noun in a message: "%u token%s", n, berth__plural(n). */
+static inline const char *berth__plural(uint64_t n) { return n == 1 ? "" : "s"; }
+
 #ifdef __clang_analyzer__ /* clang-tidy cannot see into these, and would follow paths on which a failure returns OK */
 #define berth__fail(err, status, ...) (berth__fail(err, status, __VA_ARGS__), (status))
 #define berth__fail_within(err, status, ...) (berth__fail_within(err, status, __VA_ARGS__), (status))

@@ -59,8 +59,8 @@ static berth_status create_sizes(berth_generator *g, berth_error *err) {
   if (g->chunk > g->capacity) g->chunk = g->capacity;
   if (g->capacity > made_with && berth__gguf_tensor_find(g->model, "position_embd.weight") != NULL)
     return berth__fail(err, BERTH_INVALID,
-                       "the model has vectors for %" PRIu64 " positions, and a context of %" PRIu32 " tokens has more",
-                       made_with, g->capacity);
+                       "the model has vectors for %" PRIu64 " position%s, and a context of %" PRIu32 " tokens has more",
+                       made_with, berth__plural(made_with), g->capacity);
   if (g->capacity == 1 && (g->desc.flags & BERTH_GENERATOR_SLIDE))
     return berth__fail(err, BERTH_INVALID, "a context that slides needs room for 2 tokens, and this has room for 1");
   if (g->capacity != 0 && g->capacity <= INT32_MAX) return BERTH_OK;
@@ -146,8 +146,9 @@ static berth_status create_all(berth_generator *g, const char *path, berth__mapp
   g->window = berth__generator_window(g->graph);
   if (g->window != 0) g->near = create_near(g);
   if (berth__tokenizer_count(g->tokenizer) > g->vocabulary)
-    return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " tokens, and the model %" PRIu32,
-                       berth__tokenizer_count(g->tokenizer), g->vocabulary);
+    return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " token%s, and the model %" PRIu32,
+                       berth__tokenizer_count(g->tokenizer), berth__plural(berth__tokenizer_count(g->tokenizer)),
+                       g->vocabulary);
   BERTH__TRY(berth__generator_arrays(g, err));
   BERTH__TRY(berth__sampler_set(g->ctx, &g->sampler, g->desc.sampling, err));
   BERTH__TRY(create_session(g, err));

@@ -49,8 +49,9 @@ static berth_status embedder_open(berth_embedder *e, const char *path, berth_err
   const int64_t vocabulary =
       berth__gguf_tensor_find(e->model, "token_embd.weight")->dim[0]; /* the graph has checked that it exists */
   if (berth__tokenizer_count(e->tokenizer) > vocabulary)
-    return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " tokens, and the model %" PRId64,
-                       berth__tokenizer_count(e->tokenizer), vocabulary);
+    return berth__fail(err, BERTH_MALFORMED, "the tokenizer has %" PRIu32 " token%s, and the model %" PRId64,
+                       berth__tokenizer_count(e->tokenizer), berth__plural(berth__tokenizer_count(e->tokenizer)),
+                       vocabulary);
   return BERTH_OK;
 }
 
@@ -119,8 +120,8 @@ berth_status berth_embedder_embed(berth_embedder *e, const char *text, size_t si
     return berth__fail(err, BERTH_INVALID,
                        "berth_embedder_embed needs an embedder, a text and a pointer to store the vector");
   if (count != e->width)
-    return berth__fail(err, BERTH_INVALID, "a vector has %" PRIu32 " numbers, but there is room for %zu", e->width,
-                       count);
+    return berth__fail(err, BERTH_INVALID, "a vector has %" PRIu32 " number%s, but there is room for %zu", e->width,
+                       berth__plural(e->width), count);
   berth_status status = berth__tokenizer_encode(e->tokenizer, text, size, BERTH__ENCODE_ADD_SPECIAL, &tokens, err);
   if (status == BERTH_OK && tokens.count > e->capacity)
     status = berth__fail(err, BERTH_INFEASIBLE, "the text has %zu tokens, and the model takes %" PRIu32, tokens.count,

@@ -145,9 +145,10 @@ berth_status berth__generator_make_room(berth_generator *g, uint64_t count, bert
     return BERTH_OK;
   }
   return berth__fail(err, BERTH_INFEASIBLE,
-                     "the context is full: it has room for %" PRIu32 " tokens, %" PRIu32 " are in it, and %" PRIu64
-                     " more are to come",
-                     g->capacity, g->n_tokens, count);
+                     "the context is full: it has room for %" PRIu32 " token%s, %" PRIu32 " %s in it, and %" PRIu64
+                     " more %s to come",
+                     g->capacity, berth__plural(g->capacity), g->n_tokens, g->n_tokens == 1 ? "is" : "are", count,
+                     count == 1 ? "is" : "are");
 }
 
 berth_status berth_generator_feed_tokens(berth_generator *g, const int32_t *tokens, size_t n_tokens, berth_error *err) {
@@ -204,7 +205,8 @@ static berth_status generator_check_logits(const berth_generator *g, berth_error
   for (uint32_t i = 0; i < g->vocabulary; i++)
     if (!isnan(g->logits[i])) return BERTH_OK;
   return berth__fail(err, BERTH_MALFORMED,
-                     "none of the logits after %" PRIu32 " tokens is a number: the model is broken", g->n_tokens);
+                     "none of the logits after %" PRIu32 " token%s is a number: the model is broken", g->n_tokens,
+                     berth__plural(g->n_tokens));
 }
 
 static berth_status generator_choose(berth_generator *g, int32_t *token, berth_error *err) {

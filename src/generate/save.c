@@ -122,8 +122,8 @@ berth_status berth_generator_save(berth_generator *g, void *dst, size_t size, be
   if (g == NULL || dst == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_generator_save needs a generator and a pointer to store its bytes");
   if (size != berth_generator_save_size(g))
-    return berth__fail(err, BERTH_INVALID, "the conversation is %" PRIu64 " bytes, but %zu were given",
-                       berth_generator_save_size(g), size);
+    return berth__fail(err, BERTH_INVALID, "the conversation is %" PRIu64 " bytes, but %zu %s given",
+                       berth_generator_save_size(g), size, size == 1 ? "was" : "were");
   BERTH__TRY(save_fingerprint(g, err));
   save_header head = {.fingerprint = g->fingerprint,
                       .random = g->sampler.state,
@@ -151,7 +151,8 @@ berth_status berth_generator_save(berth_generator *g, void *dst, size_t size, be
 
 static berth_status load_check(const berth_generator *g, const uint8_t *src, size_t size, save_header *head,
                                berth_error *err) {
-  if (size < sizeof *head) return berth__fail(err, BERTH_MALFORMED, "%zu bytes are not a saved conversation", size);
+  if (size < sizeof *head)
+    return berth__fail(err, BERTH_MALFORMED, "%zu byte%s not a saved conversation", size, size == 1 ? " is" : "s are");
   memcpy(head, src, sizeof *head);
   if (memcmp(head->mark, save_mark, sizeof save_mark) != 0)
     return berth__fail(err, BERTH_MALFORMED, "these bytes are not a saved conversation");

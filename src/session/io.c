@@ -28,9 +28,9 @@ static berth_status session_io_check_size(const berth_session *session, const ch
   uint64_t expected = 0;
   berth__value_size(v, &expected);
   if (expected != size)
-    return berth__fail(err, BERTH_INVALID, "%s '%s' is %s%s and has %llu bytes, but %zu were given", what, v->name,
+    return berth__fail(err, BERTH_INVALID, "%s '%s' is %s%s and has %llu byte%s, but %zu %s given", what, v->name,
                        berth_type_name(v->type), berth__shape_text(&v->shape, shape), (unsigned long long)expected,
-                       size);
+                       berth__plural(expected), size, size == 1 ? "was" : "were");
   if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "%s '%s': the data is NULL", what, v->name);
   return BERTH_OK;
 }
@@ -146,10 +146,11 @@ static berth_status check_room(const berth_session *session, berth_value value, 
   if (v->bounded == 0) return session_io_check_size(session, "output", value, dst, *size, err);
   if (*size < needed || *size > planned)
     return berth__fail(err, BERTH_INVALID,
-                       "output '%s' is %s%s in the last run and has %llu bytes (%llu are planned), but room for %zu was"
+                       "output '%s' is %s%s in the last run and has %llu byte%s (%llu %s planned), but room for %zu was"
                        " given",
                        v->name, berth_type_name(v->type), berth__shape_text(true_shape(session, value), shape),
-                       (unsigned long long)needed, (unsigned long long)planned, *size);
+                       (unsigned long long)needed, berth__plural(needed), (unsigned long long)planned,
+                       planned == 1 ? "is" : "are", *size);
   if (dst == NULL && needed != 0) return berth__fail(err, BERTH_INVALID, "output '%s': the data is NULL", v->name);
   *size = (size_t)needed;
   return BERTH_OK;

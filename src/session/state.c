@@ -52,9 +52,10 @@ static berth_status session_state_check_size(const berth__value *value, const vo
                                              berth_error *err) {
   char shape[BERTH__SHAPE_TEXT];
   if (session_state_size_of(value) != size)
-    return berth__fail(err, BERTH_INVALID, "state '%s' is %s%s and has %llu bytes, but %zu were given", value->name,
+    return berth__fail(err, BERTH_INVALID, "state '%s' is %s%s and has %llu byte%s, but %zu %s given", value->name,
                        berth_type_name(value->type), berth__shape_text(&value->shape, shape),
-                       (unsigned long long)session_state_size_of(value), size);
+                       (unsigned long long)session_state_size_of(value), berth__plural(session_state_size_of(value)),
+                       size, size == 1 ? "was" : "were");
   if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "state '%s': the data is NULL", value->name);
   return BERTH_OK;
 }
@@ -125,8 +126,9 @@ static berth_status check_whole(const berth_session *session, const void *data, 
   if (session == NULL) return berth__fail(err, BERTH_INVALID, "the session is NULL");
   BERTH__TRY(berth__session_idle(session, err));
   if (size != berth_session_state_size(session))
-    return berth__fail(err, BERTH_INVALID, "the states of graph '%s' take %llu bytes, but %zu were given",
-                       session->graph->name, (unsigned long long)berth_session_state_size(session), size);
+    return berth__fail(err, BERTH_INVALID, "the states of graph '%s' take %llu byte%s, but %zu %s given",
+                       session->graph->name, (unsigned long long)berth_session_state_size(session),
+                       berth__plural(berth_session_state_size(session)), size, size == 1 ? "was" : "were");
   if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "the data is NULL");
   return BERTH_OK;
 }

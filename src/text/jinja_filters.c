@@ -204,7 +204,7 @@ static berth_status filter_format(berth__jinja *j, const filter_call *f, berth__
     if (kind == '\0' || kind == '%') {
       BERTH__TRY(berth__jinja_add(j, &b, text.data + i, 1));
     } else if (used == n) {
-      return berth__jinja_fail(j, "format has %zu values, which are fewer than its text names", n);
+      return berth__jinja_fail(j, "format has %zu value%s, fewer than its text names", n, berth__plural(n));
     } else {
       BERTH__TRY(format_part(j, kind, berth__jinja_argument(f->args, used++, ""), &b));
     }

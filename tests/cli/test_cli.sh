@@ -475,6 +475,18 @@ has "plan: how products may be computed" out '"compute":"bf16"'
 refuses "products as bf16 on the cpu" 3 "no matrix units for bf16" run --compute bf16
 refuses "products as bf16 on a GPU without matrix units" 3 "no matrix units" plan --device loops --gpu-profile minimal --compute bf16
 refuses "products as what there is not" 2 "--compute takes" run --device loops --compute f8
+# One of a thing is no plural.
+printf 'graph "one" {\n  input %%x : u8[1]\n  %%y = reshape(%%x) {shape = [1]}\n  output "y" = %%y\n}\n' >one.berth
+exits "a graph of one node" 0 inspect one.berth
+has "inspect: one node" out "1 node, 2 values"
+exits "a plan of one step" 0 plan one.berth
+has "plan: one step, one buffer" out "1 step, 2 values in 1 buffer,"
+exits "a benchmark of one run" 0 bench one.berth --runs 1 --threads 1
+has "bench: one run" out "over 1 run"
+lacks "bench: not one runs" out "over 1 runs"
+exits "a context of one token" 0 plan "$BERTH_SRC/examples/tale/tale.gguf" --ctx 1 --chunk 1
+has "plan gguf: one token" out "context: 1 token of keys"
+has "plan gguf: one token at a time" out "text is read 1 token at a time"
 exits "plan --kernels" 0 plan --device loops --kernels kernels.txt
 has "the kernels of a GPU" kernels.txt "kernel conv"
 refuses "kernels of the cpu" 1 "four bytes" plan --kernels -
@@ -690,7 +702,7 @@ holds "pack --align: the size" "$(field size) == 20"
 if awk -F, 'NR > 1 && $5 % 8 { exit 1 }' aligned.csv; then ok "pack --align: every offset"; else not_ok "pack --align: every offset" "$(cat aligned.csv)"; fi
 printf 'size,id,lower,alignment,upper,offset\r\n4,a,0,16,5,\r\n4,"b,1",0,1,5,32\r\n\r\n' >mixed.csv
 exits "pack: columns in any order, CRLF, fixed offsets" 0 pack mixed.csv -o mixed_out.csv
-has "pack: a fixed offset is announced" err "1 of 2 buffers have an offset"
+has "pack: a fixed offset is announced" err "1 of 2 buffers has an offset"
 has "pack: a fixed offset stays" mixed_out.csv '4,"b,1",0,1,5,32'
 exits "pack --repack" 0 pack mixed.csv --repack --json
 holds "pack --repack: the offset is free" "$(field size) < 36"
@@ -857,7 +869,7 @@ has "inspect gguf --json: a number" out '"llama.block_count":22'
 has "inspect gguf --json: an array" out '"numbers":{"type":"i16","count":3,"first":[1,-2,3]}'
 exits "inspect gguf: tensors" 0 inspect tensors.gguf
 has "inspect gguf: a tensor" out "f32      [2,4]"
-has "inspect gguf: a type that berth lacks" out "1 tensors, 0 bytes  not supported"
+has "inspect gguf: a type that berth lacks" out "1 tensor, 0 bytes  not supported"
 exits "inspect gguf: tensors as JSON" 0 inspect tensors.gguf --json
 valid_json "inspect gguf: the JSON of tensors is valid"
 has "inspect gguf --json: a type that berth lacks" out '"unsupported":["type 99"]'

@@ -292,7 +292,7 @@ check "has the copies" grep -q 'w1.master' out
 
 refuses "no labels" 2 "--labels is missing" train net.berth --input x=x.npy
 refuses "too few labels" 1 "has 3 rows" train net.berth --input x=x.npy --labels few.npy
-refuses "no inputs" 2 "the model has 1 inputs, and 0 are given" train net.berth --labels labels.npy
+refuses "no inputs" 2 "the model has 1 input, and 0 are given" train net.berth --labels labels.npy
 refuses "an input that is not there" 2 "it has 'x', f32[batch,2]" train net.berth --input z=x.npy --labels labels.npy
 refuses "numbers of another type" 1 "input 'x' is f32, but wide.npy holds i32" train net.berth --input x=wide.npy --labels labels.npy
 refuses "rows of another shape" 1 "long.npy has rows of another shape than input 'x'" train net.berth --input x=long.npy --labels labels.npy

@@ -343,7 +343,8 @@ static const char *write_pack_on(const char *name, const char *path, const char 
   memcpy(compiled_for, fake->architecture, sizeof compiled_for);
   test_write_file(path, bytes.data, bytes.size);
   test_expect_error(berth_kernels_pack((const berth_plan *const[]){plan}, 1, "sm_91", test_buffer_write, &bytes, &err),
-                    BERTH_UNSUPPORTED, &err, "does not compile for sm_91, but for these compute capabilities: 75, 80, 90");
+                    BERTH_UNSUPPORTED, &err,
+                    "does not compile for sm_91, but for these compute capabilities: 75, 80, 90");
   static const char *const wrong[] = {
       "", "sm_", "sm_9x", "gfx90a", "compute_80,", "sm_900000000000000000000000", "sm_0", "sm_4294967386", "sm_1000"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

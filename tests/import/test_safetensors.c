@@ -251,8 +251,8 @@ static const bad_file bad_files[] = {
     BAD("negative offset", "{\"a\":{\"data_offsets\":[-1,0]}}", 0, "whole number"),
     /* sizes */
     BAD("begin behind end", "{" TENSOR("a", "U8", "[1]", 1, 0) "}", 1, "behind its end"),
-    BAD("end outside", "{" TENSOR("a", "U8", "[2]", 0, 2) "}", 1, "data section of 1 bytes"),
-    BAD("end far outside", "{" TENSOR("a", "U8", "[2]", 0, 9223372036854775807) "}", 1, "data section of 1 bytes"),
+    BAD("end outside", "{" TENSOR("a", "U8", "[2]", 0, 2) "}", 1, "data section of 1 byte;"),
+    BAD("end far outside", "{" TENSOR("a", "U8", "[2]", 0, 9223372036854775807) "}", 1, "data section of 1 byte;"),
     BAD("too few bytes for the shape", "{" TENSOR("a", "F32", "[2]", 0, 4) "}", 4, "needs 8 bytes"),
     BAD("too many bytes for the shape", "{" TENSOR("a", "F32", "[1]", 0, 8) "}", 8, "needs 4 bytes"),
     BAD("bytes for an empty shape", "{" TENSOR("a", "F32", "[0]", 0, 4) "}", 4, "needs 0 bytes"),

@@ -317,7 +317,7 @@ static void wrong_templates_say_where(void **state) {
       {"{{ 'a }}", "a string has no end"},
       {"{# a", "{# has no #}"},
       {"{% raw %}a", "endraw"},
-      {"{{ '%s %s' | format(1, k=2) }}", "format has 1 values, which are fewer"},
+      {"{{ '%s %s' | format(1, k=2) }}", "format has 1 value, fewer"},
       {"{% include 'x' %}", "the tag 'include' is not known"},
       {"{% endif %}", "the tag 'endif'"},
       {"{{ 1 ? 2 }}", "'?' means nothing"},

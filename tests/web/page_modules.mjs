@@ -195,6 +195,11 @@ await check('numbers are written for people', () => {
     ['–', '0', '1,234,567', '0.1235', '1.00e-7', 'NaN'],
     'numbers',
   );
+  expectEqual(
+    [format.amount(0, 'node'), format.amount(1, 'node'), format.amount(1234, 'node'), format.amount(2, 'node runs', 'nodes run')],
+    ['0 nodes', '1 node', '1,234 nodes', '2 nodes run'],
+    'counted nouns',
+  );
   expectEqual([format.median([3, 1, 2]), format.median([4, 1, 2, 3])], [2, 2.5], 'medians');
   expectEqual(format.placeOf(23, [2, 3, 4]), '[1, 2, 3]', 'places');
 });

@@ -20,8 +20,6 @@ double budget_extra_flops(const berth_plan *plan, const berth_plan *without) {
   return before > 0 ? tool_budget_flops_of(plan) / before - 1 : 0;
 }
 
-static const char *plural(uint32_t n) { return n == 1 ? "" : "s"; }
-
 void budget_print(const berth_plan *plan, double extra_flops) {
   const berth_plan_info info = cli_plan_info(plan);
   if (info.n_recomputed == 0 && info.n_split == 0) {
@@ -29,10 +27,10 @@ void budget_print(const berth_plan *plan, double extra_flops) {
     return;
   }
   printf("budget: met by ");
-  if (info.n_recomputed != 0) printf("recomputing %u node%s", info.n_recomputed, plural(info.n_recomputed));
+  if (info.n_recomputed != 0) printf("recomputing %u node%s", info.n_recomputed, cli_plural(info.n_recomputed));
   if (info.n_recomputed != 0 && info.n_split != 0) printf(" and ");
   if (info.n_split != 0)
-    printf("splitting %u group%s of nodes into %u slices", info.n_split, plural(info.n_split), info.n_slices);
+    printf("splitting %u group%s of nodes into %u slices", info.n_split, cli_plural(info.n_split), info.n_slices);
   printf(" (%+.1f %% flops)\n", 100 * extra_flops);
 }
 

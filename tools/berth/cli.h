@@ -33,6 +33,9 @@ int cli_exit_code(berth_status status);
 void cli_hint(const char *format, ...) CLI_PRINTF;
 void cli_note(const char *format, ...) CLI_PRINTF;
 
+/* The ending of a counted noun: "%u step%s", n, cli_plural(n). */
+static inline const char *cli_plural(uint64_t n) { return n == 1 ? "" : "s"; }
+
 double cli_now_ms(void); /* monotonic */
 
 typedef struct cli_allocations {

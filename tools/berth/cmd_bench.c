@@ -156,9 +156,9 @@ static void bench_print_text(const runner *r, const bench_options *wanted, const
   uint32_t threads = berth_session_n_threads(r->session);
   char text[FORMAT_SIZE];
   printf("%s on %s, %u thread%s\n", berth_graph_name(r->model.graph), model_device(&wanted->model), threads,
-         threads == 1 ? "" : "s");
-  printf("  median      %s%.4f ms%s over %llu runs\n", colours.bold, result->median_ms, colours.end,
-         (unsigned long long)wanted->runs);
+         cli_plural(threads));
+  printf("  median      %s%.4f ms%s over %llu run%s\n", colours.bold, result->median_ms, colours.end,
+         (unsigned long long)wanted->runs, cli_plural(wanted->runs));
   printf("  min         %.4f ms\n", result->min_ms);
   printf("  p90         %.4f ms\n", result->p90_ms);
   printf("  first run   %.4f ms\n", result->first_ms);

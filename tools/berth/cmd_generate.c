@@ -184,8 +184,9 @@ static int generate_print_json(const generate *g, const generate_options *wanted
 static void generate_print_note(const generate *g) {
   const berth_generator_info info = info_of(g);
   char arena[FORMAT_SIZE];
-  cli_note("%" PRIu64 " tokens read in %.0f ms, %zu generated at %.2f ms each; %s", g->prompt_tokens, g->prompt_ms,
-           g->n_tokens, ms_per_token(g), format_short_bytes(info.arena_size, arena));
+  cli_note("%" PRIu64 " token%s read in %.0f ms, %zu generated at %.2f ms each; %s", g->prompt_tokens,
+           cli_plural(g->prompt_tokens), g->prompt_ms, g->n_tokens, ms_per_token(g),
+           format_short_bytes(info.arena_size, arena));
 }
 
 /* ---- One text ---- */

@@ -104,7 +104,9 @@ static int apply_options(const pack_options *wanted, packing *p) {
     buffer->align = common_alignment(buffer->align, wanted->align);
     if (buffer->align == 0 && wanted->align) return cli_failed("the alignment of '%s' is too large", p->table.ids[i]);
   }
-  if (n_fixed) cli_note("%zu of %zu buffers have an offset and stay there; --repack moves them", n_fixed, n);
+  if (n_fixed)
+    cli_note("%zu of %zu buffers %s an offset and %s; --repack moves %s", n_fixed, n, n_fixed == 1 ? "has" : "have",
+             n_fixed == 1 ? "stays there" : "stay there", n_fixed == 1 ? "it" : "them");
   return CLI_OK;
 }
 
@@ -212,7 +214,7 @@ static void pack_print_text(const pack_options *wanted, const packing *p) {
   char size[FORMAT_SIZE], bound[FORMAT_SIZE], nodes[FORMAT_SIZE];
   double gap = result->lower_bound ? 100 * ((double)result->size / (double)result->lower_bound - 1) : 0;
   if (result->size != UINT64_MAX) {
-    fprintf(stream, "%zu buffers in %s\n", p->table.n, format_bytes(result->size, size));
+    fprintf(stream, "%zu buffer%s in %s\n", p->table.n, cli_plural(p->table.n), format_bytes(result->size, size));
   }
   fprintf(stream, "  lower bound  %s", format_bytes(result->lower_bound, bound));
   if (result->optimal) {
@@ -228,7 +230,8 @@ static void pack_print_text(const pack_options *wanted, const packing *p) {
             : result->infeasible ? "no placement exists (proven)"
                                  : "no placement was found");
   }
-  fprintf(stream, "  effort       %s nodes, %.3f ms\n", format_count(result->nodes, nodes), p->ms);
+  fprintf(stream, "  effort       %s node%s, %.3f ms\n", format_count(result->nodes, nodes), cli_plural(result->nodes),
+          p->ms);
 }
 
 static int pack_table(berth_context *ctx, const pack_options *wanted, packing *p) {
@@ -249,8 +252,8 @@ static int pack_table(berth_context *ctx, const pack_options *wanted, packing *p
     return CLI_INTERRUPTED;
   }
   if (placed || code != CLI_OK) return code;
-  return cli_failed("no placement of these buffers in %" PRIu64 " bytes %s", wanted->capacity,
-                    p->result.infeasible ? "exists" : "was found");
+  return cli_failed("no placement of these buffers in %" PRIu64 " byte%s %s", wanted->capacity,
+                    cli_plural(wanted->capacity), p->result.infeasible ? "exists" : "was found");
 }
 
 int cmd_pack(int argc, char **argv) {

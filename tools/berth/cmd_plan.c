@@ -228,8 +228,9 @@ static int plan_print_json(const plan_options *wanted, const result *made, const
 static int plan_print_text(const plan_options *wanted, const model *m, const result *made) {
   const berth_plan *plan = made->plan;
   berth_plan_info info = cli_plan_info(plan);
-  printf("plan of %s: %u steps, %u values in %u buffers, planned in %.3f ms\n", berth_graph_name(m->graph),
-         info.n_steps, info.n_values, info.n_buffers, made->ms);
+  printf("plan of %s: %u step%s, %u value%s in %u buffer%s, planned in %.3f ms\n", berth_graph_name(m->graph),
+         info.n_steps, cli_plural(info.n_steps), info.n_values, cli_plural(info.n_values), info.n_buffers,
+         cli_plural(info.n_buffers), made->ms);
   format_memory(&info);
   if (made->generates) generation_print(&made->plans, made->answer.kv);
   if (info.order_optimal) printf("order: no other order of the nodes needs less (proven)\n");

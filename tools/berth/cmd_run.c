@@ -73,7 +73,7 @@ static int run_print_text(const runner *r, const run_options *wanted, const run_
   if (wanted->runs == 1) outputs_print("state", &result->states); /* otherwise every run has printed them */
   if (wanted->runs != 1) printf("%" PRIu64 " runs, the last: ", wanted->runs);
   printf("ran in %.3f ms on %s, %u thread%s\n", result->ms, model_device(&wanted->model),
-         berth_session_n_threads(r->session), berth_session_n_threads(r->session) == 1 ? "" : "s");
+         berth_session_n_threads(r->session), cli_plural(berth_session_n_threads(r->session)));
   format_memory(&info);
   if (wanted->check) check_print(&result->check);
   return code;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli.h"
+
 static const char *const column_names[CSV_N_COLUMNS] = {"id", "lower", "upper", "size", "offset", "alignment"};
 
 typedef struct field {
@@ -226,7 +228,7 @@ static berth_status read_row(parser *p, field line) {
   *buffer = (berth_pack_buffer){.align = 1, .offset = BERTH_PACK_FREE};
   berth_status status = tool_csv_split(p, line, fields, table->n_columns, &n);
   if (status != BERTH_OK) return status;
-  if (n < table->n_columns) return FAIL(p, "%zu fields where the header has %zu", n, table->n_columns);
+  if (n < table->n_columns) return FAIL(p, "%zu field%s where the header has %zu", n, cli_plural(n), table->n_columns);
   for (size_t i = 0; i < n && status == BERTH_OK; i++) status = read_cell(p, table->columns[i], fields[i]);
   if (status != BERTH_OK) return status;
   if (buffer->lower > buffer->upper) {

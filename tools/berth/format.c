@@ -5,6 +5,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli.h"
+
 const char *format_count(uint64_t number, char out[FORMAT_SIZE]) {
   char digits[24];
   int n = snprintf(digits, sizeof(digits), "%" PRIu64, number);
@@ -32,7 +34,7 @@ const char *format_short_bytes(uint64_t bytes, char out[FORMAT_SIZE]) {
 const char *format_bytes(uint64_t bytes, char out[FORMAT_SIZE]) {
   char exact[FORMAT_SIZE], rough[FORMAT_SIZE];
   if (bytes < 1024) {
-    snprintf(out, FORMAT_SIZE, "%" PRIu64 " bytes", bytes);
+    snprintf(out, FORMAT_SIZE, "%" PRIu64 " byte%s", bytes, cli_plural(bytes));
   } else {
     snprintf(out, FORMAT_SIZE, "%.40s bytes (%.40s)", format_count(bytes, exact), format_short_bytes(bytes, rough));
   }

@@ -75,8 +75,8 @@ static int score_print(const generate *g, const generate_options *wanted, size_t
   const generate_score *s = &g->score;
   const double mean = s->n_scored ? s->nats / (double)s->n_scored : 0;
   if (!wanted->json) {
-    printf("perplexity: %.4f (%" PRIu64 " tokens scored in %" PRIu64 " windows of %" PRIu32 ")\n", exp(mean),
-           s->n_scored, s->n_windows, window);
+    printf("perplexity: %.4f (%" PRIu64 " token%s scored in %" PRIu64 " window%s of %" PRIu32 ")\n", exp(mean),
+           s->n_scored, cli_plural(s->n_scored), s->n_windows, cli_plural(s->n_windows), window);
     return CLI_OK;
   }
   json out = JSON_INIT;
@@ -103,8 +103,8 @@ int generate_perplexity(generate *g, const generate_options *wanted, const char 
     return cli_report(&err);
   if (info.ctx < 4) return cli_usage("--perplexity needs windows of 4 tokens or more");
   if (n_tokens < info.ctx)
-    return cli_usage("the text has %zu tokens, and a window has %" PRIu32 ": give a longer text, or a shorter --ctx",
-                     n_tokens, info.ctx);
+    return cli_usage("the text has %zu token%s, and a window has %" PRIu32 ": give a longer text, or a shorter --ctx",
+                     n_tokens, cli_plural(n_tokens), info.ctx);
   int32_t *tokens = malloc(n_tokens * sizeof(*tokens));
   if (!tokens) return cli_no_memory();
   int code = CLI_OK;

@@ -33,11 +33,13 @@ uint64_t generation_dim(const model *m, const char *name, uint64_t option) {
 void generation_print(const generation *plans, const char *kv) {
   char bytes[FORMAT_SIZE], state[FORMAT_SIZE];
   const berth_plan_info reading = cli_plan_info(plans->reading), writing = cli_plan_info(plans->writing);
-  printf("context: %" PRId64 " tokens of keys and values as %s, %s bytes a token\n", plans->ctx, kv,
-         format_count(reading.state_size / (uint64_t)plans->ctx, state));
-  if (plans->near) printf("layers with a sliding window keep %" PRId64 " rows\n", plans->near);
-  printf("text is read %" PRId64 " tokens at a time; one token alone takes %s of activations and scratch\n",
-         plans->chunk, format_bytes(writing.activations_size + writing.scratch_size, bytes));
+  printf("context: %" PRId64 " token%s of keys and values as %s, %s bytes a token\n", plans->ctx,
+         cli_plural((uint64_t)plans->ctx), kv, format_count(reading.state_size / (uint64_t)plans->ctx, state));
+  if (plans->near)
+    printf("layers with a sliding window keep %" PRId64 " row%s\n", plans->near, cli_plural((uint64_t)plans->near));
+  printf("text is read %" PRId64 " token%s at a time; one token alone takes %s of activations and scratch\n",
+         plans->chunk, cli_plural((uint64_t)plans->chunk),
+         format_bytes(writing.activations_size + writing.scratch_size, bytes));
 }
 
 void generation_write_json(const generation *plans, const char *kv, json *out) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
+
 enum {
   most_default_ctx = 4096, /* as documented for berth_generator_desc */
   default_chunk = 64
@@ -58,8 +60,8 @@ static berth_status generation_check_context(const berth_graph *model, int64_t c
   if (ctx <= table.shape.dim[0].extent) return BERTH_OK;
   err->status = BERTH_INVALID;
   snprintf(err->message, sizeof err->message,
-           "the model has vectors for %" PRId64 " positions, and a context of %" PRId64 " tokens has more",
-           table.shape.dim[0].extent, ctx);
+           "the model has vectors for %" PRId64 " position%s, and a context of %" PRId64 " tokens has more",
+           table.shape.dim[0].extent, cli_plural((uint64_t)table.shape.dim[0].extent), ctx);
   return BERTH_INVALID;
 }
 

@@ -110,8 +110,8 @@ static void gguf_print_key(const berth_model_key *key) {
 static void gguf_print_head(const gguf_model *m) {
   const berth_model_info *info = m->info;
   char count[FORMAT_SIZE], bytes[FORMAT_SIZE];
-  printf("%s: GGUF version %" PRId64 ", %zu keys, %zu tensors\n", m->path, info->ir_version, info->n_keys,
-         info->n_tensors);
+  printf("%s: GGUF version %" PRId64 ", %zu key%s, %zu tensor%s\n", m->path, info->ir_version, info->n_keys,
+         cli_plural(info->n_keys), info->n_tensors, cli_plural(info->n_tensors));
   if (*info->name) {
     printf("  name     ");
     gguf_print_string(info->name, max_text);
@@ -128,8 +128,8 @@ static void gguf_print_head(const gguf_model *m) {
   else
     printf("none\n");
   printf("  template %s\n", *info->chat_template ? "for chat" : "none");
-  printf("  params   %zu of %s elements, %s\n", info->n_tensors, format_count(info->param_elements, count),
-         format_bytes(info->param_bytes, bytes));
+  printf("  params   %zu of %s element%s, %s\n", info->n_tensors, format_count(info->param_elements, count),
+         cli_plural(info->param_elements), format_bytes(info->param_bytes, bytes));
   for (size_t i = 0; i < info->n_files; i++) printf("  file     %s\n", info->files[i]);
 }
 
@@ -145,8 +145,8 @@ static void gguf_print_text(const gguf_model *m) {
   }
   for (size_t i = 0; i < m->n_types; i++) {
     const type_count *t = &m->types[i];
-    printf("  type     %-8s %s tensors, %s%s\n", t->name, format_count(t->count, count), format_bytes(t->bytes, bytes),
-           t->supported ? "" : "  not supported");
+    printf("  type     %-8s %s tensor%s, %s%s\n", t->name, format_count(t->count, count), cli_plural(t->count),
+           format_bytes(t->bytes, bytes), t->supported ? "" : "  not supported");
   }
   if (m->runs)
     printf("  runs     yes\n");

@@ -64,9 +64,10 @@ static void tool_inspect_graph_print_value(const berth_graph *graph, const char 
 
 static void tool_inspect_graph_print_text(const char *path, const summary *s) {
   const berth_graph *graph = s->graph;
+  const uint32_t n_nodes = berth_graph_n_nodes(graph), n_values = berth_graph_n_values(graph);
   char bytes[FORMAT_SIZE];
-  printf("%s: berth graph '%s', %u nodes, %u values\n", path, berth_graph_name(graph), berth_graph_n_nodes(graph),
-         berth_graph_n_values(graph));
+  printf("%s: berth graph '%s', %u node%s, %u value%s\n", path, berth_graph_name(graph), n_nodes, cli_plural(n_nodes),
+         n_values, cli_plural(n_values));
   for (uint32_t i = 0; i < berth_graph_n_inputs(graph); i++) {
     tool_inspect_graph_print_value(graph, "input", NULL, berth_graph_input_at(graph, i));
   }

@@ -39,8 +39,8 @@ static void tool_inspect_onnx_print_value(const char *label, const berth_model_v
 
 static void tool_inspect_onnx_print_head(const onnx_file *f) {
   const berth_model_info *info = f->info;
-  printf("%s: ONNX model '%s', IR version %" PRId64 ", %" PRIu64 " nodes\n", f->path, info->name, info->ir_version,
-         info->n_nodes);
+  printf("%s: ONNX model '%s', IR version %" PRId64 ", %" PRIu64 " node%s\n", f->path, info->name, info->ir_version,
+         info->n_nodes, cli_plural(info->n_nodes));
   for (size_t i = 0; i < info->n_opsets; i++) {
     printf("  opset    %-24s %" PRId64 "\n", domain_name(info->opsets[i].domain), info->opsets[i].version);
   }
@@ -69,8 +69,8 @@ static void tool_inspect_onnx_print_text(const onnx_file *f) {
   for (uint32_t i = 0; f->graph && i < berth_graph_n_dims(f->graph); i++) {
     printf("  dim      %s\n", berth_graph_dim_name(f->graph, i));
   }
-  printf("  params   %" PRIu64 " of %s elements, %s\n", info->n_params, format_count(info->param_elements, count),
-         format_bytes(info->param_bytes, bytes));
+  printf("  params   %" PRIu64 " of %s element%s, %s\n", info->n_params, format_count(info->param_elements, count),
+         cli_plural(info->param_elements), format_bytes(info->param_bytes, bytes));
   for (size_t i = 0; i < info->n_files; i++) printf("  file     %s\n", info->files[i]);
   if (info->n_functions) printf("  funcs    %" PRIu64 "\n", info->n_functions);
   for (size_t i = 0; i < info->n_ops; i++) {

@@ -74,8 +74,9 @@ static int tool_inspect_weights_print_json(const char *path, const berth_weights
 static void tool_inspect_weights_print_text(const char *path, const berth_weights *weights, const totals *sums) {
   char shape[FORMAT_SIZE], bytes[FORMAT_SIZE];
   uint32_t n = berth_weights_count(weights);
-  printf("%s: safetensors, %u tensors, %s, %llu metadata entries\n", path, n, format_bytes(sums->all_bytes, bytes),
-         (unsigned long long)sums->n_metadata);
+  printf("%s: safetensors, %u tensor%s, %s, %llu metadata entr%s\n", path, n, cli_plural(n),
+         format_bytes(sums->all_bytes, bytes), (unsigned long long)sums->n_metadata,
+         sums->n_metadata == 1 ? "y" : "ies");
   for (uint32_t i = 0; i < n; i++) {
     berth_weight_info info = BERTH_WEIGHT_INFO_INIT;
     if (berth_weights_at(weights, i, &info, NULL) != BERTH_OK) continue;
@@ -84,8 +85,8 @@ static void tool_inspect_weights_print_text(const char *path, const berth_weight
   }
   for (int t = 0; t < n_types; t++) {
     if (!sums->count[t]) continue;
-    printf("total %s: %llu tensors, %s\n", berth_type_name((berth_type)t), (unsigned long long)sums->count[t],
-           format_bytes(sums->bytes[t], bytes));
+    printf("total %s: %llu tensor%s, %s\n", berth_type_name((berth_type)t), (unsigned long long)sums->count[t],
+           cli_plural(sums->count[t]), format_bytes(sums->bytes[t], bytes));
   }
 }
 

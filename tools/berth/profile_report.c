@@ -65,7 +65,8 @@ void profile_print(const profile *p) {
   char label[4 * FORMAT_SIZE];
   uint32_t shown = p->n_nodes < shown_nodes ? p->n_nodes : shown_nodes;
   if (p->peak.gflops > 0) print_peak(&p->peak);
-  printf("\nby op, mean of %u observed runs of %.4f ms, %s\n", p->n_runs, p->run_ms, clock_sentences[p->clock]);
+  printf("\nby op, mean of %u observed run%s of %.4f ms, %s\n", p->n_runs, cli_plural(p->n_runs), p->run_ms,
+         clock_sentences[p->clock]);
   tool_profile_report_print_head("op (nodes)");
   for (uint32_t i = 0; i < p->n_ops; i++) {
     tool_profile_report_op_label(&p->ops[i], label, sizeof(label));

@@ -139,8 +139,8 @@ static int train_read_array(training *t, const char *name, const char *path, ber
   t->n_rows++;
   if (rows->array.rank == 0 || rows->array.dim[0] == 0) return cli_failed("%s has no rows", path);
   if (t->n_rows > 1 && rows->array.dim[0] != t->n_samples)
-    return cli_failed("%s has %" PRId64 " rows, and the array before it %" PRId64, path, rows->array.dim[0],
-                      t->n_samples);
+    return cli_failed("%s has %" PRId64 " row%s, and the array before it %" PRId64, path, rows->array.dim[0],
+                      cli_plural((uint64_t)rows->array.dim[0]), t->n_samples);
   t->n_samples = rows->array.dim[0];
   if (wanted != BERTH_TYPE_NONE) code = train_fit_type(t, rows, wanted);
   rows->row_size = (size_t)(rows->array.size / (uint64_t)t->n_samples);
@@ -168,8 +168,9 @@ static int train_read_arrays(training *t) {
   const train_options *wanted = t->wanted;
   int code = CLI_OK;
   if (wanted->inputs.n != berth_graph_n_inputs(t->model.graph))
-    return cli_usage("the model has %u inputs, and %zu are given with --input", berth_graph_n_inputs(t->model.graph),
-                     wanted->inputs.n);
+    return cli_usage("the model has %u input%s, and %zu %s given with --input", berth_graph_n_inputs(t->model.graph),
+                     cli_plural(berth_graph_n_inputs(t->model.graph)), wanted->inputs.n,
+                     wanted->inputs.n == 1 ? "is" : "are");
   for (size_t i = 0; i < wanted->inputs.n && code == CLI_OK; i++) {
     berth_value_info info = BERTH_VALUE_INFO_INIT;
     const char *path = NULL;

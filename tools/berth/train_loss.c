@@ -34,8 +34,9 @@ static int train_infer_dims(training *t, const train_rows *rows) {
   int code = t->text == NULL ? train_check_rows(rows, &info) : CLI_OK;
   if (code != CLI_OK) return code;
   if (info.shape.dim[0].name == NULL && info.shape.dim[0].extent != t->batch)
-    return cli_failed("input '%s' has %" PRId64 " rows, and a batch %" PRId64 "; --batch %" PRId64 " fits it",
-                      info.name, info.shape.dim[0].extent, t->batch, info.shape.dim[0].extent);
+    return cli_failed("input '%s' has %" PRId64 " row%s, and a batch %" PRId64 "; --batch %" PRId64 " fits it",
+                      info.name, info.shape.dim[0].extent, cli_plural((uint64_t)info.shape.dim[0].extent), t->batch,
+                      info.shape.dim[0].extent);
   if (info.shape.dim[0].name != NULL) code = dims_infer(&t->model.dims, info.shape.dim[0].name, t->batch, info.name);
   for (uint32_t k = 1; k < info.shape.rank && code == CLI_OK; k++)
     if (info.shape.dim[k].name != NULL)
@@ -100,8 +101,9 @@ static int train_check_classes(const training *t, const berth_value_info *y) {
   const uint64_t each = element_count_of(labels->array.type, labels->row_size);
   const uint64_t wanted = train_count(y) / (uint64_t)(t->batch * classes);
   if (each != wanted)
-    return cli_failed("%s has %" PRIu64 " labels in %" PRId64 " rows; there %s %" PRIu64 " per row", labels->path,
-                      each * (uint64_t)t->n_samples, t->n_samples, wanted == 1 ? "is" : "are", wanted);
+    return cli_failed("%s has %" PRIu64 " label%s in %" PRId64 " row%s; there %s %" PRIu64 " per row", labels->path,
+                      each * (uint64_t)t->n_samples, cli_plural(each * (uint64_t)t->n_samples), t->n_samples,
+                      cli_plural((uint64_t)t->n_samples), wanted == 1 ? "is" : "are", wanted);
   for (size_t i = 0; i < each * (uint64_t)t->n_samples && code == CLI_OK; i++)
     code = train_check_label(t, element_at(labels->array.type, labels->array.data, i), i / each, classes, labels->path);
   return code;
@@ -114,8 +116,8 @@ static int train_check_values(const training *t, const berth_value_info *y) {
                       berth_type_name(labels->array.type));
   const uint64_t each = element_count_of(labels->array.type, labels->row_size);
   if (each * (uint64_t)t->batch == train_count(y)) return CLI_OK;
-  return cli_failed("%s has %" PRIu64 " numbers per row, and the output '%s' %" PRIu64, labels->path, each, y->name,
-                    train_count(y) / (uint64_t)t->batch);
+  return cli_failed("%s has %" PRIu64 " number%s per row, and the output '%s' %" PRIu64, labels->path, each,
+                    cli_plural(each), y->name, train_count(y) / (uint64_t)t->batch);
 }
 
 /* The last axis has the classes; labels have extent 1 there. */

@@ -135,9 +135,9 @@ static berth_status safetensors_check_size(const berth__weight *t, uint64_t sect
   }
   if ((uint64_t)t->end > section) {
     return berth__fail(err, BERTH_MALFORMED,
-                       "its data ends at byte %lld of a data section of %llu bytes; the file may "
+                       "its data ends at byte %lld of a data section of %llu byte%s; the file may "
                        "be cut off",
-                       (long long)t->end, (unsigned long long)section);
+                       (long long)t->end, (unsigned long long)section, berth__plural(section));
   }
   if (!berth__dense_bytes(t->rank, t->dim, t->type, &size)) {
     return berth__fail(err, BERTH_MALFORMED, "the size of its shape does not fit in 64 bits");

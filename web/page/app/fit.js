@@ -1,6 +1,6 @@
 /** Will it fit: the memory of a language model for every context length, compared with the available memory. */
 import { $, el, later } from './dom.js';
-import { bytes, count, exactBytes } from './format.js';
+import { amount, bytes, count, exactBytes } from './format.js';
 import { Cancelled } from './client.js';
 import { clearAlert, showAlert } from './alerts.js';
 import { device } from './devices.js';
@@ -88,7 +88,7 @@ function showFields() {
   const { scale, ctx, kv, language } = current;
   $('fit-slider').max = scale.steps;
   $('fit-slider').value = Math.round(scale.share(ctx) * scale.steps);
-  $('fit-slider').setAttribute('aria-valuetext', `${count(ctx)} tokens`);
+  $('fit-slider').setAttribute('aria-valuetext', amount(ctx, 'token'));
   if (document.activeElement !== $('fit-ctx')) $('fit-ctx').value = ctx;
   $('fit-kv').replaceChildren(
     ...language.kv.map((kind) =>
@@ -109,8 +109,8 @@ function verdictOf(plan, fitting) {
   const fits = plan.arena_size <= budget();
   if (!fitting) return `does not fit into ${room}: one token alone takes more`;
   const isAll = fitting.ctx === context;
-  const most = isAll ? `all ${count(context)} tokens it was made for` : `${count(fitting.ctx)} tokens`;
-  return fits ? `fits into ${room}, with room for ${most}` : `does not fit into ${room}; ${count(fitting.ctx)} tokens would`;
+  const most = isAll ? `all ${count(context)} tokens it was made for` : amount(fitting.ctx, 'token');
+  return fits ? `fits into ${room}, with room for ${most}` : `does not fit into ${room}; ${amount(fitting.ctx, 'token')} would`;
 }
 
 // ---- Requests ----

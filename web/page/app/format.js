@@ -4,6 +4,9 @@ const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
 export const count = (n) => whole.format(n);
 
+/** "1 node", "2 nodes", "1 byte", "0 runs" */
+export const amount = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
+
 /** "4 KiB", "1.5 MiB", "113 KiB": rounded; exactBytes has all digits */
 export function bytes(n) {
   if (n < 1024) return `${whole.format(n)} B`;
@@ -18,7 +21,7 @@ export function bytes(n) {
 }
 
 /** "4,096 bytes" */
-export const exactBytes = (n) => `${whole.format(n)} ${n === 1 ? 'byte' : 'bytes'}`;
+export const exactBytes = (n) => amount(n, 'byte');
 
 /** A power of two of bytes, of which at most `most` fit into a span. */
 export function roundBytes(span, most) {

@@ -1,6 +1,6 @@
 /** The original graph: navigation, search, attributes, and the positions of values in the plan. */
 import { $, el, later, sharpen } from './dom.js';
-import { bytes, count, typeOf } from './format.js';
+import { amount, bytes, count, typeOf } from './format.js';
 import { choosePicture } from './picture.js';
 import { paintGraph, stripeOf } from './graph_draw.js';
 
@@ -216,7 +216,7 @@ async function load() {
   if (isOther) chosen = -1;
   if (isOther) begin();
   $('graph').dataset.nodes = nodes.length;
-  $('graph-count').textContent = `${count(nodes.length)} nodes`;
+  $('graph-count').textContent = amount(nodes.length, 'node');
   search();
 }
 

@@ -1,6 +1,6 @@
 /** Small pictures of an output: bars for a short row, a heat map for two axes or more. */
 import { el } from './dom.js';
-import { number } from './format.js';
+import { amount, number } from './format.js';
 import { reader } from '../common/types.js';
 
 const FEW = 64; // few enough to distinguish each
@@ -50,7 +50,7 @@ function bars(output) {
   const chart = el('div', {
     class: data.length > FEW ? 'chart dense' : 'chart',
     role: 'img',
-    'aria-label': `Bars of ${data.length} numbers from ${number(min)} to ${number(max)}`,
+    'aria-label': `Bars of ${amount(data.length, 'number')} from ${number(min)} to ${number(max)}`,
   });
   for (const value of thin(output)) {
     const bar = el('span', { title: number(value), class: value < 0 ? 'minus' : undefined });

@@ -1,6 +1,6 @@
 /** The sequence of events: a network is opened, planned repeatedly, and run. first.js starts it. */
 import { $, save } from './dom.js';
-import { count, fileName } from './format.js';
+import { amount, fileName } from './format.js';
 import { busy } from './busy.js';
 import { Cancelled } from './client.js';
 import { client, load } from './start.js';
@@ -59,7 +59,7 @@ async function cancel() {
 function showModel({ name, nNodes, inputs, outputs, dims, seeded }) {
   $('model-name').textContent = `of ${name}`;
   const words = [
-    `${count(nNodes)} nodes`,
+    amount(nNodes, 'node'),
     `${inputs.length} ${inputs.length === 1 ? 'input' : 'inputs'}`,
     `${outputs.length} ${outputs.length === 1 ? 'output' : 'outputs'}`,
   ];

@@ -1,6 +1,6 @@
 /** The outputs: statistics of each, the largest elements, a small picture, and downloads. */
 import { $, el, save } from './dom.js';
-import { fileName, number, placeOf, typeOf } from './format.js';
+import { amount, fileName, number, placeOf, typeOf } from './format.js';
 import { chartOf } from './heat.js';
 import { writeNpy } from './npy.js';
 import { givenLabels, labelsFor, takeLabels } from './labels.js';
@@ -144,7 +144,7 @@ export function watchLabels() {
     const n = takeLabels(file.name, await file.text());
     target.value = ''; // allows choosing the same file again
     const fits = current.some(({ shape }) => shape.at(-1) === n);
-    $('labels-say').textContent = `${n} names${current.length && !fits ? '; no output has so many elements in its last axis' : ''}`;
+    $('labels-say').textContent = `${amount(n, 'name')}${current.length && !fits ? '; no output has so many elements in its last axis' : ''}`;
     if (current.length && givenLabels()) showOutputs(current);
   });
 }

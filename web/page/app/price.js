@@ -1,5 +1,5 @@
 /** The cost of less memory, in words. Pure functions. */
-import { count, percent } from './format.js';
+import { amount, percent } from './format.js';
 
 /** Operations of one run, without the prelude. */
 export const workOf = ({ steps }) => steps.reduce((sum, { once, flops }) => sum + (once ? 0 : flops), 0);
@@ -21,7 +21,7 @@ export function priceOf(full, plan) {
   };
 }
 
-const some = (n, one, many) => (n === 0 ? [] : [`${count(n)} ${n === 1 ? one : many}`]);
+const some = (n, one, many) => (n === 0 ? [] : [amount(n, one, many)]);
 
 /** "76 % less memory, 12 slices, 4 % more work" */
 export function priceWords({ less, slices, twice, work }) {

@@ -1,6 +1,6 @@
 /** Every value of the plan as a row: sorted by any column, filtered by words. */
 import { $, el, later } from './dom.js';
-import { bytes, count, exactBytes } from './format.js';
+import { amount, bytes, count, exactBytes } from './format.js';
 
 const PAGE = 100; // rows at a time, which keeps the page fast with 20,000 of them
 
@@ -111,8 +111,8 @@ function show() {
   stopAt(body.querySelector('button'));
   $('table-count').textContent =
     found.length === values.length
-      ? `${count(values.length)} values`
-      : `${count(found.length)} of ${count(values.length)} values`;
+      ? amount(values.length, 'value')
+      : `${count(found.length)} of ${amount(values.length, 'value')}`;
   $('more-rows').hidden = found.length <= rows;
   for (const head of $('tensors').tHead.rows[0].cells) {
     const { key } = head.dataset;

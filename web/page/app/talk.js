@@ -1,6 +1,6 @@
 /** Talking to a language model: text appears as it is generated. */
 import { $, el } from './dom.js';
-import { bytes, count, milliseconds } from './format.js';
+import { amount, bytes, count, milliseconds } from './format.js';
 import { busy } from './busy.js';
 import { Cancelled } from './client.js';
 import { clearAlert, showAlert } from './alerts.js';
@@ -60,7 +60,7 @@ function showFacts(value, where) {
       el('li', {}, el('b', { text: figure, 'data-test': `talk-${test}` }), ` ${words}`),
     ),
   );
-  $('talk-live').textContent = `${count(value.tokens.length)} tokens. ${reasons[value.stoppedBy]}`;
+  $('talk-live').textContent = `${amount(value.tokens.length, 'token')}. ${reasons[value.stoppedBy]}`;
   $('talk-end').textContent = reasons[value.stoppedBy];
 }
 
@@ -175,7 +175,7 @@ const kinds = (types) =>
 
 function nameParameters(n) {
   if (n >= 1e9) return `${(n / 1e9).toFixed(1)} billion parameters`;
-  return n >= 1e6 ? `${(n / 1e6).toFixed(1)} million parameters` : `${count(n)} parameters`;
+  return n >= 1e6 ? `${(n / 1e6).toFixed(1)} million parameters` : amount(n, 'parameter');
 }
 
 /**
@@ -197,7 +197,7 @@ export function showLanguage(handle, name, language, begins) {
     return {};
   }
   const words = [language.architecture, nameParameters(language.nParameters), kinds(language.types).slice(0, 4).join(', ')];
-  if (language.context) words.push(`made for ${count(language.context)} tokens`);
+  if (language.context) words.push(`made for ${amount(language.context, 'token')}`);
   $('talk-about').textContent = words.join(' · ');
   const size = Object.values(language.types).reduce((sum, part) => sum + part, 0);
   isTooLarge = size >= LARGEST;

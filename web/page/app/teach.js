@@ -1,6 +1,6 @@
 /** The network that reads digits learns what the user draws: examples, the memory needed, its loss, and the result. */
 import { $, colour, el, sharpen } from './dom.js';
-import { bytes, count, exactBytes, milliseconds } from './format.js';
+import { amount, bytes, exactBytes, milliseconds } from './format.js';
 import { clearAlert, showAlert } from './alerts.js';
 import { busy } from './busy.js';
 import { device } from './devices.js';
@@ -102,14 +102,14 @@ function paintLosses() {
   context.font = '12px system-ui, sans-serif';
   context.fillStyle = colour('--ink-soft');
   context.fillText(`loss ${losses[0].toFixed(2)}`, 6, 13);
-  const last = `${losses.at(-1).toFixed(3)} after ${losses.length} steps`;
+  const last = `${losses.at(-1).toFixed(3)} after ${amount(losses.length, 'step')}`;
   context.fillText(last, width - 6 - context.measureText(last).width, 13);
 }
 
 function sayLearned({ ms, before, after, held, arena, allocations }) {
   const words = [
     `It learned in ${milliseconds(ms)}: the loss fell from ${losses[0].toFixed(2)} to ${losses.at(-1).toFixed(3)}, in a ` +
-      `block of ${bytes(arena)}, with ${allocations === 0 ? 'no' : count(allocations)} allocations.`,
+      `block of ${bytes(arena)}, with ${allocations === 0 ? 'no allocations' : amount(allocations, 'allocation')}.`,
     `Of ${held} other digits it reads ${after}; before it read ${before}.`,
   ];
   $('teach-says').textContent = words.join(' ');

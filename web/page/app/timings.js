@@ -1,6 +1,6 @@
 /** The times of runs, and what they did not do. */
 import { $, el } from './dom.js';
-import { bytes, count, median, milliseconds } from './format.js';
+import { amount, bytes, count, median, milliseconds } from './format.js';
 
 const parts = [
   ['write', 'Writing inputs'],
@@ -32,7 +32,7 @@ function each(times) {
       {
         class: 'chart small few',
         role: 'img',
-        'aria-label': `${times.length} runs: ${times.map(milliseconds).join(', ')}`,
+        'aria-label': `${amount(times.length, 'run')}: ${times.map(milliseconds).join(', ')}`,
       },
       ...times.map((time) => slot(time / (high || 1))),
     ),
@@ -56,7 +56,7 @@ function spread(times) {
       {
         class: 'chart small',
         role: 'img',
-        'aria-label': `${times.length} runs from ${milliseconds(low)} to ${milliseconds(high)}`,
+        'aria-label': `${amount(times.length, 'run')} from ${milliseconds(low)} to ${milliseconds(high)}`,
       },
       ...bins.map((n) => slot(n / most)),
     ),
