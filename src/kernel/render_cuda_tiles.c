@@ -73,13 +73,14 @@ void berth__cuda_tiles_prelude(const berth__kernel *kernel, berth__text *out) {
 /* ---- The share of a warp ---- */
 
 /* Rectangles of whole 16 x 16 pieces, as square as possible. Sums with rows have whole rows in a warp: four adjacent
- * threads share each. */
+ * threads share each; those of a warpgroup have 16 rows and all columns. */
 berth__cuda_warps berth__cuda_warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
   const uint32_t n = k->group_size / 32 / berth__sums_parts(sums);
   berth__cuda_warps best = {0};
+  if (sums->is_late) return (berth__cuda_warps){n, 1, sums->left.lines / n, sums->right.lines};
   for (uint32_t down = 1; down <= n; down *= 2) {
     const berth__cuda_warps w = {n, n / down, sums->left.lines / down, sums->right.lines / (n / down)};
-    if (w.rows % 16 != 0 || w.columns % 16 != 0 || ((sums->has_rows || sums->is_late) && w.across != 1)) continue;
+    if (w.rows % 16 != 0 || w.columns % 16 != 0 || (sums->has_rows && w.across != 1)) continue;
     if (best.across == 0 || w.rows + w.columns < best.rows + best.columns) best = w;
   }
   return best;

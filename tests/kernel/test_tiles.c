@@ -97,6 +97,8 @@ static void staged_matrices(void **state) {
   (void)state;
   check_staged(TWO("bf16[70, 64]", "bf16[64, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
   check_staged(TWO("f16[3, 33, 40]", "f16[3, 40, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-3);
+  /* more rows of tiles than a band has */
+  check_staged(TWO("bf16[400, 32]", "bf16[32, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
   check_staged(TWO("f32[70, 40]", "f32[40, 68]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_TF32, false, 4e-3);
   check_staged(THREE("bf16[70, 64]", "bf16[64, 72]", "bf16[72]") "input %d : bf16[70, 72] "
               "%o = product(%a, %b, %c, %d) {columns = 72, adds = 1}" OUT, BERTH_COMPUTE_F32, true, 3e-2);

@@ -56,7 +56,7 @@ static void run(const berth__lowering *l) {
   TEST_OK(run_kernel(k, words, sizes, &err));
 }
 
-static void check_as(bool right_deep, uint32_t columns, uint32_t slots, bool is_staged) {
+static void check_as(bool right_deep, uint32_t rows, uint32_t columns, uint32_t slots, bool is_staged) {
   const int64_t column = right_deep ? DEPTH : 1, down = right_deep ? 1 : COLUMNS;
   const berth_tensor tensors[4] = {{.type = BERTH_BF16, .rank = 2, .dim = {ROWS, DEPTH}, .stride = {DEPTH, 1}},
                                    {.type = BERTH_BF16, .rank = 2, .dim = {DEPTH, COLUMNS}, .stride = {down, column}},
@@ -65,7 +65,7 @@ static void check_as(bool right_deep, uint32_t columns, uint32_t slots, bool is_
   const berth_op_call call = {.in = tensors, .out = tensors + 3, .n_in = 3, .n_out = 1};
   const berth_attr adds = {.i = 1};
   const berth__matrix_form form = {
-      .rows = 128, .columns = columns, .threads = 256, .depth = 64, .slots = slots, .parts = 1, .is_late = true};
+      .rows = rows, .columns = columns, .threads = 2 * rows, .depth = 64, .slots = slots, .parts = 1, .is_late = true};
   berth_context *ctx = test_context();
   berth__lowering l = {.ctx = ctx, .limits = &limits, .op = berth__op_builtin(BERTH__OP_matmul), .call = &call};
   static const uint64_t at[4] = {0, 0, 0, 8}; /* runs of 16 bytes do not begin there */
@@ -95,9 +95,9 @@ static void check_as(bool right_deep, uint32_t columns, uint32_t slots, bool is_
   berth_context_destroy(ctx);
 }
 
-static void check(bool right_deep, uint32_t columns, uint32_t slots) {
-  check_as(right_deep, columns, slots, true);
-  check_as(right_deep, columns, slots, false);
+static void check(bool right_deep, uint32_t rows, uint32_t columns, uint32_t slots) {
+  check_as(right_deep, rows, columns, slots, true);
+  check_as(right_deep, rows, columns, slots, false);
 }
 
 static void both_ways(void **state) {
@@ -106,9 +106,11 @@ static void both_ways(void **state) {
   for (size_t i = 0; i < sizeof left / 2; i++) left[i] = berth__f32_to_bf16(test_random_f32(&seed));
   for (size_t i = 0; i < sizeof right / 2; i++) right[i] = berth__f32_to_bf16(test_random_f32(&seed));
   for (size_t i = 0; i < sizeof added / 4; i++) added[i] = test_random_f32(&seed);
-  check(false, 128, 3);
-  check(true, 128, 3);
-  check(false, 256, 4);
+  check(false, 128, 128, 3);
+  check(true, 128, 128, 3);
+  check(false, 128, 256, 4);
+  check(true, 192, 256, 4);
+  check(false, 128, 192, 5);
 }
 
 /* A slot is written to while the product of it may go on: after the next one it is done with. */
@@ -234,8 +236,33 @@ static void arrays_over_others(void **state) {
   }
 }
 
+/* Bands of rows of tiles are inside of the result; a side that the cache keeps is one band. */
+static void bands(void **state) {
+  static const int64_t cases[][4] = {
+      {150, 144, 136, 1}, {9000, 300, 64, 64}, {5000, 9000, 2048, 64}, {3000, 90000, 768, 64}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const int64_t m = cases[i][0], n = cases[i][1], depth = cases[i][2];
+    const berth_tensor tensors[3] = {{.type = BERTH_BF16, .rank = 2, .dim = {m, depth}, .stride = {depth, 1}},
+                                     {.type = BERTH_BF16, .rank = 2, .dim = {depth, n}, .stride = {n, 1}},
+                                     {.type = BERTH_BF16, .rank = 2, .dim = {m, n}, .stride = {n, 1}}};
+    const berth_op_call call = {.in = tensors, .out = tensors + 2, .n_in = 2, .n_out = 1};
+    berth_context *ctx = test_context();
+    berth__lowering l = {.ctx = ctx, .limits = &limits, .op = berth__op_builtin(BERTH__OP_matmul), .call = &call};
+    berth__tile tile;
+    berth__tile_init(&tile, &l, BERTH__NUM_F32);
+    berth__tile_axis(&tile.rows, m, 0, 1);
+    berth__tile_axis(&tile.columns, n, 1, 1);
+    berth__tile_axis(&tile.depth, depth, 0, 0);
+    const int64_t most = (m + 127) / 128, band = berth__tile_band(&tile, 128, 256);
+    assert_true(band >= 1 && band <= most);
+    if (i == 3) assert_int_equal(band, most); /* x is small and stays in the cache, and the weight passes by it once */
+    berth_context_destroy(ctx);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(both_ways), cmocka_unit_test(late_slots),
-                                     cmocka_unit_test(arrays_over_others)};
+                                     cmocka_unit_test(arrays_over_others), cmocka_unit_test(bands)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

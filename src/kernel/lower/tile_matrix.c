@@ -61,12 +61,9 @@ static const struct choice {
 static const struct choice long_forms[] = {
     {32, 32, 256, 256, 96, false, false}, {32, 16, 256, 256, 72, false, false}, {16, 16, 256, 256, 0, false, false}};
 #define LONG_PARTS 8u
-#define LONG_DEPTH 256 /* shortest depth that is worth splitting */
-#define LONG_GROUPS 96 /* workgroups of 64 x 64 that keep a device busy without splitting */
-
-/* For warpgroups; a workgroup of the first form has a core to itself. */
-static const struct choice warpgroup_forms[] = {{128, 256, 256, 64, 120, true, true},
-                                                {128, 128, 256, 64, 64, true, true}};
+#define LONG_DEPTH 256      /* shortest depth that is worth splitting */
+#define WARPGROUP_GROUPS 32 /* fewer tiles of 128 x 128 are for smaller forms */
+#define LONG_GROUPS 96      /* workgroups of 64 x 64 that keep a device busy without splitting */
 
 /* For f32, multiplied by threads. Depth and parts are limited by registers and shared memory; `share` is the fraction
  * of the core's peak rate, measured with all cores busy. */
@@ -160,23 +157,12 @@ static bool choose_of(const berth__tile *tile, berth_compute kind, const struct 
 
 /* Requires sides stored in the type in which they are multiplied, and enough workgroups. */
 static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth__matrix_form *out) {
-  const berth__kernel_limits *limits = tile->l->limits;
   const berth__storage wanted = berth__compute_storage(kind);
-  if (!limits->has_warpgroups || wanted == BERTH_F32 || !can_copy_both(tile, kind)) return false;
+  if (!tile->l->limits->has_warpgroups || wanted == BERTH_F32 || !can_copy_both(tile, kind)) return false;
   if (type_of(tile, &tile->left) != wanted || type_of(tile, &tile->right) != wanted) return false;
-  for (size_t i = 0; i < sizeof warpgroup_forms / sizeof *warpgroup_forms; i++) {
-    const struct choice *c = &warpgroup_forms[i];
-    const uint32_t room = i == 0 ? limits->large_bytes : limits->tile_bytes;
-    berth__matrix_form form = {
-        .rows = c->rows, .columns = c->columns, .threads = c->threads, .depth = c->depth, .parts = 1, .is_late = true};
-    form.slots = room / slot_bytes(tile, kind, &form);
-    if (form.slots > 4) form.slots = 4;
-    if (form.slots < 3 || form.threads > limits->group_size) continue;
-    if (berth__tile_groups(tile, form.rows, form.columns) < c->groups) continue;
-    *out = form;
-    return true;
-  }
-  return false;
+  if (berth__tile_groups(tile, 128, 128) < WARPGROUP_GROUPS) return false;
+  const double cost = berth__tile_warpgroup_cost(tile, 1, out);
+  return cost > 0 && cost < berth__tile_units_cost(tile, kind, 1);
 }
 
 /* Both sides are copied, or weights of fewer bits are unpacked on their way. */
@@ -276,18 +262,22 @@ static berth__tile_at find_element(const work *w, const piece *p, berth__x line,
   return berth__tile_dive(t, k, p->side, at, inside_depth);
 }
 
+/* If chunks are no multiple of the threads, some threads have one more than others. */
 static void copy_piece(const work *w, const piece *p, berth__x slot, berth__x from) {
   berth__kernel *k = w->k;
-  const uint32_t n = p->tile.lines * p->tile.depth / p->chunk / w->form->threads;
+  const uint32_t n = p->tile.lines * p->tile.depth / p->chunk, threads = w->form->threads;
   const uint32_t buffer = berth__l_in(w->tile->l, k, p->side->operand);
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t i = 0; i * threads < n; i++) {
+    const bool is_partial = (i + 1) * threads > n;
     berth__x line, depth, is_there;
+    if (is_partial) berth__x_if(k, berth__x_lt(k, w->thread, berth__x_i32(k, n - i * threads)));
     place_of(w, p, berth__x_affine(k, w->thread, 1, (int64_t)i * w->form->threads), p->chunk, &line, &depth);
     const berth__tile_at at = find_element(w, p, line, berth__x_add(k, from, depth), p->chunk, &is_there);
     if (at.inside != BERTH__X_NONE) is_there = berth__x_and(k, is_there, at.inside);
     const berth__x index =
         at.inside != BERTH__X_NONE ? berth__x_select(k, at.inside, at.index, berth__x_i32(k, 0)) : at.index;
     berth__x_shared_copy(k, p->tile.array, berth__x_tile_at(k, &p->tile, slot, line, depth), buffer, index, is_there);
+    if (is_partial) berth__x_end(k);
   }
 }
 
@@ -356,8 +346,8 @@ static bool looks_ahead(const work *w) {
          !w->form->is_late && !w->form->by_fours;
 }
 
-/* Pieces being copied while one is multiplied. With is_late, a slot becomes free one piece later. */
-static uint32_t pieces_ahead(const work *w) { return w->form->slots - 1 - (w->form->is_late ? 1 : 0); }
+/* Pieces being copied while one is multiplied. */
+static uint32_t pieces_ahead(const work *w) { return w->form->slots - 1; }
 
 /* If kernels begin early, copies of weights start before the results of the previous kernels are awaited. */
 static bool begins_early(const work *w) {
@@ -404,8 +394,20 @@ static void release_in_time(const work *w, berth__x number, int64_t n_pieces) {
   berth__x_end(w->k);
 }
 
-/* One barrier per piece: copies go to the slot of the previous piece, which all threads have finished with; loads
- * through registers go to the slot that is multiplied next. */
+/* Copies go to the slot of the previous piece. */
+static void copy_far(const work *w, berth__x number, berth__x count) {
+  berth__kernel *k = w->k;
+  const berth__x far = berth__x_affine(k, number, 1, pieces_ahead(w));
+  if (!copies(w)) return;
+  berth__x_if(k, berth__x_lt(k, far, count));
+  copy_both(w, slot_of(w, far), berth__x_affine(k, far, w->form->depth, 0));
+  berth__x_end(k);
+  berth__x_commit(k);
+}
+
+/* One barrier per piece, after which all threads have finished with the previous one; loads through registers go to the
+ * slot that is multiplied next. Warpgroups have finished with the previous piece when they have started on the next
+ * one: a second barrier then, while they multiply, frees its slot a whole piece earlier. */
 static void sum_pieces(const work *w) {
   berth__kernel *k = w->k;
   const int64_t depth = w->form->depth, n = (berth__tile_count(&w->tile->depth) + depth - 1) / depth;
@@ -413,18 +415,17 @@ static void sum_pieces(const work *w) {
   wait_for_piece(w);
   if (looks_ahead(w)) berth__x_ahead(k, w->sums, berth__x_i32(k, 0));
   const berth__x number = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, n), 1), count = berth__x_i32(k, n);
-  const berth__x next = berth__x_affine(k, number, 1, 1), far = berth__x_affine(k, number, 1, pieces_ahead(w));
+  const berth__x next = berth__x_affine(k, number, 1, 1);
   release_in_time(w, number, n);
-  if (copies(w)) {
-    berth__x_if(k, berth__x_lt(k, far, count));
-    copy_both(w, slot_of(w, far), berth__x_affine(k, far, depth, 0));
-    berth__x_end(k);
-    berth__x_commit(k);
-  }
+  if (!w->form->is_late) copy_far(w, number, count);
   berth__x_if(k, berth__x_lt(k, next, count));
   fetch_both(w, berth__x_affine(k, next, depth, 0));
   berth__x_end(k);
   berth__x_multiply(k, w->sums, slot_of(w, number));
+  if (w->form->is_late) {
+    berth__x_barrier(k);
+    copy_far(w, number, count);
+  }
   berth__x_if(k, berth__x_lt(k, next, count));
   put_both(w, slot_of(w, next));
   wait_for_piece(w);
@@ -434,15 +435,31 @@ static void sum_pieces(const work *w) {
   if (begins_early(w) && !releases_in_time(w)) berth__x_release(k);
 }
 
-/* Workgroups that run at the same time are neighbours in both directions, so that they share more of what they read. */
-static void place_group(berth__kernel *k, const int64_t *dims, berth__x *group) {
-  int64_t band = 8;
-  while (dims[1] % band != 0) band /= 2;
-  berth__x at[4];
-  berth__l_unravel(k, berth__x_group(k), 4, (const int64_t[]){dims[0], dims[1] / band, dims[2], band}, at);
-  group[0] = at[0];
-  group[1] = berth__x_add(k, berth__x_affine(k, at[1], band, 0), at[3]);
-  group[2] = at[2];
+/* Row and column of number `at` in a band of so many rows of tiles. */
+static void place_in_band(berth__kernel *k, berth__x at, int64_t rows, berth__x *row, berth__x *column) {
+  *row = berth__x_rem(k, at, berth__x_i32(k, rows));
+  *column = berth__x_div(k, at, berth__x_i32(k, rows));
+}
+
+/* Bands of rows of tiles one after the other; in a band, column by column. The last band may have fewer rows. */
+static void place_group(const berth__tile *tile, const berth__matrix_form *form, berth__kernel *k, const int64_t *dims,
+                        berth__x *group) {
+  const int64_t band = berth__tile_band(tile, form->rows, form->columns), n = dims[1] / band, rest = dims[1] % band;
+  const berth__x of_batch = berth__x_i32(k, dims[1] * dims[2]), of_band = berth__x_i32(k, band * dims[2]);
+  group[0] = berth__x_div(k, berth__x_group(k), of_batch);
+  const berth__x tile_at = berth__x_rem(k, berth__x_group(k), of_batch);
+  const berth__x number = berth__x_div(k, tile_at, of_band), at = berth__x_rem(k, tile_at, of_band);
+  place_in_band(k, at, band, &group[1], &group[2]);
+  if (rest != 0) {
+    const berth__x is_last = berth__x_eq(k, number, berth__x_i32(k, n));
+    berth__x row, column;
+    place_in_band(k, at, rest, &row, &column);
+    group[1] = berth__x_select(k, is_last, row, group[1]);
+    group[2] = berth__x_select(k, is_last, column, group[2]);
+  }
+  group[1] = berth__x_min(k, berth__x_add(k, berth__x_affine(k, number, band, 0), group[1]),
+                          berth__x_i32(k, dims[1] - 1)); /* always inside: so ranges say it, too */
+  group[2] = berth__x_min(k, group[2], berth__x_i32(k, dims[2] - 1));
 }
 
 /* Whether the results go through shared memory, in which they take no more room than the operands did. */
@@ -481,7 +498,7 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
   if (berth__tile_has_blocks(tile))
     tile->table = berth__l_blocks_table(k, tile->l->call->in[tile->right.operand].type, BERTH__TABLE_SHARED);
   berth__x group[3];
-  place_group(k, dims, group);
+  place_group(tile, form, k, dims, group);
   work w = {.tile = tile, .form = form, .kind = kind, .k = k, .thread = berth__x_thread(k), .batch = group[0]};
   w.sides[0] = (piece){.side = &tile->left, .lines = &tile->rows, .first = berth__x_affine(k, group[1], form->rows, 0)};
   w.sides[1] =
@@ -491,15 +508,17 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
   const bool has_two = form->rows * form->columns / form->threads >= 2; /* adjacent sums per thread */
   w.is_staged = is_staged(&w);
   const uint32_t together = (w.is_staged || berth__tile_word(tile) == 2) && has_two ? 2 : 1;
-  w.sums = berth__kernel_sums_of(k, &(berth__kernel_sums){.left = w.sides[0].tile,
-                                                          .right = w.sides[1].tile,
-                                                          .type = BERTH__NUM_F32,
-                                                          .kind = kind,
-                                                          .together = together,
-                                                          .parts = form->parts,
-                                                          .is_late = form->is_late,
-                                                          .by_fours = form->by_fours,
-                                                          .group_rows = form->threads / form->parts == 256 ? 16 : 8});
+  w.sums = berth__kernel_sums_of(
+      k,
+      &(berth__kernel_sums){.left = w.sides[0].tile,
+                            .right = w.sides[1].tile,
+                            .type = BERTH__NUM_F32,
+                            .kind = kind,
+                            .together = together,
+                            .parts = form->parts,
+                            .is_late = form->is_late,
+                            .by_fours = form->by_fours,
+                            .group_rows = form->threads / form->parts >= 256 ? form->threads / form->parts / 16 : 8});
   sum_pieces(&w);
   if (form->parts > 1) berth__x_join(k, w.sums);
   store_results(&w);

@@ -16,22 +16,9 @@
 #define SECTION_RESULTS 4096 /* with fewer results, the threads of a workgroup share the sums instead */
 #define MOST_SCRATCH (64 << 20)
 
-/* A cost model of the forms that a tile may get: nanoseconds per step of the depth on a core that has one workgroup, or
- * several, measured on a GPU of 132 cores. */
-typedef struct section_form {
-  int64_t rows, columns;
-  double alone, each;
-} section_form;
-static const section_form float_forms[] = {{128, 128, 97, 97}, {64, 64, 30, 30}, {32, 32, 9.5, 11}, {32, 16, 7, 7.5}};
-static const section_form unit_forms[] = {{128, 128, 16, 12}, {64, 64, 11, 8}, {32, 32, 5.9, 5.9}, {32, 16, 4.2, 4.2}};
-static const section_form warpgroup_forms[] = {{128, 256, 14, 14}, {128, 128, 17, 9}};
-#define SECTION_CORES 132
-#define SECTION_START 700.0  /* nanoseconds per workgroup */
 #define SECTION_MERGE 1800.0 /* nanoseconds for the second kernel */
 #define SECTION_BYTES 3000.0 /* bytes per nanosecond that sections store and the second kernel loads */
 #define SECTION_GAIN 0.75    /* sections must take less than this fraction of the time */
-
-#define COUNT(list) (sizeof(list) / sizeof *(list))
 
 /* The compute type of the products, from types alone. */
 static berth_compute section_kind(const berth__tile *tile) {
@@ -44,25 +31,12 @@ static berth_compute section_kind(const berth__tile *tile) {
   return (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
 }
 
-static double section_best(const berth__tile *tile, const section_form *forms, size_t n, uint32_t sections) {
-  const double depth = (double)berth__tile_count(&tile->depth) / sections;
-  double best = 0;
-  for (size_t i = 0; i < n; i++) {
-    const int64_t groups = berth__tile_groups(tile, forms[i].rows, forms[i].columns) * sections;
-    const int64_t rounds = (groups + SECTION_CORES - 1) / SECTION_CORES;
-    const double step = rounds > 1 ? forms[i].each : forms[i].alone;
-    const double time = (double)rounds * (step * depth + SECTION_START);
-    if (i == 0 || time < best) best = time;
-  }
-  return best;
-}
-
 static double section_time(const berth__tile *tile, berth_compute kind, uint32_t sections) {
-  if (kind == BERTH_COMPUTE_F32) return section_best(tile, float_forms, COUNT(float_forms), sections);
-  const double units = section_best(tile, unit_forms, COUNT(unit_forms), sections);
-  if (!tile->l->limits->has_warpgroups || berth__compute_storage(kind) == BERTH_F32) return units;
-  const double warpgroups = section_best(tile, warpgroup_forms, COUNT(warpgroup_forms), sections);
-  return warpgroups < units ? warpgroups : units;
+  const double units = berth__tile_units_cost(tile, kind, sections);
+  berth__matrix_form unused;
+  if (berth__compute_storage(kind) == BERTH_F32) return units;
+  const double warpgroups = berth__tile_warpgroup_cost(tile, sections, &unused);
+  return warpgroups > 0 && warpgroups < units ? warpgroups : units;
 }
 
 static bool section_is_plain(const berth__tile_side *side) {
