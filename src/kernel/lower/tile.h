@@ -226,6 +226,7 @@ int64_t berth__tile_band(const berth__tile *tile, int64_t rows, int64_t columns)
  * run, 0 if results are no such runs; the bytes of shared memory; and the code, after which the operands are lost. */
 typedef struct berth__tile_staging {
   uint32_t sums, rows, columns; /* of the workgroup */
+  uint32_t width;               /* elements of a run, not 0 */
   uint32_t first_array;         /* the sums are staged over this array and those after it */
   berth__x batch, row, column;  /* of the first sum */
 } berth__tile_staging;

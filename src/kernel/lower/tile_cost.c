@@ -27,7 +27,8 @@ static double time_of(const berth__tile *tile, const cost_form *f, uint32_t sect
   const double depth = (double)berth__tile_count(&tile->depth) / sections;
   const double ends = START + RESULT * f->rows * f->columns, alone = depth * f->alone + ends;
   const double all = f->per_core == 1 ? alone : f->per_core * (depth * f->piece + OVERLAP * ends);
-  return (double)(groups / round) * all + (rest == 0 ? 0 : rest <= cores ? alone : all);
+  const int64_t full = groups / round;
+  return (double)full * all + (rest == 0 ? 0 : rest <= cores ? alone : all);
 }
 
 /* Tiles of 16-bit numbers have no padding. */

@@ -25,7 +25,7 @@ typedef struct work {
   berth__kernel *k;
   piece sides[2];
   uint32_t sums;
-  bool is_staged;
+  uint32_t run; /* elements of the runs in which results are stored; 0: they are not staged */
   berth__x thread, batch;
 } work;
 
@@ -462,13 +462,15 @@ static void place_group(const berth__tile *tile, const berth__matrix_form *form,
   group[2] = berth__x_min(k, group[2], berth__x_i32(k, dims[2] - 1));
 }
 
-/* Whether the results go through shared memory, in which they take no more room than the operands did. */
-static bool is_staged(const work *w) {
+/* The elements of a run if the results go through shared memory, in which they take no more room than the operands did;
+ * otherwise 0. */
+static uint32_t run_of(const work *w) {
   const berth__matrix_form *f = w->form;
   const uint64_t room = (uint64_t)f->slots * slot_bytes(w->tile, w->kind, f);
   const uint32_t width = f->parts > 1 || f->by_fours ? 0 : berth__tile_staged_width(w->tile);
-  return width != 0 && f->columns % width == 0 && f->rows * f->columns / width % f->threads == 0 &&
-         berth__tile_staged_bytes(f->rows, f->columns) <= room;
+  const bool fits = width != 0 && f->columns % width == 0 && f->rows * f->columns / width % f->threads == 0 &&
+                    berth__tile_staged_bytes(f->rows, f->columns) <= room;
+  return fits ? width : 0;
 }
 
 static void store_results(const work *w) {
@@ -476,12 +478,13 @@ static void store_results(const work *w) {
   const berth__tile_staging staging = {.sums = w->sums,
                                        .rows = w->form->rows,
                                        .columns = w->form->columns,
+                                       .width = w->run,
                                        .first_array = w->sides[0].tile.array,
                                        .batch = w->batch,
                                        .row = row,
                                        .column = column};
-  if (w->is_staged || looks_ahead(w)) berth__x_settle(w->k, w->sums);
-  if (w->is_staged)
+  if (w->run != 0 || looks_ahead(w)) berth__x_settle(w->k, w->sums);
+  if (w->run != 0)
     berth__tile_store_staged(w->tile, w->k, &staging);
   else
     berth__tile_store_sums(w->tile, w->k, w->sums, w->batch, row, column);
@@ -506,8 +509,8 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
   open_piece(&w, &w.sides[0], true);
   open_piece(&w, &w.sides[1], false);
   const bool has_two = form->rows * form->columns / form->threads >= 2; /* adjacent sums per thread */
-  w.is_staged = is_staged(&w);
-  const uint32_t together = (w.is_staged || berth__tile_word(tile) == 2) && has_two ? 2 : 1;
+  w.run = run_of(&w);
+  const uint32_t together = (w.run != 0 || berth__tile_word(tile) == 2) && has_two ? 2 : 1;
   w.sums = berth__kernel_sums_of(
       k,
       &(berth__kernel_sums){.left = w.sides[0].tile,

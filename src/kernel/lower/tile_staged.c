@@ -115,7 +115,7 @@ static void load_run(const staged *s, const staged_run *run, uint32_t operand, u
   const uint32_t per_word = berth__storage_per_word(storage);
   const bool is_aligned = t->l->at == NULL || t->l->at[operand] % 16 == 0;
   if (is_float(storage) && is_aligned && has_runs(t, view, s->width)) {
-    berth__x words[MOST_WIDTH];
+    berth__x words[MOST_WIDTH] = {0};
     load_words(s, operand, s->width / per_word, run->place[view], words);
     for (uint32_t i = 0; i < s->width; i++)
       values[i] = per_word == 1 ? berth__x_bits(k, BERTH__NUM_F32, words[i])
@@ -148,7 +148,7 @@ static void load_extras(const staged *s, staged_run *run) {
   if (epilogue->bias != BERTH__TILE_NONE) load_run(s, run, epilogue->bias, epilogue->bias_view, run->bias);
   const uint32_t n_sum = epilogue->sum != BERTH__TILE_NONE ? 1 : 0;
   for (uint32_t e = 0; e < n; e++) {
-    berth__x values[MOST_WIDTH];
+    berth__x values[MOST_WIDTH] = {0};
     const bool is_sum = e < n_sum;
     load_run(s, run, is_sum ? epilogue->sum : epilogue->first_extra + e - n_sum,
              is_sum ? epilogue->sum_view : epilogue->extra_view + e - n_sum, values);
@@ -180,7 +180,7 @@ static berth__x finished(const staged *s, const staged_run *run, uint32_t i) {
   const berth__tile *t = s->tile;
   berth__kernel *k = s->k;
   berth__tile of_cell = *t;
-  berth__x place[BERTH__TILE_VIEWS];
+  berth__x place[BERTH__TILE_VIEWS] = {0};
   const berth__x sum = berth__x_shared_load(k, s->array, berth__x_affine(k, run->at, 1, i));
   if (t->is_for_scratch) return sum;
   const berth__tile_epilogue *epilogue = t->user;
@@ -205,7 +205,7 @@ static void store_run(const staged *s, const staged_run *run) {
   const uint32_t per_word = berth__storage_per_word(storage);
   const uint32_t buffer = s->tile->is_for_scratch ? berth__l_scratch(k, BERTH_U32)
                                                   : berth__l_buffer(l, k, berth__operand_out(l->call, 0), BERTH_U32);
-  berth__x values[MOST_WIDTH];
+  berth__x values[MOST_WIDTH] = {0};
   berth__x_if(k, run->fits);
   for (uint32_t i = 0; i < s->width; i++) values[i] = finished(s, run, i);
   for (uint32_t i = 0; i < 4; i++)
@@ -226,13 +226,12 @@ static void put_sums(const staged *s) {
 }
 
 void berth__tile_store_staged(const berth__tile *tile, berth__kernel *k, const berth__tile_staging *staging) {
-  staged s = {.tile = tile, .of = staging, .k = k, .pitch = staging->columns + PADDING};
-  s.width = berth__tile_staged_width(tile);
+  staged s = {.tile = tile, .of = staging, .k = k, .pitch = staging->columns + PADDING, .width = staging->width};
   s.array = berth__kernel_shared_over(k, BERTH__NUM_F32, staging->rows * s.pitch, staging->first_array);
   s.local = berth__kernel_local(k, BERTH__NUM_U32, 4);
-  const uint32_t threads = k->group_size, n = staging->rows * staging->columns / s.width / threads;
+  const uint32_t threads = k->group_size, n = staging->rows * staging->columns / staging->width / threads;
   const uint32_t together = n % MOST_RUNS == 0 ? MOST_RUNS : n % 2 == 0 ? 2 : 1;
-  staged_run runs[MOST_RUNS];
+  staged_run runs[MOST_RUNS] = {{0}};
   berth__x_barrier(k);
   put_sums(&s);
   berth__x_barrier(k);
