@@ -5,6 +5,7 @@
 #include "kernel/lower/tile.h"
 
 #define MOST_ELEMENTS 16u /* of a piece, per thread */
+#define FEW_SLOTS 3u
 
 typedef struct piece {
   const berth__tile_side *side;
@@ -346,8 +347,14 @@ static bool looks_ahead(const work *w) {
          !w->form->is_late && !w->form->by_fours;
 }
 
+/* Warpgroups have finished with the previous piece when they have started on the next one. With many slots, its slot is
+ * free one piece later; with few, a second barrier frees it while they multiply. */
+static bool frees_at_once(const work *w) { return w->form->is_late && w->form->slots <= FEW_SLOTS; }
+
 /* Pieces being copied while one is multiplied. */
-static uint32_t pieces_ahead(const work *w) { return w->form->slots - 1; }
+static uint32_t pieces_ahead(const work *w) {
+  return w->form->slots - 1 - (w->form->is_late && !frees_at_once(w) ? 1 : 0);
+}
 
 /* If kernels begin early, copies of weights start before the results of the previous kernels are awaited. */
 static bool begins_early(const work *w) {
@@ -394,7 +401,7 @@ static void release_in_time(const work *w, berth__x number, int64_t n_pieces) {
   berth__x_end(w->k);
 }
 
-/* Copies go to the slot of the previous piece. */
+/* Copies go to the slot of a previous piece that all threads have finished with. */
 static void copy_far(const work *w, berth__x number, berth__x count) {
   berth__kernel *k = w->k;
   const berth__x far = berth__x_affine(k, number, 1, pieces_ahead(w));
@@ -406,8 +413,7 @@ static void copy_far(const work *w, berth__x number, berth__x count) {
 }
 
 /* One barrier per piece, after which all threads have finished with the previous one; loads through registers go to the
- * slot that is multiplied next. Warpgroups have finished with the previous piece when they have started on the next
- * one: a second barrier then, while they multiply, frees its slot a whole piece earlier. */
+ * slot that is multiplied next. Warpgroups multiply while their threads copy, so they begin with that. */
 static void sum_pieces(const work *w) {
   berth__kernel *k = w->k;
   const int64_t depth = w->form->depth, n = (berth__tile_count(&w->tile->depth) + depth - 1) / depth;
@@ -422,10 +428,11 @@ static void sum_pieces(const work *w) {
   fetch_both(w, berth__x_affine(k, next, depth, 0));
   berth__x_end(k);
   berth__x_multiply(k, w->sums, slot_of(w, number));
-  if (w->form->is_late) {
+  if (frees_at_once(w)) {
+    berth__x_wait(k, pieces_ahead(w)); /* only for the products */
     berth__x_barrier(k);
-    copy_far(w, number, count);
   }
+  if (w->form->is_late) copy_far(w, number, count);
   berth__x_if(k, berth__x_lt(k, next, count));
   put_both(w, slot_of(w, next));
   wait_for_piece(w);
