@@ -103,6 +103,8 @@ static void where_it_pays(void **state) {
     berth__kernel_limits limits = limits_lanes;
     limits.multiplies = BERTH__MATRIX_UNITS;
     limits.tile_bytes = 114688;
+    limits.large_bytes = 229376;
+    limits.group_size = 256;
     limits.compute = s->compute;
     limits.has_warpgroups = s->has_warpgroups;
     if ((sections_of(s, &limits) > 1) != s->is_cut)

@@ -6,7 +6,7 @@
 #define CORES 132
 #define MOST_SLOTS 6u
 #define LEAST_THREADS 256u /* a device that takes these, and has warpgroups, takes 384 */
-#define START 2500.0       /* nanoseconds until a workgroup multiplies, and from its last product to its end */
+#define START 1500.0       /* nanoseconds until a workgroup multiplies, and from its last product to its end */
 #define RESULT 0.06        /* nanoseconds that a result takes to be finished and stored */
 #define OVERLAP 0.35       /* the share of both that is left if another workgroup of the core multiplies meanwhile */
 
@@ -15,11 +15,10 @@ typedef struct cost_form {
   uint32_t rows, columns, threads, per_core;
   double piece, alone;
 } cost_form;
-static const cost_form cost_forms[] = {{128, 256, 256, 1, 11.5, 11.5},
-                                       {192, 256, 384, 1, 16, 16},
-                                       {128, 192, 256, 1, 9.5, 9.5},
-                                       {128, 128, 256, 1, 7.5, 7.5},
-                                       {128, 128, 256, 2, 7, 11}};
+static const cost_form cost_forms[] = {{128, 256, 256, 1, 12.3, 12.3}, {192, 256, 384, 1, 18.5, 18.5},
+                                       {128, 192, 256, 1, 9.9, 9.9},   {128, 128, 256, 1, 8.5, 8},
+                                       {128, 128, 256, 2, 7.8, 15},    {64, 128, 128, 1, 6, 6},
+                                       {64, 128, 128, 2, 5.7, 6.5}};
 
 static double time_of(const berth__tile *tile, const cost_form *f, uint32_t sections) {
   const int64_t groups = berth__tile_groups(tile, f->rows, f->columns) * sections, cores = CORES;

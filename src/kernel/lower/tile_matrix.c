@@ -5,7 +5,6 @@
 #include "kernel/lower/tile.h"
 
 #define MOST_ELEMENTS 16u /* of a piece, per thread */
-#define FEW_SLOTS 3u
 
 typedef struct piece {
   const berth__tile_side *side;
@@ -62,9 +61,8 @@ static const struct choice {
 static const struct choice long_forms[] = {
     {32, 32, 256, 256, 96, false, false}, {32, 16, 256, 256, 72, false, false}, {16, 16, 256, 256, 0, false, false}};
 #define LONG_PARTS 8u
-#define LONG_DEPTH 256      /* shortest depth that is worth splitting */
-#define WARPGROUP_GROUPS 32 /* fewer tiles of 128 x 128 are for smaller forms */
-#define LONG_GROUPS 96      /* workgroups of 64 x 64 that keep a device busy without splitting */
+#define LONG_DEPTH 256 /* shortest depth that is worth splitting */
+#define LONG_GROUPS 96 /* workgroups of 64 x 64 that keep a device busy without splitting */
 
 /* For f32, multiplied by threads. Depth and parts are limited by registers and shared memory; `share` is the fraction
  * of the core's peak rate, measured with all cores busy. */
@@ -156,12 +154,11 @@ static bool choose_of(const berth__tile *tile, berth_compute kind, const struct 
   return found;
 }
 
-/* Requires sides stored in the type in which they are multiplied, and enough workgroups. */
+/* Requires sides stored in the type in which they are multiplied, and that it costs less than other forms. */
 static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth__matrix_form *out) {
   const berth__storage wanted = berth__compute_storage(kind);
   if (!tile->l->limits->has_warpgroups || wanted == BERTH_F32 || !can_copy_both(tile, kind)) return false;
   if (type_of(tile, &tile->left) != wanted || type_of(tile, &tile->right) != wanted) return false;
-  if (berth__tile_groups(tile, 128, 128) < WARPGROUP_GROUPS) return false;
   const double cost = berth__tile_warpgroup_cost(tile, 1, out);
   return cost > 0 && cost < berth__tile_units_cost(tile, kind, 1);
 }
@@ -347,14 +344,8 @@ static bool looks_ahead(const work *w) {
          !w->form->is_late && !w->form->by_fours;
 }
 
-/* Warpgroups have finished with the previous piece when they have started on the next one. With many slots, its slot is
- * free one piece later; with few, a second barrier frees it while they multiply. */
-static bool frees_at_once(const work *w) { return w->form->is_late && w->form->slots <= FEW_SLOTS; }
-
-/* Pieces being copied while one is multiplied. */
-static uint32_t pieces_ahead(const work *w) {
-  return w->form->slots - 1 - (w->form->is_late && !frees_at_once(w) ? 1 : 0);
-}
+/* Pieces being copied while one is multiplied. With is_late, a slot becomes free one piece later. */
+static uint32_t pieces_ahead(const work *w) { return w->form->slots - 1 - (w->form->is_late ? 1 : 0); }
 
 /* If kernels begin early, copies of weights start before the results of the previous kernels are awaited. */
 static bool begins_early(const work *w) {
@@ -428,10 +419,6 @@ static void sum_pieces(const work *w) {
   fetch_both(w, berth__x_affine(k, next, depth, 0));
   berth__x_end(k);
   berth__x_multiply(k, w->sums, slot_of(w, number));
-  if (frees_at_once(w)) {
-    berth__x_wait(k, pieces_ahead(w)); /* only for the products */
-    berth__x_barrier(k);
-  }
   if (w->form->is_late) copy_far(w, number, count);
   berth__x_if(k, berth__x_lt(k, next, count));
   put_both(w, slot_of(w, next));

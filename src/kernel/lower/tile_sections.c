@@ -18,7 +18,7 @@
 
 #define SECTION_MERGE 1800.0 /* nanoseconds for the second kernel */
 #define SECTION_BYTES 3000.0 /* bytes per nanosecond that sections store and the second kernel loads */
-#define SECTION_GAIN 0.75    /* sections must take less than this fraction of the time */
+#define SECTION_GAIN 0.85    /* sections must take less than this fraction of the time */
 
 /* The compute type of the products, from types alone. */
 static berth_compute section_kind(const berth__tile *tile) {
