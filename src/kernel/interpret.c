@@ -204,14 +204,9 @@ static bool go_on_each(berth__machine *m, berth__x x, uint32_t index) {
   return true;
 }
 
-static void settle_late(berth__machine *m, uint32_t sums) {
-  m->is_going[sums] = false;
-  m->late_slot[sums] = 0;
-}
-
 static bool enter_each(berth__machine *m, berth__x x) {
   const uint32_t depth = m->k->insts[x].depth;
-  settle_late(m, m->k->insts[x].bits);
+  m->is_going[m->k->insts[x].bits] = false;
   memcpy(berth__machine_mask(m, depth + 1u), berth__machine_mask(m, depth), m->n * sizeof(uint32_t));
   m->n_in[depth + 1] = m->n_in[depth];
   return m->n_in[depth] > 0 && go_on_each(m, x, 0);
@@ -250,8 +245,6 @@ static berth_status come_to_barrier(berth__machine *m, berth__x x) {
   if (m->n_in[m->k->insts[x].depth] == 0) return BERTH_OK;
   m->time += 1;
   m->group_settled = m->group_here;
-  for (uint32_t n = 0; n < m->k->n_sums; ++n)
-    if (m->late_slot[n] != 0) BERTH__TRY(berth__machine_note_late(m, x, n, m->late_slot[n] - 1));
   return check_together(m, x);
 }
 
@@ -262,11 +255,6 @@ static berth_status exchange_lanes(berth__machine *m, berth__x x) {
   BERTH__TRY(check_together(m, x));
   for (uint32_t j = 0; j < m->n; ++j) out[j] = value[j ^ inst->bits];
   return BERTH_OK;
-}
-
-static void wait_for_groups(berth__machine *m, uint32_t except) {
-  if (m->group_open > except && m->group_open - 1 - except > m->group_here) m->group_here = m->group_open - 1 - except;
-  for (uint32_t n = 0; n < m->k->n_sums; ++n) m->late_slot[n] = 0;
 }
 
 static void pack_pairs(const berth__machine *m, berth__x x) {
@@ -330,7 +318,9 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_exchange: return exchange_lanes(m, x);
     case BERTH__INST_shared_copy: return berth__machine_copy(m, x);
     case BERTH__INST_commit: m->group_open += 1; return BERTH_OK;
-    case BERTH__INST_wait: wait_for_groups(m, inst->bits); return BERTH_OK;
+    case BERTH__INST_wait:
+      if (m->group_open > inst->bits) m->group_here = m->group_open - 1 - inst->bits;
+      return BERTH_OK;
     case BERTH__INST_ahead:
     case BERTH__INST_multiply: return berth__machine_multiply(m, x);
     case BERTH__INST_sum: berth__machine_sum(m, x); return BERTH_OK;
@@ -338,7 +328,7 @@ static berth_status run_one(berth__machine *m, berth__x x) {
     case BERTH__INST_sum_row:
     case BERTH__INST_sum_line:
     case BERTH__INST_sum_column: berth__machine_sum_place(m, x); return BERTH_OK;
-    case BERTH__INST_settle: settle_late(m, inst->bits); return BERTH_OK;
+    case BERTH__INST_settle: m->is_going[inst->bits] = false; return BERTH_OK;
     case BERTH__INST_join: return berth__machine_join(m, x);
     case BERTH__INST_row_largest:
     case BERTH__INST_row_total: return berth__machine_fold(m, x);
@@ -368,7 +358,6 @@ static void begin_groups(berth__machine *m) {
   uint64_t n_local = berth__machine_elements(k->local, k->n_local) * m->n;
   const uint64_t n_sums = (uint64_t)berth__machine_sums(k, k->n_sums) * m->n;
   memset(m->is_going, 0, sizeof m->is_going);
-  memset(m->late_slot, 0, sizeof m->late_slot);
   for (uint32_t i = 0; i < k->n_shared; ++i) m->holds[i] = k->shared[i].over == 0;
   m->group_open = 1;
   m->group_here = m->group_settled = 0;

@@ -115,8 +115,8 @@ typedef struct berth__kernel_sums {
    * share of the depth and has its own sums (split-K). After a `join`, and before an `each`, every part has its share
    * of the final sums. */
   uint32_t parts;
-  /* Asynchronous, for warpgroups: a slot may be reused only when the next one has been multiplied, and then a `wait`
-   * and a barrier have passed. */
+  /* Asynchronous, for warpgroups: a slot may be reused only when the next one has been multiplied, or an `each`
+   * begins. */
   bool is_late;
   bool by_fours; /* of f32: each thread multiplies, and loads four adjacent elements of a tile at once */
   bool has_rows; /* a row belongs to BERTH__ROW_THREADS adjacent threads, which can fold it */

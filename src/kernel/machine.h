@@ -40,7 +40,6 @@ typedef struct berth__machine {
   bool holds[BERTH__KERNEL_ARRAYS];          /* of those, the one whose contents the memory has */
   uint32_t use_time[BERTH__KERNEL_ARRAYS];   /* of those: the last load, store or product */
   bool is_going[BERTH__KERNEL_SUMS];         /* late sums that may still read their tiles */
-  uint32_t late_slot[BERTH__KERNEL_SUMS];    /* of late sums: 1 + the last slot, 0 if a `wait` has come since */
   berth__lane *sums;                         /* n per sum of a thread */
   /* Groups of copies: the open one, counted from 1; the last one waited for; and the last one waited for before a
    * barrier, after which every thread may use it. */
@@ -80,8 +79,6 @@ berth_status berth__machine_fail_race(const berth__machine *m, berth__x x, uint3
 /* machine_tiles.c: copies, products of tiles, and their sums. */
 berth_status berth__machine_copy(berth__machine *m, berth__x x);
 berth_status berth__machine_multiply(berth__machine *m, berth__x x);
-/* The slot before `slot` of late sums is being read: nobody may write to it before the next barrier. */
-berth_status berth__machine_note_late(berth__machine *m, berth__x x, uint32_t sums, uint32_t slot);
 void berth__machine_sum(berth__machine *m, berth__x x);
 void berth__machine_sum_set(berth__machine *m, berth__x x);
 void berth__machine_sum_place(berth__machine *m, berth__x x);

@@ -77,9 +77,9 @@ static berth_status check_tile(berth__machine *m, berth__x x, const berth__kerne
   return BERTH_OK;
 }
 
-/* For one workgroup, whose first lane this is. Slots are used in turn. */
-static berth_status note_late_of(berth__machine *m, berth__x x, const berth__kernel_sums *sums, uint32_t slot,
-                                 uint32_t lane) {
+/* The previous slot is being read until now: nobody may write to it before the next barrier. Slots are used in turn. */
+static berth_status note_late(berth__machine *m, berth__x x, uint32_t slot, uint32_t lane) {
+  const berth__kernel_sums *sums = &m->k->sums[m->k->insts[x].bits];
   for (int i = 0; i < 2; ++i) {
     const berth__kernel_tile *tile = i == 0 ? &sums->left : &sums->right;
     const uint64_t first = berth__machine_elements(m->k->shared, tile->array) + m->n_shared * (lane / m->threads);
@@ -91,12 +91,6 @@ static berth_status note_late_of(berth__machine *m, berth__x x, const berth__ker
       use->reader = UINT32_MAX;
     }
   }
-  return BERTH_OK;
-}
-
-berth_status berth__machine_note_late(berth__machine *m, berth__x x, uint32_t sums, uint32_t slot) {
-  for (uint32_t lane = 0; lane < m->n; lane += m->threads)
-    BERTH__TRY(note_late_of(m, x, &m->k->sums[sums], slot, lane));
   return BERTH_OK;
 }
 
@@ -172,10 +166,7 @@ berth_status berth__machine_multiply(berth__machine *m, berth__x x) {
     if (lane == first) {
       BERTH__TRY(check_tile(m, x, &sums->left, slot[lane].u, lane));
       BERTH__TRY(check_tile(m, x, &sums->right, slot[lane].u, lane));
-      if (inst->code == BERTH__INST_multiply && sums->is_late) {
-        BERTH__TRY(note_late_of(m, x, sums, slot[lane].u, lane));
-        m->late_slot[inst->bits] = slot[lane].u + 1;
-      }
+      if (inst->code == BERTH__INST_multiply && sums->is_late) BERTH__TRY(note_late(m, x, slot[lane].u, lane));
     }
     if (inst->code == BERTH__INST_multiply) multiply_lane(m, sums, all + lane, slot[lane].u, lane);
   }

@@ -84,6 +84,7 @@ void berth__cuda_warpgroup_open(const berth__kernel *kernel, uint32_t n, berth__
       "  for (int i = 0; i < %u; i++)\n"
       "    berth_wgmma(c, berth_matrix_step(a, i * %u), berth_matrix_step(b, i * %u));\n"
       "  berth_warpgroup_commit();\n"
+      "  berth_warpgroup_wait(1);\n"
       "}\n",
       sums->right.lines, sums->left.is_deep, sums->right.is_deep, sums->kind == BERTH_COMPUTE_BF16, n,
       sums->left.is_deep ? MOST_ROWS * sums->left.row : sums->left.depth * sums->left.row, warpgroup_panel(&sums->left),
@@ -98,6 +99,6 @@ void berth__cuda_warpgroup_open(const berth__kernel *kernel, uint32_t n, berth__
                      "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n#undef BERTH_FINISH_%u\n#undef BERTH_ARRIVED\n"
                      "#define BERTH_AHEAD_%u(slot)\n#define BERTH_SETTLE_%u berth_settle_%u(c%u)\n"
                      "#define BERTH_FINISH_%u BERTH_SETTLE_%u\n"
-                     "#define BERTH_ARRIVED berth_warpgroup_wait(1); berth_arrived();\n",
+                     "#define BERTH_ARRIVED berth_arrived();\n",
                      n, count, n, n, n, n, n, n, n, n, n);
 }

@@ -116,8 +116,7 @@ static void both_ways(void **state) {
 /* A slot is written to while the product of it may go on: after the next one it is done with. */
 static void late_slots(void **state) {
   (void)state;
-  for (int which = 0; which < 3; which++) { /* right; too early; without a wait */
-    const bool is_early = which == 1;
+  for (int is_early = 0; is_early < 2; is_early++) {
     berth_context *ctx = test_context();
     berth__kernel *k;
     berth_error err;
@@ -144,11 +143,10 @@ static void late_slots(void **state) {
       berth__x_end(k);
     }
     for (int64_t slot = 0; slot < 3; slot++) {
-      if (which != 2) berth__x_wait(k, 0);
       berth__x_barrier(k);
       /* the slot before the last is free, the last one is not */
       if (slot == 2)
-        berth__x_shared_store(k, sums.left.array, berth__x_affine(k, thread, 1, is_early ? 64 * 64 : 0), zero);
+        berth__x_shared_store(k, sums.left.array, berth__x_affine(k, thread, 1, is_early != 0 ? 64 * 64 : 0), zero);
       berth__x_multiply(k, number, berth__x_i32(k, slot));
     }
     const berth__x each = berth__x_each(k, number);
@@ -159,7 +157,7 @@ static void late_slots(void **state) {
     berth__x_end(k);
     berth__x_end(k);
     TEST_OK(berth__kernel_finish(k, &err));
-    if (which != 0)
+    if (is_early != 0)
       test_expect_error(run_kernel(k, words, (const uint64_t[]){4}, &err), BERTH_INTERNAL, &err, "no barrier between");
     else
       TEST_OK(run_kernel(k, words, (const uint64_t[]){4}, &err));

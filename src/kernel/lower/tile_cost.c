@@ -1,38 +1,33 @@
-/* Which form a product of warpgroups takes, by what each would cost on a large GPU: its workgroups run in rounds over
- * the cores, and a round takes as long as one workgroup. Large tiles load fewer bytes for a product; small ones leave
- * fewer cores idle in the last round, and two of them on a core do not wait for each other's memory. */
+/* Which form a product of warpgroups takes, by what each would cost on a large GPU: a workgroup has a core to itself,
+ * and they run in rounds over the cores. What a core copies for a step of the depth takes it longer than the products,
+ * so large tiles are better, as long as they leave few cores idle in the last round. The numbers were measured on an
+ * H200. */
 #include "kernel/lower/tile.h"
 
 #define CORES 132
 #define MOST_SLOTS 6u
 #define LEAST_THREADS 256u /* a device that takes these, and has warpgroups, takes 384 */
-#define START 1500.0       /* nanoseconds until a workgroup multiplies, and from its last product to its end */
+#define START 2500.0       /* nanoseconds until a workgroup multiplies, and from its last product to its end */
 #define RESULT 0.06        /* nanoseconds that a result takes to be finished and stored */
-#define OVERLAP 0.35       /* the share of both that is left if another workgroup of the core multiplies meanwhile */
 
-/* `piece` and `alone`: nanoseconds per step of the depth, and workgroup, with all workgroups of a core or with one. */
+/* step: nanoseconds per step of the depth. */
 typedef struct cost_form {
-  uint32_t rows, columns, threads, per_core;
-  double piece, alone;
+  uint32_t rows, columns, threads;
+  double step;
 } cost_form;
-static const cost_form cost_forms[] = {{128, 256, 256, 1, 12.3, 12.3}, {192, 256, 384, 1, 18.5, 18.5},
-                                       {128, 192, 256, 1, 9.9, 9.9},   {128, 128, 256, 1, 8.5, 8},
-                                       {128, 128, 256, 2, 7.8, 15},    {64, 128, 128, 1, 6, 6},
-                                       {64, 128, 128, 2, 5.7, 6.5}};
+static const cost_form cost_forms[] = {
+    {128, 256, 256, 12.8}, {192, 256, 384, 20.5}, {128, 192, 256, 11.2}, {128, 128, 256, 9.5}, {64, 128, 128, 6.8}};
 
 static double time_of(const berth__tile *tile, const cost_form *f, uint32_t sections) {
-  const int64_t groups = berth__tile_groups(tile, f->rows, f->columns) * sections, cores = CORES;
-  const int64_t round = cores * f->per_core, rest = groups % round;
+  const int64_t groups = berth__tile_groups(tile, f->rows, f->columns) * sections;
+  const int64_t rounds = (groups + CORES - 1) / CORES;
   const double depth = (double)berth__tile_count(&tile->depth) / sections;
-  const double ends = START + RESULT * f->rows * f->columns, alone = depth * f->alone + ends;
-  const double all = f->per_core == 1 ? alone : f->per_core * (depth * f->piece + OVERLAP * ends);
-  const int64_t full = groups / round;
-  return (double)full * all + (rest == 0 ? 0 : rest <= cores ? alone : all);
+  return (double)rounds * (depth * f->step + START + RESULT * f->rows * f->columns);
 }
 
 /* Tiles of 16-bit numbers have no padding. */
 static uint32_t slots_of(const berth__kernel_limits *limits, const cost_form *f) {
-  const uint32_t room = f->per_core == 1 ? limits->large_bytes : limits->tile_bytes;
+  const uint32_t room = limits->large_bytes > limits->tile_bytes ? limits->large_bytes : limits->tile_bytes;
   const uint32_t slots = room / ((f->rows + f->columns) * BERTH__ROW_BYTES);
   return slots < MOST_SLOTS ? slots : MOST_SLOTS;
 }
@@ -53,7 +48,9 @@ double berth__tile_units_cost(const berth__tile *tile, berth_compute kind, uint3
   for (size_t i = 0; i < sizeof matrix_units / sizeof *matrix_units; i++) {
     const int64_t groups = berth__tile_groups(tile, units[i].rows, units[i].columns) * sections;
     const int64_t rounds = (groups + CORES - 1) / CORES;
-    const double time = (double)rounds * ((rounds > 1 ? units[i].each : units[i].alone) * depth + UNIT_START);
+    const double ends =
+        UNIT_START + (kind == BERTH_COMPUTE_F32 ? 0 : RESULT * (double)(units[i].rows * units[i].columns));
+    const double time = (double)rounds * ((rounds > 1 ? units[i].each : units[i].alone) * depth + ends);
     if (i == 0 || time < best) best = time;
   }
   return best;

@@ -61,8 +61,9 @@ static const struct choice {
 static const struct choice long_forms[] = {
     {32, 32, 256, 256, 96, false, false}, {32, 16, 256, 256, 72, false, false}, {16, 16, 256, 256, 0, false, false}};
 #define LONG_PARTS 8u
-#define LONG_DEPTH 256 /* shortest depth that is worth splitting */
-#define LONG_GROUPS 96 /* workgroups of 64 x 64 that keep a device busy without splitting */
+#define LONG_DEPTH 256   /* shortest depth that is worth splitting */
+#define WINDOW_GROUPS 64 /* tiles of 128 x 128 from which on windows, whose places take work, are for warpgroups */
+#define LONG_GROUPS 96   /* workgroups of 64 x 64 that keep a device busy without splitting */
 
 /* For f32, multiplied by threads. Depth and parts are limited by registers and shared memory; `share` is the fraction
  * of the core's peak rate, measured with all cores busy. */
@@ -159,6 +160,7 @@ static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth_
   const berth__storage wanted = berth__compute_storage(kind);
   if (!tile->l->limits->has_warpgroups || wanted == BERTH_F32 || !can_copy_both(tile, kind)) return false;
   if (type_of(tile, &tile->left) != wanted || type_of(tile, &tile->right) != wanted) return false;
+  if (tile->left.window != NULL && berth__tile_groups(tile, 128, 128) < WINDOW_GROUPS) return false;
   const double cost = berth__tile_warpgroup_cost(tile, 1, out);
   return cost > 0 && cost < berth__tile_units_cost(tile, kind, 1);
 }
@@ -392,19 +394,9 @@ static void release_in_time(const work *w, berth__x number, int64_t n_pieces) {
   berth__x_end(w->k);
 }
 
-/* Copies go to the slot of a previous piece that all threads have finished with. */
-static void copy_far(const work *w, berth__x number, berth__x count) {
-  berth__kernel *k = w->k;
-  const berth__x far = berth__x_affine(k, number, 1, pieces_ahead(w));
-  if (!copies(w)) return;
-  berth__x_if(k, berth__x_lt(k, far, count));
-  copy_both(w, slot_of(w, far), berth__x_affine(k, far, w->form->depth, 0));
-  berth__x_end(k);
-  berth__x_commit(k);
-}
-
-/* One barrier per piece, after which all threads have finished with the previous one; loads through registers go to the
- * slot that is multiplied next. Warpgroups multiply while their threads copy, so they begin with that. */
+/* One barrier per piece: copies go to the slot of the previous piece, which all threads have finished with; loads
+ * through registers go to the slot that is multiplied next. Warpgroups are still multiplying the previous piece while
+ * their threads copy, so theirs go to the slot before it. */
 static void sum_pieces(const work *w) {
   berth__kernel *k = w->k;
   const int64_t depth = w->form->depth, n = (berth__tile_count(&w->tile->depth) + depth - 1) / depth;
@@ -412,14 +404,18 @@ static void sum_pieces(const work *w) {
   wait_for_piece(w);
   if (looks_ahead(w)) berth__x_ahead(k, w->sums, berth__x_i32(k, 0));
   const berth__x number = berth__x_loop(k, berth__x_i32(k, 0), berth__x_i32(k, n), 1), count = berth__x_i32(k, n);
-  const berth__x next = berth__x_affine(k, number, 1, 1);
+  const berth__x next = berth__x_affine(k, number, 1, 1), far = berth__x_affine(k, number, 1, pieces_ahead(w));
   release_in_time(w, number, n);
-  if (!w->form->is_late) copy_far(w, number, count);
+  if (copies(w)) {
+    berth__x_if(k, berth__x_lt(k, far, count));
+    copy_both(w, slot_of(w, far), berth__x_affine(k, far, depth, 0));
+    berth__x_end(k);
+    berth__x_commit(k);
+  }
   berth__x_if(k, berth__x_lt(k, next, count));
   fetch_both(w, berth__x_affine(k, next, depth, 0));
   berth__x_end(k);
   berth__x_multiply(k, w->sums, slot_of(w, number));
-  if (w->form->is_late) copy_far(w, number, count);
   berth__x_if(k, berth__x_lt(k, next, count));
   put_both(w, slot_of(w, next));
   wait_for_piece(w);
