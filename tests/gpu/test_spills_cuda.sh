@@ -21,11 +21,13 @@ two() { echo "input %a : $1[$2] input %b : $1[$3] %o = matmul(%a, %b)"; }
 three() { echo "input %a : $1[1, $2] input %b : $1[1, $3] input %c : $1[1, $3] %o = attention(%a, %b, %c)"; }
 sources() {
   collect nvidia tf32x3 "$(two f32 '128, 1536' '1536, 384')" && collect nvidia bf16 "$(two f32 '2048, 64' '64, 2048')" &&
-    collect nvidia f32 "$(two bf16 '4096, 64' '64, 8192')" && collect hopper f32 "$(two bf16 '4096, 64' '64, 8192')" &&
-    collect hopper f32 "$(two f16 '1024, 64' '64, 1024')" && collect nvidia f32 "$(three bf16 '32, 4096, 128' '32, 4096, 128')" &&
+    collect nvidia f32 "$(two bf16 '4096, 64' '64, 8192')" && collect hopper f32 "$(two bf16 '4096, 512' '512, 4096')" &&
+    collect hopper f32 "$(two bf16 '8192, 512' '512, 768')" &&
+    collect hopper f32 "$(two f16 '1024, 512' '512, 1024')" &&
+    collect nvidia f32 "$(three bf16 '32, 4096, 128' '32, 4096, 128')" &&
     collect nvidia tf32x3 "$(three f32 '12, 128, 64' '12, 128, 64')" &&
     collect nvidia f32 "$(two f32 '4096, 64' '64, 4096')" && collect nvidia f32 "$(two f32 '1024, 64' '64, 1024')" &&
-    collect nvidia f32 "$(two f32 '128, 1536' '1536, 384')" && [ "$(find "$folder" -name '*.cu' | wc -l)" -eq 10 ]
+    collect nvidia f32 "$(two f32 '128, 1536' '1536, 384')" && [ "$(find "$folder" -name '*.cu' | wc -l)" -eq 11 ]
 }
 compiles() { # source architecture
   local said

@@ -216,7 +216,7 @@ bool berth__tile_fours_form(const berth__tile *tile, berth__matrix_form *out); /
 berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
                                 berth_error *err);
 /* tile_cost.c: estimated nanoseconds of the best form for warpgroups, with the depth cut into sections, and that form; 0
- * if the device has none. And of the best form for warps, or f32. */
+ * if there is none. And of the best form for warps, or f32. */
 double berth__tile_warpgroup_cost(const berth__tile *tile, uint32_t sections, berth__matrix_form *out);
 double berth__tile_units_cost(const berth__tile *tile, berth_compute kind, uint32_t sections);
 /* Rows of tiles that workgroups go through together, column by column: those that run at the same time load few different

@@ -7,6 +7,7 @@
 #define CORES 132
 #define MOST_SLOTS 6u
 #define LEAST_THREADS 256u /* a device that takes these, and has warpgroups, takes 384 */
+#define WINDOW_GROUPS 64   /* tiles of 128 x 128 from which on windows, whose places take work, are for warpgroups */
 #define START 2500.0       /* nanoseconds until a workgroup multiplies, and from its last product to its end */
 #define RESULT 0.06        /* nanoseconds that a result takes to be finished and stored */
 
@@ -48,9 +49,7 @@ double berth__tile_units_cost(const berth__tile *tile, berth_compute kind, uint3
   for (size_t i = 0; i < sizeof matrix_units / sizeof *matrix_units; i++) {
     const int64_t groups = berth__tile_groups(tile, units[i].rows, units[i].columns) * sections;
     const int64_t rounds = (groups + CORES - 1) / CORES;
-    const double ends =
-        UNIT_START + (kind == BERTH_COMPUTE_F32 ? 0 : RESULT * (double)(units[i].rows * units[i].columns));
-    const double time = (double)rounds * ((rounds > 1 ? units[i].each : units[i].alone) * depth + ends);
+    const double time = (double)rounds * ((rounds > 1 ? units[i].each : units[i].alone) * depth + UNIT_START);
     if (i == 0 || time < best) best = time;
   }
   return best;
@@ -60,6 +59,7 @@ double berth__tile_warpgroup_cost(const berth__tile *tile, uint32_t sections, be
   const berth__kernel_limits *limits = tile->l->limits;
   double best = 0;
   if (!limits->has_warpgroups || limits->group_size < LEAST_THREADS) return 0;
+  if (tile->left.window != NULL && berth__tile_groups(tile, 128, 128) * sections < WINDOW_GROUPS) return 0;
   for (size_t i = 0; i < sizeof cost_forms / sizeof *cost_forms; i++) {
     const cost_form *f = &cost_forms[i];
     const double time = time_of(tile, f, sections);

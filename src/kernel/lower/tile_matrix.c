@@ -61,9 +61,8 @@ static const struct choice {
 static const struct choice long_forms[] = {
     {32, 32, 256, 256, 96, false, false}, {32, 16, 256, 256, 72, false, false}, {16, 16, 256, 256, 0, false, false}};
 #define LONG_PARTS 8u
-#define LONG_DEPTH 256   /* shortest depth that is worth splitting */
-#define WINDOW_GROUPS 64 /* tiles of 128 x 128 from which on windows, whose places take work, are for warpgroups */
-#define LONG_GROUPS 96   /* workgroups of 64 x 64 that keep a device busy without splitting */
+#define LONG_DEPTH 256 /* shortest depth that is worth splitting */
+#define LONG_GROUPS 96 /* workgroups of 64 x 64 that keep a device busy without splitting */
 
 /* For f32, multiplied by threads. Depth and parts are limited by registers and shared memory; `share` is the fraction
  * of the core's peak rate, measured with all cores busy. */
@@ -160,7 +159,6 @@ static bool choose_warpgroup(const berth__tile *tile, berth_compute kind, berth_
   const berth__storage wanted = berth__compute_storage(kind);
   if (!tile->l->limits->has_warpgroups || wanted == BERTH_F32 || !can_copy_both(tile, kind)) return false;
   if (type_of(tile, &tile->left) != wanted || type_of(tile, &tile->right) != wanted) return false;
-  if (tile->left.window != NULL && berth__tile_groups(tile, 128, 128) < WINDOW_GROUPS) return false;
   const double cost = berth__tile_warpgroup_cost(tile, 1, out);
   return cost > 0 && cost < berth__tile_units_cost(tile, kind, 1);
 }

@@ -18,7 +18,9 @@
 
 #define SECTION_MERGE 1800.0 /* nanoseconds for the second kernel */
 #define SECTION_BYTES 3000.0 /* bytes per nanosecond that sections store and the second kernel loads */
-#define SECTION_GAIN 0.85    /* sections must take less than this fraction of the time */
+/* Sections must take less than this fraction of the time. */
+#define SECTION_GAIN 0.75
+#define SECTION_GAIN_LATE 0.85 /* of warpgroups, whose costs are known better */
 
 /* The compute type of the products, from types alone. */
 static berth_compute section_kind(const berth__tile *tile) {
@@ -31,12 +33,15 @@ static berth_compute section_kind(const berth__tile *tile) {
   return (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
 }
 
-static double section_time(const berth__tile *tile, berth_compute kind, uint32_t sections) {
+/* is_late: whether warpgroups take less time than other forms. */
+static double section_time(const berth__tile *tile, berth_compute kind, uint32_t sections, bool *is_late) {
   const double units = berth__tile_units_cost(tile, kind, sections);
   berth__matrix_form unused;
+  *is_late = false;
   if (berth__compute_storage(kind) == BERTH_F32) return units;
   const double warpgroups = berth__tile_warpgroup_cost(tile, sections, &unused);
-  return warpgroups > 0 && warpgroups < units ? warpgroups : units;
+  *is_late = warpgroups > 0 && warpgroups < units;
+  return *is_late ? warpgroups : units;
 }
 
 static bool section_is_plain(const berth__tile_side *side) {
@@ -83,12 +88,15 @@ uint32_t berth__tile_sections(const berth__tile *tile) {
   const berth_compute kind = section_kind(tile);
   const int64_t depth = berth__tile_count(&tile->depth), results = section_results(tile), step = section_step(tile);
   const uint32_t axis = section_axis(tile);
-  double best = SECTION_GAIN * section_time(tile, kind, 1);
+  bool is_late;
+  double best = section_time(tile, kind, 1, &is_late);
+  best *= is_late ? SECTION_GAIN_LATE : SECTION_GAIN;
   uint32_t chosen = 1;
   for (uint32_t n = 2; n <= MOST_SECTIONS && axis < tile->depth.rank && depth / n >= SECTION_DEPTH; n++) {
     if (tile->depth.dim[axis] % n != 0 || tile->depth.dim[axis] / n % step != 0) continue;
     if (results > MOST_SCRATCH / 4 / n) break;
-    const double time = section_time(tile, kind, n) + SECTION_MERGE + 8.0 * (double)results * (double)n / SECTION_BYTES;
+    const double time =
+        section_time(tile, kind, n, &is_late) + SECTION_MERGE + 8.0 * (double)results * (double)n / SECTION_BYTES;
     if (time >= best) continue;
     best = time;
     chosen = n;
