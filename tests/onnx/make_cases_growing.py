@@ -278,9 +278,21 @@ def keypoints(p):
         {**constants, "v0": np.zeros((0, 2, 2), np.float32), "u0": np.zeros((0, 2), np.float32)})
 
 
+def lists_read_back(p):
+    """Each row is added to the last of the sequence, over an axis with a name: its tensors are carried."""
+    step = [node("SequenceAt", ["s", "last"], ["before"]), node("Gather", ["x", "i"], ["row"]),
+            node("Add", ["before", "row"], ["sum"]), node("SequenceInsert", ["s", "sum"], ["s2"])]
+    nodes = extent("x", "n") + [node("SequenceConstruct", ["h0"], ["begin"]),
+                                node("Loop", ["n", "", "begin"], ["all"], body=loop_body(step, [("s", "s2", True)])),
+                                node("ConcatFromSequence", ["all"], ["y"], axis=0, new_axis=1)]
+    put(p, "read_back_named", nodes, [("x", REAL, ["t", 3]), ("h0", REAL, [3])], [("y", REAL, None)],
+        {"x": f32(7, 3), "h0": f32(3)}, FEW)
+
+
 def main():
     pack = Pack("growing")
-    for group in (lists_of_rows, nested_lists, recurrent_lists, grown_tensors, detections, keypoints):
+    for group in (lists_of_rows, nested_lists, recurrent_lists, grown_tensors, detections, keypoints,
+                  lists_read_back):
         group(pack)
     pack.file.close()
 

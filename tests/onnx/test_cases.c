@@ -91,7 +91,7 @@ static void run_time_control_flow(void **state) {
 
 static void loops_that_grow_and_carry_sequences(void **state) {
   (void)state;
-  check_pack("growing", 21);
+  check_pack("growing", 22);
 }
 
 static void windows_and_sampling(void **state) {

@@ -313,6 +313,24 @@ static void joined_again_and_again(void **state) {
   berth_context_destroy(ctx);
 }
 
+static berth_status load_and_plan(berth_context *ctx, berth_error *err, void *user) {
+  pb model = make_growing(user);
+  berth_graph *graph = NULL;
+  berth_session *session = NULL;
+  berth_status status = load(ctx, &model, &graph, err);
+  if (status == BERTH_OK) status = berth_session_create(graph, NULL, &session, err);
+  berth_session_destroy(session);
+  berth_graph_destroy(graph);
+  return status;
+}
+
+static void no_allocation_may_be_missed(void **state) {
+  growing pieces = {"count", 0, "open,twice", "v,", false}, carried = {"count", 0, "sum", "v,", false};
+  (void)state;
+  assert_true(test_fail_each_allocation(load_and_plan, &pieces) >= 100);
+  assert_true(test_fail_each_allocation(load_and_plan, &carried) >= 100);
+}
+
 /* ---- Sequences ---- */
 
 static pb sequence_loop(int64_t trips, const char *results) {
@@ -392,6 +410,7 @@ int main(void) {
       cmocka_unit_test(growth_without_a_bound_is_refused),
       cmocka_unit_test(what_is_scanned_too_is_not_stacked_by_itself),
       cmocka_unit_test(joined_again_and_again),
+      cmocka_unit_test(no_allocation_may_be_missed),
       cmocka_unit_test(a_loop_of_known_rounds_carries_a_sequence),
       cmocka_unit_test(a_sequence_beside_rows),
   };

@@ -248,26 +248,42 @@ static void what_rounds_append_must_fit(void **state) {
   refuse(&(loop_file){longer, join, "positive", 0, "none", "all"}, BERTH_INVALID, "all rounds must add the same shape");
 }
 
-static void what_cannot_stay_a_loop_is_said(void **state) {
-  static const node reads[] = {{"SequenceAt", "s,last", "row"}, {"SequenceInsert", "s,row", "t"}, END};
+/* The last one doubled; as many as there are; one put in front; the first one replaced by a new last one. */
+static void rounds_read_what_they_have_made(void **state) {
+  static const node doubles[] = {
+      {"SequenceAt", "s,last", "row"}, {"Add", "row,row", "twice"}, {"SequenceInsert", "s,twice", "t"}, END};
   static const node counts[] = {
-      {"SequenceLength", "s", "l"}, {"Gather", "x,l", "row"}, {"SequenceInsert", "s,row", "t"}, END};
-  static const node erases[] = {{"SequenceErase", "s", "t"}, END};
+      {"SequenceLength", "s", "length"}, {"Gather", "x,length", "row"}, {"SequenceInsert", "s,row", "t"}, END};
   static const node fronts[] = {{"SequenceInsert", "s,row0,zero", "t"}, END};
-  static const node makes[] = {{"SequenceConstruct", "row0", "t"}, END};
-  static const node tensor[] = {{"Identity", "row0", "t"}, END};
-  static const node at_k[] = {{"SequenceInsert", "all,row0,two_", "more"}, {"SequenceLength", "more", "y"}, END};
-  static const node without_k[] = {{"SequenceErase", "all,one", "more"}, {"SequenceLength", "more", "y"}, END};
+  static const node queue[] = {
+      {"SequenceErase", "s,zero", "u"}, {"Gather", "x,i", "row"}, {"SequenceInsert", "u,row", "t"}, END};
+  const float some[8] = {1, -2, 3, 4, -5, -6, -7, -8};
+  const float doubled[] = {1, -2, 3, 4, 6, 8, 12, 16, 24, 32}, four_times[] = {1, -2, 1, -2, 1, -2, 1, -2, 3, 4};
+  const float moved[] = {3, 4, 5, 6};
   (void)state;
-  const char *other_way = "in another way than by appending to it";
-  refuse(&(loop_file){reads, join, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, other_way);
-  refuse(&(loop_file){counts, join, "positive", 0, "none", "all"}, BERTH_UNSUPPORTED, other_way);
-  refuse(&(loop_file){erases, join, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, other_way);
-  refuse(&(loop_file){fronts, join, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, other_way);
-  refuse(&(loop_file){makes, join, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, other_way);
+  expect(&(loop_file){doubles, join, "positive", 0, "two", "all"}, some, doubled, 10);
+  expect(&(loop_file){counts, join, "n", 2, "two", "all"}, counting, counting, 8);
+  expect(&(loop_file){fronts, join, "positive", 0, "two", "all"}, some, four_times, 10);
+  expect(&(loop_file){queue, join, "n", 3, "two", "all"}, counting, moved, 4);
+}
+
+static void what_cannot_stay_a_loop_is_said(void **state) {
+  static const node counts[] = {
+      {"SequenceLength", "s", "length"}, {"Gather", "x,length", "row"}, {"SequenceInsert", "s,row", "t"}, END};
+  static const node erases[] = {{"SequenceErase", "s", "t"}, END};
+  static const node makes[] = {{"SequenceConstruct", "row0", "t"}, END};
+  static const node grows[] = {{"SequenceAt", "s,last", "row"}, {"SequenceConstruct", "row,x", "t"}, END};
+  static const node tensor[] = {{"Identity", "row0", "t"}, END};
+  static const node at_two[] = {{"SequenceInsert", "all,row0,two_", "more"}, {"SequenceLength", "more", "y"}, END};
+  static const node without[] = {{"SequenceErase", "all,one", "more"}, {"SequenceLength", "more", "y"}, END};
+  (void)state;
+  refuse(&(loop_file){counts, join, "positive", 0, "none", "all"}, BERTH_UNSUPPORTED, "which is empty at first");
+  refuse(&(loop_file){erases, join, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, "carried value 0 has shape");
+  refuse(&(loop_file){makes, join, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, "carried value 0 has shape");
+  refuse(&(loop_file){grows, join, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, "differ in type or shape");
   refuse(&(loop_file){tensor, join, "positive", 0, "two", "all"}, BERTH_MALFORMED, "not both");
-  refuse(&(loop_file){append, at_k, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, "only at place 0");
-  refuse(&(loop_file){append, without_k, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, "only at place 0");
+  refuse(&(loop_file){append, at_two, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, "only at place 0");
+  refuse(&(loop_file){append, without, "positive", 0, "two", "all"}, BERTH_UNSUPPORTED, "only at place 0");
   refuse(&(loop_file){append, join, "", 0, "none", "all"}, BERTH_UNSUPPORTED, "it has more than 1000 rounds");
   refuse(&(loop_file){append, join, "k", INT64_MAX, "none", "all"}, BERTH_UNSUPPORTED, "give the loop a trip count");
   refuse(&(loop_file){append, join, "k", 5, "none", "all"}, BERTH_INVALID, "out of range");
@@ -287,7 +303,7 @@ static berth_status load_and_plan(berth_context *ctx, berth_error *err, void *us
 static void no_allocation_may_be_missed(void **state) {
   static const node twice[] = {
       {"Gather", "x,i", "row"}, {"SequenceInsert", "s,row", "s1"}, {"SequenceInsert", "s1,row", "t"}, END};
-  static const node reads[] = {{"SequenceAt", "s,i", "row"}, {"Identity", "s", "t"}, END};
+  static const node reads[] = {{"SequenceAt", "s,i", "row"}, {"SequenceInsert", "s,row", "t"}, END};
   loop_file appends = {twice, join, "positive", 0, "two", "all"}, read = {reads, join, "positive", 0, "two", "all"};
   loop_file nested = {NULL, NULL, "n", 2, "none", "all"};
   (void)state;
@@ -300,6 +316,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(as_many_rounds_as_a_run_says),          cmocka_unit_test(many_rounds_stay_a_loop),
       cmocka_unit_test(rounds_append_several_and_read_others), cmocka_unit_test(what_rounds_append_must_fit),
+      cmocka_unit_test(rounds_read_what_they_have_made),
       cmocka_unit_test(what_cannot_stay_a_loop_is_said),       cmocka_unit_test(no_allocation_may_be_missed),
   };
   return cmocka_run_group_tests_name("onnx/sequence_loops", tests, NULL, NULL);

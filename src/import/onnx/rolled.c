@@ -5,13 +5,14 @@
  * carried, so nothing is copied from iteration to iteration.
  *
  * The same is done for sequences: what an iteration appends to one is stacked, and what comes after the loop sees the
- * slices (sequence.h). An iteration cannot read such a sequence; one that it only reads is not carried at all. */
+ * slices (sequence.h). One that iterations only read is not carried at all. If they read and change one, its tensors
+ * are carried as one value. */
 #include "import/onnx/control.h"
 #include "import/onnx/growing.h"
 #include "import/onnx/sequence.h"
 
 typedef enum carry {
-  KEPT,       /* a slot that every iteration updates */
+  KEPT,       /* a slot that every iteration updates; the tensors of a sequence as one value */
   STACKED,    /* its appended slices are stacked */
   PIECES,     /* likewise, and they are longer than 1 along their axis, or as long as some extent */
   SEQUENCE,   /* likewise, and it is a sequence */
@@ -29,6 +30,7 @@ typedef struct rolling {
   size_t n_kept, n_stacked;                      /* how many of them have a slot; how many are stacked */
   size_t n_leading;                              /* results of the body before the carried values: a Loop's condition */
   size_t n_scanned;                              /* scanned results that are asked for */
+  berth_value *first;                            /* of carried values, all of them tensors once they have a slot */
   berth_value *begin;                            /* results of the loop_begin */
   berth_value *in, *out;                         /* of the body */
   berth_value *end_in;                           /* of the loop_end */
@@ -39,13 +41,17 @@ static bool is_asked_for(const rolling *r, size_t output) {
   return output < r->call->n_out && r->call->node->outputs[output].size != 0;
 }
 
+static bool is_sequence(const rolling *r, size_t i) { return berth__onnx_is_sequence(r->loop->first[i]); }
+
 static berth_status onnx_rolled_allocate(rolling *r, berth_error *err) {
   size_t k = r->loop->n_carried;
   for (size_t i = k; i < r->call->n_out; i++) r->n_scanned += is_asked_for(r, i);
-  size_t n = (2 + k) + r->loop->body->n_inputs + r->loop->body->n_outputs + (4 + 2 * k + r->n_scanned) +
+  size_t n = k + (2 + k) + r->loop->body->n_inputs + r->loop->body->n_outputs + (4 + 2 * k + r->n_scanned) +
              (2 + k + r->n_scanned);
-  r->begin = berth__alloc_array(r->call->graph->ctx, n, sizeof *r->begin);
-  if (r->begin == NULL) return berth__fail_nomem(err, "a loop");
+  r->first = berth__alloc_array(r->call->graph->ctx, n, sizeof *r->first);
+  if (r->first == NULL) return berth__fail_nomem(err, "a loop");
+  if (k != 0) memcpy(r->first, r->loop->first, k * sizeof *r->first);
+  r->begin = r->first + k;
   r->in = r->begin + 2 + k;
   r->out = r->in + r->loop->body->n_inputs;
   r->end_in = r->out + r->loop->body->n_outputs;
@@ -88,7 +94,7 @@ static berth_status onnx_rolled_begin(rolling *r, berth_error *err) {
     BERTH__TRY(berth__onnx_scalar(r->call, BERTH_BOOL, 1, &in[BERTH__LOOP_CONDITION], err));
   in[BERTH__LOOP_TRIPS] = r->trips;
   for (size_t i = 0, kept = 0; i < r->loop->n_carried; i++)
-    if (r->how[i] == KEPT) in[BERTH__LOOP_CARRIED + kept++] = r->loop->first[i];
+    if (r->how[i] == KEPT) in[BERTH__LOOP_CARRIED + kept++] = r->first[i];
   const berth_attr grows = grows_attr(r);
   return berth__onnx_emit(r->call, "loop_begin", in, 2 + r->n_kept, &grows, 1, r->begin, 2 + r->n_kept, err);
 }
@@ -103,22 +109,27 @@ static berth_status join_rows(rolling *r, size_t i, berth_value rows, berth_erro
   BERTH__TRY(r->how[i] == PIECES ? berth__onnx_join_first(r->call, rows, axis, &rows, err)
                                  : berth__onnx_move_first(r->call, rows, axis, &rows, err));
   r->call->out[i] = rows;
-  if (graph->values[r->loop->first[i]].shape.dim[axis] == 0) return BERTH_OK;
-  const berth_value both[2] = {r->loop->first[i], rows};
+  if (graph->values[r->first[i]].shape.dim[axis] == 0) return BERTH_OK;
+  const berth_value both[2] = {r->first[i], rows};
   return berth__onnx_emit(r->call, "concat", both, 2, &along, 1, &r->call->out[i], 1, err);
 }
 
-/* `rows`: the slices that the iterations have appended to carried value i, or what a slot ends with. */
-static berth_status give_carried(rolling *r, size_t i, berth_value rows, berth_error *err) {
-  berth_value *out = &r->call->out[i];
-  *out = r->how[i] == UNCHANGING ? r->loop->first[i] : rows;
-  if (r->how[i] == KEPT || r->how[i] == UNCHANGING) return BERTH_OK;
-  BERTH__TRY(berth__onnx_cut_rows(r->call, &rows, err));
-  if (r->how[i] != SEQUENCE) return join_rows(r, i, rows, err);
+static berth_status give_sequence(rolling *r, size_t i, berth_value rows, berth_error *err) {
   const berth__onnx_sequence first = berth__onnx_sequence_of(r->call, r->loop->first[i]);
   const berth__onnx_sequence added = berth__onnx_sequence_of(r->call, r->out[r->n_leading + i]);
   if (!added.is_list || added.n != 1) BERTH__TRY(berth__onnx_join_first(r->call, rows, 0, &rows, err));
-  return berth__onnx_sequence_append(r->call, &first, rows, out, err);
+  return berth__onnx_sequence_append(r->call, &first, rows, &r->call->out[i], err);
+}
+
+/* `rows`: what the iterations have appended to carried value i, or what a slot ends with. */
+static berth_status give_carried(rolling *r, size_t i, berth_value rows, berth_error *err) {
+  berth_value *out = &r->call->out[i];
+  *out = r->how[i] == UNCHANGING ? r->loop->first[i] : rows;
+  if (r->how[i] == UNCHANGING) return BERTH_OK;
+  if (r->how[i] != KEPT) BERTH__TRY(berth__onnx_cut_rows(r->call, &rows, err));
+  if (r->how[i] == SEQUENCE) return give_sequence(r, i, rows, err);
+  if (r->how[i] != KEPT) BERTH__TRY(join_rows(r, i, rows, err));
+  return is_sequence(r, i) ? berth__onnx_sequence_slices(r->call, *out, out, err) : BERTH_OK;
 }
 
 static berth_status give_results(rolling *r, berth_error *err) {
@@ -165,10 +176,38 @@ static berth_status end(rolling *r, berth_value condition, berth_error *err) {
   return give_results(r, err);
 }
 
+/* Whether the loop has the tensors of carried value i as one value, where the body has a sequence. */
+static bool is_wrapped(const rolling *r, size_t i) {
+  return is_sequence(r, i) && (r->how[i] == KEPT || r->how[i] == STACKED || r->how[i] == PIECES);
+}
+
+static berth_status wrap(rolling *r, berth_error *err) {
+  for (size_t i = 0; i < r->loop->n_carried; i++)
+    if (is_wrapped(r, i)) BERTH__TRY(berth__onnx_sequence_slices(r->call, r->in[2 + i], &r->in[2 + i], err));
+  return BERTH_OK;
+}
+
+static berth_status unwrap(rolling *r, berth_error *err) {
+  for (size_t i = 0; i < r->loop->n_carried; i++) {
+    berth_value *before = &r->in[2 + i], *next = &r->out[r->n_leading + i];
+    if (is_sequence(r, i) != berth__onnx_is_sequence(*next))
+      return berth__fail(err, BERTH_MALFORMED, "carried value %zu is a sequence before a round or after it, not both",
+                         i);
+    if (!is_wrapped(r, i)) continue;
+    const berth__onnx_sequence sequence = berth__onnx_sequence_of(r->call, *next);
+    if (sequence.before != BERTH_VALUE_NONE) return berth__onnx_sequence_fail_read(r->call, &sequence, err);
+    *before = berth__onnx_sequence_of(r->call, *before).stacked;
+    BERTH__TRY(berth__onnx_sequence_stack(r->call, &sequence, next, err));
+  }
+  return BERTH_OK;
+}
+
 static berth_status convert_body(rolling *r, berth_error *err) {
   const berth__onnx_graph *body = r->loop->body;
-  return r->n_leading == 0 ? berth__onnx_inner(r->call, body, r->in, body->n_inputs, r->out, body->n_outputs, err)
-                           : berth__onnx_loop_body(r->call, body, r->loop->n_carried, r->in, r->out, err);
+  if (r->n_leading == 0) return berth__onnx_inner(r->call, body, r->in, body->n_inputs, r->out, body->n_outputs, err);
+  BERTH__TRY(wrap(r, err));
+  BERTH__TRY(berth__onnx_loop_body(r->call, body, r->loop->n_carried, r->in, r->out, err));
+  return unwrap(r, err);
 }
 
 /* The iteration number may be declared as a list of one element. */
@@ -196,14 +235,13 @@ static berth_status open_and_convert(rolling *r, berth_error *err) {
 /* Nothing is known of a sequence in the first conversion, except that a tensor can be appended to it. */
 static berth_status open_sequences(rolling *r, berth_error *err) {
   for (size_t i = 0; i < r->loop->n_carried; i++) {
-    const bool is_sequence = berth__onnx_is_sequence(r->loop->first[i]);
-    set_how(r, i, is_sequence ? SEQUENCE : KEPT);
-    if (is_sequence) BERTH__TRY(berth__onnx_sequence_unknown(r->call, &r->in[2 + i], err));
+    set_how(r, i, is_sequence(r, i) ? SEQUENCE : KEPT);
+    if (is_sequence(r, i)) BERTH__TRY(berth__onnx_sequence_unknown(r->call, &r->in[2 + i], err));
   }
   return BERTH_OK;
 }
 
-/* What the failed conversion has tried to read may never change; false if there is nothing of the kind. */
+/* What the failed conversion has tried to read is perhaps never changed; false if there is nothing of the kind. */
 static bool settle_read(rolling *r) {
   bool found = false;
   for (size_t i = 0; i < r->loop->n_carried; i++) {
@@ -215,32 +253,54 @@ static bool settle_read(rolling *r) {
   return found;
 }
 
-static berth_status check_sequences(rolling *r, berth_error *err) {
+/* What the conversion has changed in another way than by appending to it is carried; false if there is no more. */
+static bool settle_changed(rolling *r) {
+  bool found = false;
   for (size_t i = 0; i < r->loop->n_carried; i++) {
     const berth_value before = r->in[2 + i], next = r->out[r->n_leading + i];
-    if (berth__onnx_is_sequence(before) != berth__onnx_is_sequence(next))
-      return berth__fail(err, BERTH_MALFORMED, "carried value %zu is a sequence before a round or after it, not both",
-                         i);
-    if (r->how[i] == SEQUENCE && next == before) set_how(r, i, UNCHANGING);
+    if (r->how[i] != SEQUENCE && r->how[i] != UNCHANGING) continue;
     const bool is_appended = r->how[i] == SEQUENCE && berth__onnx_sequence_of(r->call, next).before == before;
-    if (r->how[i] == KEPT || is_appended || (r->how[i] == UNCHANGING && next == before)) continue;
-    return berth__onnx_unsupported(r->call, err,
-                                   "its rounds change sequence %zu in another way than by appending to it, and for "
-                                   "this their number must be known when the file is read (and be at most 1000)",
-                                   i);
+    if (next != before && !is_appended) found = true;
+    if (next == before)
+      set_how(r, i, UNCHANGING);
+    else if (!is_appended)
+      set_how(r, i, KEPT);
+  }
+  return found;
+}
+
+/* The tensors of sequences that are carried, as one value each. */
+static berth_status stack_first(rolling *r, berth_error *err) {
+  for (size_t i = 0; i < r->loop->n_carried; i++) {
+    if (!is_wrapped(r, i)) continue;
+    const berth__onnx_sequence first = berth__onnx_sequence_of(r->call, r->loop->first[i]);
+    if (first.before != BERTH_VALUE_NONE) return berth__onnx_sequence_fail_read(r->call, &first, err);
+    if (first.is_list && first.n == 0)
+      return berth__onnx_unsupported(r->call, err,
+                                     "its rounds read what they have made of sequence %zu, which is empty at first, so "
+                                     "that nothing says what its tensors look like; this needs a number of rounds that "
+                                     "is known when the file is read (and at most 1000)",
+                                     i);
+    BERTH__TRY(berth__onnx_sequence_stack(r->call, &first, &r->first[i], err));
   }
   return BERTH_OK;
 }
 
-/* A conversion that reads a sequence fails, and is repeated with the sequence as it is before the loop. */
-static berth_status convert_sequences(rolling *r, const berth__graph_mark *mark, berth_error *err) {
+/* The conversion is repeated until every sequence is carried in a way that fits; `mark`: before the loop, which begins
+ * after the values that are stacked for it. */
+static berth_status convert_sequences(rolling *r, berth__graph_mark *mark, berth_error *err) {
+  const berth__graph_mark start = *mark;
+  bool is_settled = false;
   BERTH__TRY(open_sequences(r, err));
-  berth_status status = open_and_convert(r, err);
-  while (status != BERTH_OK && status != BERTH_NOMEM && settle_read(r)) {
-    berth__graph_roll_back(r->call->graph, mark);
-    status = open_and_convert(r, err);
+  while (!is_settled) {
+    BERTH__TRY(stack_first(r, err));
+    *mark = berth__graph_mark_now(r->call->graph);
+    const berth_status status = open_and_convert(r, err);
+    is_settled = status == BERTH_OK ? !settle_changed(r) : !settle_read(r);
+    if (status == BERTH_NOMEM || (status != BERTH_OK && is_settled)) return status;
+    if (!is_settled) berth__graph_roll_back(r->call->graph, &start);
   }
-  return status == BERTH_OK ? check_sequences(r, err) : status;
+  return BERTH_OK;
 }
 
 /* ---- Growing values ---- */
@@ -299,7 +359,7 @@ static berth_status find_appended(rolling *r, size_t since, berth_error *err) {
 static berth_status set_apart(rolling *r, berth_error *err) {
   for (size_t i = 0; i < r->loop->n_carried; i++)
     if (r->how[i] == STACKED || r->how[i] == PIECES)
-      BERTH__TRY(berth__onnx_unary(r->call, "identity", r->loop->first[i], &r->in[2 + i], err));
+      BERTH__TRY(berth__onnx_unary(r->call, "identity", r->first[i], &r->in[2 + i], err));
   return BERTH_OK;
 }
 
@@ -347,14 +407,14 @@ static berth_status roll_growing(rolling *r, const berth__graph_mark *mark, bert
 }
 
 static berth_status roll_loop(rolling *r, berth_error *err) {
-  const berth__graph_mark mark = berth__graph_mark_now(r->call->graph);
+  berth__graph_mark mark = berth__graph_mark_now(r->call->graph);
   BERTH__TRY(convert_sequences(r, &mark, err));
   BERTH__TRY(find_growth(r, err));
   return r->n_grows != 0 ? roll_growing(r, &mark, err) : end(r, r->out[0], err);
 }
 
 static void onnx_rolled_release(rolling *r) {
-  berth__free(r->call->graph->ctx, r->begin);
+  berth__free(r->call->graph->ctx, r->first);
   berth__free(r->call->graph->ctx, r->how);
 }
 
