@@ -316,8 +316,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(as_many_rounds_as_a_run_says),          cmocka_unit_test(many_rounds_stay_a_loop),
       cmocka_unit_test(rounds_append_several_and_read_others), cmocka_unit_test(what_rounds_append_must_fit),
-      cmocka_unit_test(rounds_read_what_they_have_made),
-      cmocka_unit_test(what_cannot_stay_a_loop_is_said),       cmocka_unit_test(no_allocation_may_be_missed),
+      cmocka_unit_test(rounds_read_what_they_have_made),       cmocka_unit_test(what_cannot_stay_a_loop_is_said),
+      cmocka_unit_test(no_allocation_may_be_missed),
   };
   return cmocka_run_group_tests_name("onnx/sequence_loops", tests, NULL, NULL);
 }
