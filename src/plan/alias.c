@@ -425,7 +425,8 @@ berth_status berth__alias_create(berth__alias *alias, const berth_graph *graph, 
                           .flags = flags,
                           .order = order,
                           .n_steps = (uint32_t)graph->n_nodes,
-                          .n_prelude = n_prelude};
+                          .n_prelude = n_prelude,
+                          .aim = UINT64_MAX};
   berth_status status = berth__regions_create(graph, &alias->regions, err);
   if (status == BERTH_OK) status = berth__conditions_create(graph, order, &alias->conditions, err);
   if (status == BERTH_OK) status = plan_alias_allocate(alias, err);
@@ -477,7 +478,7 @@ bool berth__alias_is_preparation(const berth__alias *alias, berth_value root) {
   return alias->graph->values[root].kind == BERTH_VALUE_NODE && alias->classes[root].death <= alias->n_prelude;
 }
 
-uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard) {
+uint64_t berth__alias_load(berth__alias *alias, uint64_t align, uint64_t guard) {
   uint32_t end = berth__plan_end(alias->n_steps);
   memset(alias->delta, 0, ((size_t)end + 1) * sizeof *alias->delta);
   for (size_t v = 0; v < alias->graph->n_values; v++) {
@@ -494,12 +495,17 @@ uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t g
     alias->delta[class->death] -= rounded;
   }
   int64_t now = 0, most = 0;
+  alias->excess = 0;
   for (uint32_t t = 0; t < end; t++) {
     now += alias->delta[t];
     const bool has_scratch = alias->scratch != NULL && t < alias->n_steps && t >= alias->n_prelude;
     uint64_t scratch = has_scratch ? alias->scratch[alias->order[t]] : 0;
     int64_t here = now + (int64_t)((scratch + align - 1) & ~(align - 1));
     if (here > most) most = here;
+    if ((uint64_t)here > alias->aim) {
+      const double over = (double)((uint64_t)here - alias->aim);
+      alias->excess += over * over * over * over;
+    }
   }
   return (uint64_t)most;
 }

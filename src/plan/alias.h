@@ -48,6 +48,8 @@ typedef struct berth__alias {
   bool *is_output;          /* one per value: an output, or the next value of a state */
   berth_value *state_of;    /* one per value: the state that it updates; BERTH_VALUE_NONE */
   berth__reach *may_stride; /* one per value: the strides that all readers support */
+  uint64_t aim;             /* bytes that the load should not exceed at any step; UINT64_MAX: none */
+  double excess;            /* set by berth__alias_load: by how much steps exceed it, to the fourth power, summed up */
   int64_t *delta;           /* one per step and one more: work space of berth__alias_load */
   uint64_t *scratch;        /* one per node: the scratch of its kernel (berth__alias_scratch); NULL: not counted */
   berth__alias_value *values;
@@ -72,13 +74,13 @@ berth_status berth__alias_scratch(berth__alias *alias, const berth__limits *limi
                                   berth_error *err);
 /* The largest sum of sizes alive at one step, each rounded up to align: a lower bound on the packed size. Includes
  * scratch if it is known. */
-uint64_t berth__alias_load(const berth__alias *alias, uint64_t align, uint64_t guard);
+uint64_t berth__alias_load(berth__alias *alias, uint64_t align, uint64_t guard);
 /* Whether only the prelude needs a root. Then it does not count in the load. */
 bool berth__alias_is_preparation(const berth__alias *alias, berth_value root);
 /* Scratch of a loop_end: next values in places where others must go are copied through it. */
 uint64_t berth__alias_staging(const berth__alias *alias, const berth__node *node);
 
-/* concat.c: moves the parts of concats into their results if that does not raise the load. */
+/* concat.c: moves the parts of concats into their results if that does not raise the load, nor what exceeds the aim. */
 void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard);
 /* Whether the parts of a concat are contiguous pieces of its result; and whether a part is a whole root, so that it can
  * be made there. */

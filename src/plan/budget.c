@@ -18,7 +18,7 @@
 #define MOST_TRIALS 1000u    /* planned graphs */
 #define MOST_VALUES 6u
 #define MOST_GROUPS 4u
-#define MOST_SLICES 64u
+#define MOST_SLICES BERTH__SPLIT_SLICES
 #define MOST_REMAKES 6u /* plans of the second way */
 #define MOST_BATCHES 6u /* numbers of slices of a batch */
 #define MOST_BATCH_REMAKES 4u
@@ -151,15 +151,9 @@ static berth_status try_recomputing(budgeter *b, trial *best, berth_error *err) 
 typedef berth_status budget_slicing(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
                                     berth_error *err);
 
-typedef struct group_slicing {
-  const berth__split_group *group;
-  bool keeps;
-} group_slicing;
-
 static berth_status plan_budget_split_group(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
                                             berth_error *err) {
-  const group_slicing *s = what;
-  return berth__split(plan, s->group, n, s->keeps, out, err);
+  return berth__split(plan, what, n, out, err);
 }
 
 static berth_status plan_budget_slice_range(const berth_plan *plan, void *what, uint32_t n, berth_graph **out,
@@ -170,15 +164,15 @@ static berth_status plan_budget_slice_range(const berth_plan *plan, void *what, 
 }
 
 /* Increases the number of slices as long as that helps and is needed. */
-static berth_status plan_budget_try_slices(budgeter *b, budget_slicing *slice, void *what, int64_t most,
+static berth_status plan_budget_try_slices(budgeter *b, budget_slicing *slice, void *what, uint32_t first, int64_t most,
                                            berth_value exit, trial *best, berth_error *err) {
-  for (uint32_t n = 2; n <= MOST_SLICES && n <= most; n *= 2) {
+  for (uint32_t n = first; n <= MOST_SLICES && n <= most; n *= 2) {
     berth_graph *graph;
     bool is_better;
     BERTH__TRY(slice(b->plan, what, n, &graph, err));
     if (graph == NULL) return BERTH_OK;
     BERTH__TRY(try_graph(b, graph, exit, best, &is_better, err));
-    if (!is_better && n > 2) return BERTH_OK;
+    if (!is_better && n > first) return BERTH_OK;
     if (!is_better) continue;
     best->plan->info.n_recomputed = b->plan->info.n_recomputed;
     best->plan->info.n_split = b->plan->info.n_split + 1;
@@ -188,21 +182,16 @@ static berth_status plan_budget_try_slices(budgeter *b, budget_slicing *slice, v
   return BERTH_OK;
 }
 
-/* Rows that slices share are kept, which adds no work. If that is not small enough, each slice makes them. */
-static berth_status plan_budget_try_group(budgeter *b, const berth__split_group *group, trial *best, berth_error *err) {
+static berth_status plan_budget_try_group(budgeter *b, berth__split_group *group, trial *best, berth_error *err) {
   const berth_value exit = b->plan->graph->nodes[group->nodes[group->n_nodes - 1]].out[0];
   const int64_t most = berth__split_most(b->plan->graph, group);
-  group_slicing s = {group, true};
-  BERTH__TRY(plan_budget_try_slices(b, plan_budget_split_group, &s, most, exit, best, err));
-  if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
-  s.keeps = false;
-  return plan_budget_try_slices(b, plan_budget_split_group, &s, most, exit, best, err);
+  return plan_budget_try_slices(b, plan_budget_split_group, group, group->n_slices, most, exit, best, err);
 }
 
 static berth_status try_splitting(budgeter *b, trial *best, berth_error *err) {
   berth__split_group groups[MOST_GROUPS];
   uint32_t n;
-  BERTH__TRY(berth__split_candidates(b->plan, b->step, MOST_GROUPS, groups, &n, err));
+  BERTH__TRY(berth__split_candidates(b->plan, b->step, b->load, b->target, MOST_GROUPS, groups, &n, err));
   for (uint32_t i = 0; i < n; i++) {
     BERTH__TRY(plan_budget_try_group(b, &groups[i], best, err));
     if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
@@ -224,7 +213,7 @@ static berth_status try_ranges(budgeter *b, trial *best, berth_error *err) {
     ranges[i].from += first;
     ranges[i].to += first;
     const int64_t most = MOST_ADDED / (ranges[i].to - ranges[i].from);
-    BERTH__TRY(plan_budget_try_slices(b, plan_budget_slice_range, &ranges[i], most, BERTH_VALUE_NONE, best, err));
+    BERTH__TRY(plan_budget_try_slices(b, plan_budget_slice_range, &ranges[i], 2, most, BERTH_VALUE_NONE, best, err));
     if (best->plan != NULL && best->here <= b->target) return BERTH_OK;
   }
   return BERTH_OK;
@@ -541,6 +530,7 @@ berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, 
     budgeter b = {.desc = *desc, .limits = limits, .plan = *plan};
     b.target = desc->budget > fixed ? desc->budget - fixed : 0; /* 0: to report how close it can get */
     b.desc.order = BERTH_ORDER_SOURCE;
+    b.desc.budget = b.target;
     status = plan_budget_settle(&b, err);
     if (status == BERTH_OK && plan_budget_size(b.plan) > desc->budget) status = plan_budget_all(&b, desc->budget, err);
     berth__free(ctx, b.load);

@@ -207,6 +207,7 @@ berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, 
   plan->flags = desc->flags | limits->flags | (bound->ctx->options.no_reuse ? BERTH_PLAN_NO_REUSE : 0u);
   plan->align = choose_align(desc, limits);
   plan->is_tight = desc->align == 0 && limits->takes_small && !(plan->flags & BERTH_PLAN_NO_REUSE);
+  plan->aim = desc->budget;
   plan->n_threads = desc->n_threads != 0 ? desc->n_threads : bound->ctx->n_threads;
   berth_status status = berth__states_settle(bound, plan->flags, err);
   plan->n_steps = (uint32_t)bound->n_nodes;
@@ -234,7 +235,9 @@ static berth_status plan_build(const berth_graph *graph, const berth_plan_desc *
   BERTH__TRY(berth_graph_bind(graph, desc->dims, desc->n_dims, &bound, err));
   const uint32_t flags = desc->flags | limits->flags;
   berth_status status = flags & BERTH_PLAN_NO_PASSES ? BERTH_OK : plan_build_improve(bound, flags, limits, err);
-  if (status == BERTH_OK) return berth__plan_bound(bound, desc, limits, out, err);
+  berth_plan_desc without = *desc;
+  without.budget = 0;
+  if (status == BERTH_OK) return berth__plan_bound(bound, &without, limits, out, err);
   berth_graph_destroy(bound);
   return status;
 }

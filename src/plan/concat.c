@@ -139,44 +139,55 @@ static bool plan_concat_move_parts(berth__alias *alias, const berth__node *node,
   return moved;
 }
 
-/* The parts that are made last, as many as do not raise the load: the earlier a part is made, the longer the result's
- * bytes are occupied. Returns the load. */
-static uint64_t plan_concat_move_last(berth__alias *alias, const berth__node *node, uint32_t step, uint64_t load,
-                                      uint64_t align, uint64_t guard) {
+typedef struct measure {
+  uint64_t align, guard;
+  uint64_t load;
+  double excess;
+} measure;
+
+static void plan_concat_measure(berth__alias *alias, measure *m) {
+  m->load = berth__alias_load(alias, m->align, m->guard);
+  m->excess = alias->excess;
+}
+
+/* Whether the load is no larger than before, and no step that exceeds the aim is fuller on balance; *m becomes the new
+ * one then. */
+static bool plan_concat_is_no_worse(berth__alias *alias, measure *m) {
+  measure next = *m;
+  plan_concat_measure(alias, &next);
+  if (next.load > m->load || (next.load == m->load && next.excess > m->excess)) return false;
+  *m = next;
+  return true;
+}
+
+/* The parts that are made last, as many as fit: the earlier a part is made, the longer the result's bytes are
+ * occupied. */
+static void plan_concat_move_last(berth__alias *alias, const berth__node *node, uint32_t step, measure *m) {
   uint64_t first = 0;
   for (uint32_t i = 0; i < node->n_in; i++) first += plan_concat_extent(alias, node, i);
   for (uint32_t i = node->n_in; i-- > 0;) {
     const berth__alias_class before = alias->classes[node->out[0]];
     first -= plan_concat_extent(alias, node, i);
-    if (!plan_concat_move_part(alias, node, i, first, step)) continue;
-    const uint64_t after = berth__alias_load(alias, align, guard);
-    if (after > load) {
-      plan_concat_move_out(alias, node->in[i], node->out[0]);
-      alias->classes[node->out[0]] = before;
-      break;
-    }
-    load = after;
+    if (!plan_concat_move_part(alias, node, i, first, step) || plan_concat_is_no_worse(alias, m)) continue;
+    plan_concat_move_out(alias, node->in[i], node->out[0]);
+    alias->classes[node->out[0]] = before;
+    return;
   }
-  return load;
 }
 
 void berth__alias_concat(berth__alias *alias, uint64_t align, uint64_t guard) {
   if (alias->flags & BERTH_PLAN_NO_CONCAT) return;
-  uint64_t load = 0;
-  bool load_is_known = false;
+  measure m = {.align = align, .guard = guard};
+  bool is_measured = false;
   for (uint32_t step = 0; step < alias->n_steps; step++) {
     const berth__node *node = &alias->graph->nodes[alias->order[step]];
     if (node->op->code != BERTH__OP_concat || alias->values[node->out[0]].parent != node->out[0]) continue;
     if (has_bounds(alias->graph, node)) continue;
-    if (!load_is_known) load = berth__alias_load(alias, align, guard);
-    load_is_known = true;
-    berth__alias_class before = alias->classes[node->out[0]];
-    if (!plan_concat_move_parts(alias, node, step)) continue;
-    uint64_t after = berth__alias_load(alias, align, guard);
-    if (after > load) {
-      move_back(alias, node, node->out[0], &before);
-      after = plan_concat_move_last(alias, node, step, load, align, guard);
-    }
-    load = after;
+    if (!is_measured) plan_concat_measure(alias, &m);
+    is_measured = true;
+    const berth__alias_class before = alias->classes[node->out[0]];
+    if (!plan_concat_move_parts(alias, node, step) || plan_concat_is_no_worse(alias, &m)) continue;
+    move_back(alias, node, node->out[0], &before);
+    plan_concat_move_last(alias, node, step, &m);
   }
 }

@@ -31,6 +31,7 @@ static berth_status plan_draft_measure(const berth_plan *plan, uint32_t extra_fl
   BERTH__TRY(berth__prelude_first(plan->graph, plan->in_prelude, d->order, &d->n_prelude, err));
   BERTH__TRY(berth__alias_create(&d->alias, plan->graph, plan->storages, plan->flags | extra_flags, d->order,
                                  d->n_prelude, err));
+  if (plan->aim != 0) d->alias.aim = plan->aim;
   const bool is_tight = plan->is_tight && !(extra_flags & BERTH_PLAN_NO_REUSE);
   const uint64_t unit = is_tight ? 1 : plan->align;
   berth__alias_concat(&d->alias, unit, guard); /* by activations alone, because a copy also costs time */

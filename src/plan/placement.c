@@ -60,12 +60,13 @@ static berth_status plan_placement_try(const berth_plan *plan, packing *p, size_
 #define LITTLE_EFFORT 20000
 
 /* An effort that the caller requests is spent. The default effort is spent only if a short search leaves more than a
- * small part of the arena to save; `base` bytes of it are weights and states. */
+ * small part of the arena to save, or misses the plan's aim; `base` bytes of it are weights and states. */
 static berth_status plan_placement_pack(const berth_plan *plan, packing *p, size_t n, uint64_t effort, uint64_t base,
                                         berth_error *err) {
   if (effort != 0) return plan_placement_try(plan, p, n, effort, err);
   BERTH__TRY(plan_placement_try(plan, p, n, LITTLE_EFFORT, err));
   const uint64_t size = p->result.size, nodes = p->result.nodes;
+  if (plan->aim != 0 && size <= plan->aim) return BERTH_OK;
   if (p->result.optimal || size - p->result.lower_bound < (base + size) / LITTLE) return BERTH_OK;
   BERTH__TRY(plan_placement_try(plan, p, n, 0, err));
   p->result.nodes += nodes;

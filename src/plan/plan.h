@@ -60,6 +60,7 @@ struct berth_plan {
   uint32_t flags;
   uint64_t align; /* default alignment of offsets */
   bool is_tight;  /* buffers that share bytes over time keep their exact size; small ones are aligned to it */
+  uint64_t aim;   /* bytes beside weights and states that a budget leaves; 0: no budget */
   uint32_t n_threads;
   uint32_t n_steps;
   uint32_t n_prelude; /* how many of them run once */
@@ -102,8 +103,8 @@ bool berth__plan_needs_kernel(const berth_plan *plan, const berth__node *node);
 berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                                berth_plan **out, berth_error *err);
 
-/* The same for a graph that is bound and rewritten, in one order and regardless of the budget. Takes ownership of the
- * graph, also on failure. */
+/* The same for a graph that is bound and rewritten, in one order. desc->budget is without weights and states here, and
+ * nothing is done to meet it: it is the plan's aim. Takes ownership of the graph, also on failure. */
 berth_status berth__plan_bound(berth_graph *bound, const berth_plan_desc *desc, const berth__limits *limits,
                                berth_plan **out, berth_error *err);
 

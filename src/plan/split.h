@@ -25,6 +25,9 @@ uint32_t berth__split_unit(const berth_graph *graph, const berth__node *node, ui
 /* The rows of operand k that are needed for these rows of the result. False: all of it is needed. */
 bool berth__split_operand(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k,
                           berth__rows rows, berth__rows *out);
+/* The end of the rows of operand 0 that are needed for the rows before `end`, without regard to where both begin and
+ * end: before the first row, too. */
+int64_t berth__split_operand_end(const berth_graph *graph, const berth__node *node, uint32_t axis, int64_t end);
 /* The axis of operand k that has its rows, if it has rows. */
 uint32_t berth__split_operand_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k);
 /* Attributes for these rows: the remaining padding, or the shape. attrs and ints have space for all of the node's. */
@@ -35,28 +38,31 @@ void berth__split_attrs(const berth_graph *graph, const berth__node *node, uint3
 /* ---- Groups ---- */
 
 /* A group of nodes whose inner values have no other readers. */
-#define BERTH__SPLIT_NODES 12u
+#define BERTH__SPLIT_NODES 24u
+#define BERTH__SPLIT_SLICES 64u /* the most */
 typedef struct berth__split_group {
   uint32_t nodes[BERTH__SPLIT_NODES]; /* in plan order; only the last one's result leaves the group */
   uint32_t n_nodes;
   uint32_t axis;
-  uint64_t whole, sliced; /* bytes at its fullest step: of what stays whole, and of what is sliced */
+  uint32_t n_slices; /* as few as keep it within the target, or as many as make it smallest */
+  uint64_t load;     /* what its fullest step then takes, about */
+  uint64_t covers;   /* by how much steps of its nodes exceed the target now */
 } berth__split_group;
 
-/* Groups around the node at the step, the most promising first: *n of them, up to `most`. */
-berth_status berth__split_candidates(const berth_plan *plan, uint32_t step, uint32_t most, berth__split_group *groups,
-                                     uint32_t *n, berth_error *err);
+/* Groups around the node at the step, the most promising first: *n of them, up to `most`. load: one per step. */
+berth_status berth__split_candidates(const berth_plan *plan, uint32_t step, const uint64_t *load, uint64_t target,
+                                     uint32_t most, berth__split_group *groups, uint32_t *n, berth_error *err);
 /* The slices that the group can run in, at most. */
 int64_t berth__split_most(const berth_graph *graph, const berth__split_group *group);
-/* A graph in which the group runs in this many slices. keeps: rows that several slices read are made once and kept in
- * between; otherwise each slice makes them. */
-berth_status berth__split(const berth_plan *plan, const berth__split_group *group, uint32_t n_slices, bool keeps,
-                          berth_graph **out, berth_error *err);
+/* A graph in which the group runs in this many slices. Rows that several slices read are made once and kept in
+ * between. */
+berth_status berth__split(const berth_plan *plan, const berth__split_group *group, uint32_t n_slices, berth_graph **out,
+                          berth_error *err);
 
 /* ---- Rows ---- */
 
 typedef struct berth__split_part {
-  berth__rows read; /* by nodes of the slice; if rows are kept, its begin is the first row that a later one reads too */
+  berth__rows read; /* by nodes of the slice; its begin is the first row that a later slice reads, if that is less */
   berth__rows made; /* empty: none */
 } berth__split_part;
 
@@ -64,14 +70,18 @@ typedef struct berth__split_part {
 typedef struct berth__split_table {
   const berth_graph *graph;
   const berth__split_group *group;
-  uint32_t n_slices;
-  bool keeps;
+  uint32_t n_slices; /* with the early ones, which make rows of inner results alone */
+  uint32_t n_early;
   berth__split_part *parts; /* those of slice 0 first, in the order of the group's nodes */
 } berth__split_table;
 
 berth_status berth__split_table_create(berth__split_table *t, const berth_graph *graph, const berth__split_group *group,
-                                       uint32_t n_slices, bool keeps, berth_error *err);
+                                       uint32_t n_slices, berth_error *err);
 void berth__split_table_free(berth__split_table *t);
+/* The bytes of the group's inner results at the fullest step of a slice, about, if it runs in n slices and keeps rows.
+ * If they are more than `enough`, it does not matter how many they are. */
+uint64_t berth__split_estimate(const berth_graph *graph, const berth__split_group *group, uint32_t n_slices,
+                               uint64_t enough);
 
 static inline berth__split_part *berth__split_at(const berth__split_table *t, uint32_t slice, uint32_t i) {
   return &t->parts[(size_t)slice * t->group->n_nodes + i];

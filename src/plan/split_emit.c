@@ -103,7 +103,7 @@ static berth_status plan_split_emit_keep(emitter *e, uint32_t i, berth_error *er
   const held *now = &e->now[i];
   held *later = &e->later[i];
   *later = (held){.value = BERTH_VALUE_NONE};
-  if (!e->table.keeps || e->slice + 1 == e->table.n_slices || now->value == BERTH_VALUE_NONE) return BERTH_OK;
+  if (e->slice + 1 == e->table.n_slices || now->value == BERTH_VALUE_NONE) return BERTH_OK;
   const int64_t first = berth__split_at(&e->table, e->slice + 1, i)->read.begin;
   if (first >= now->rows.end) return BERTH_OK;
   *later = *now;
@@ -116,6 +116,7 @@ static berth_status plan_split_emit_keep(emitter *e, uint32_t i, berth_error *er
 
 static berth_status emit_slices(emitter *e, berth_error *err) {
   const uint32_t last = e->group->n_nodes - 1, n_slices = e->table.n_slices;
+  uint32_t n_parts = 0;
   berth_value *parts = berth__alloc_array(e->plan->ctx, n_slices, sizeof *parts);
   berth_status status = parts != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
   for (uint32_t i = 0; i <= last; i++) e->later[i] = (held){.value = BERTH_VALUE_NONE};
@@ -124,11 +125,11 @@ static berth_status emit_slices(emitter *e, berth_error *err) {
       status = plan_split_emit_result(e, i, err);
       if (status == BERTH_OK) status = plan_split_emit_keep(e, i, err);
     }
-    parts[e->slice] = e->now[last].value;
+    if (e->now[last].value != BERTH_VALUE_NONE) parts[n_parts++] = e->now[last].value;
   }
   const berth_attr axis = berth_attr_int("axis", e->group->axis);
   if (status == BERTH_OK)
-    status = berth__rewrite_make(&e->r, BERTH__OP_concat, parts, n_slices, &axis, 1, node_at(e, last)->out[0], err);
+    status = berth__rewrite_make(&e->r, BERTH__OP_concat, parts, n_parts, &axis, 1, node_at(e, last)->out[0], err);
   berth__free(e->plan->ctx, parts);
   return status;
 }
@@ -160,17 +161,11 @@ static berth_status plan_split_emit_rewrite(emitter *e, berth_graph **out, berth
   return status;
 }
 
-int64_t berth__split_most(const berth_graph *graph, const berth__split_group *group) {
-  const berth__node *last = &graph->nodes[group->nodes[group->n_nodes - 1]];
-  const int64_t unit = berth__split_unit(graph, last, group->axis);
-  return (graph->values[last->out[0]].shape.dim[group->axis] + unit - 1) / unit;
-}
-
-berth_status berth__split(const berth_plan *plan, const berth__split_group *group, uint32_t n_slices, bool keeps,
-                          berth_graph **out, berth_error *err) {
+berth_status berth__split(const berth_plan *plan, const berth__split_group *group, uint32_t n_slices, berth_graph **out,
+                          berth_error *err) {
   emitter e = {.plan = plan, .group = group};
   *out = NULL;
-  BERTH__TRY(berth__split_table_create(&e.table, plan->graph, group, n_slices, keeps, err));
+  BERTH__TRY(berth__split_table_create(&e.table, plan->graph, group, n_slices, err));
   const berth_status status = plan_split_emit_rewrite(&e, out, err);
   berth__split_table_free(&e.table);
   return status;

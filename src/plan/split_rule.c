@@ -266,6 +266,18 @@ bool berth__split_operand(const berth_graph *graph, const berth__node *node, uin
   return true;
 }
 
+/* Rounded down, also below 0. */
+static int64_t plan_split_rule_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+int64_t berth__split_operand_end(const berth_graph *graph, const berth__node *node, uint32_t axis, int64_t end) {
+  uint32_t spatial;
+  if (!spatial_axis(graph, node, axis, &spatial)) return end;
+  const window w = window_of(graph, node, spatial);
+  if (plan_split_rule_kind_of(node->op) == KIND_SPREAD)
+    return plan_split_rule_floor_div(end - 1 + w.begin, w.stride) + 1;
+  return rows_under(&w, (berth__rows){end - 1, end}).end;
+}
+
 uint32_t berth__split_operand_axis(const berth_graph *graph, const berth__node *node, uint32_t axis, uint32_t k) {
   const uint32_t rank = plan_split_rule_shape_of(graph, node->out[0])->rank;
   if (plan_split_rule_kind_of(node->op) == KIND_TRANSPOSE)
