@@ -108,6 +108,13 @@ static const unit_case narrow_cases[] = {
      .profile = "hopper",
      .in = {1024 * 280, 1016 * 280},
      .out = 100 * 1016},
+    /* tiles whose first factors are loaded ahead, with what is added at the end */
+    {.text = "graph \"g\" { input %a : f32[640, 64] input %b : f32[64, 640] input %c : f32[640, 640] "
+             "%x = cast(%a) {to = \"bf16\"} %y = cast(%b) {to = \"bf16\"} %z = cast(%c) {to = \"bf16\"} "
+             "%p = product(%x, %y, _, %z) {columns = 640, adds = 1} %o = cast(%p) {to = \"f32\"} output \"o\" = %o }",
+     .profile = "nvidia",
+     .in = {640 * 64, 64 * 640, 640 * 640},
+     .out = 640 * 640},
     {.text = "graph \"g\" { input %a : f32[1, 2, 50, 40] input %b : f32[1, 2, 50, 40] input %c : f32[1, 2, 50, 40] "
              "%x = cast(%a) {to = \"f16\"} %y = cast(%b) {to = \"f16\"} %z = cast(%c) {to = \"f16\"} "
              "%n = attention(%x, %y, %z) %o = cast(%n) {to = \"f32\"} output \"o\" = %o }",
