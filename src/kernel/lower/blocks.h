@@ -86,6 +86,7 @@ berth__x berth__l_blocks_look_up(berth__l_blocks *b, berth__x index);
 /* blocks_formats.c: one row per format. */
 typedef struct berth__l_format {
   berth__l_quad (*quad)(berth__l_blocks *b, berth__x index);
+  bool has_rest;       /* quads have a bias or an offset */
   uint32_t table_size; /* entries of its table, a power of two; 0: no table */
   berth__number table_type;
   uint32_t (*entry)(uint32_t i); /* the bits of entry i */

@@ -24,6 +24,8 @@ typedef struct berth__packed {
    * elements each. */
   bool is_staged;
   uint32_t staged, pitch, between; /* quads between gaps, which let neighbouring lanes use different banks */
+  bool has_totals;                 /* and the total of each quad, for formats whose elements have a bias or an offset */
+  uint32_t totals;
 } berth__packed;
 
 /* A slice per column, for both right sides. */

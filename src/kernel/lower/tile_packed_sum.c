@@ -12,7 +12,11 @@
 
 #define PLAIN_BLOCK 8
 
-typedef berth__x values[BERTH__SLICE_QUADS][4];
+/* A quad of a row; its total is BERTH__X_NONE if it is not in shared memory. */
+typedef struct row_quad {
+  berth__x x[4], total;
+} row_quad;
+typedef row_quad values[BERTH__SLICE_QUADS];
 
 /* ---- Conditions ---- */
 
@@ -167,16 +171,19 @@ void berth__packed_choose_stage(berth__packed *w, berth__storage storage, uint64
     w->between = between;
   }
   const uint64_t pitch = 4 * (depth / 4 + depth / 4 / w->between + 1);
-  w->is_staged = w->is_wide && depth % 4 == 0 &&
-                 pitch * 4 * w->form->thread_rows + parts_bytes <= w->tile->l->limits->shared_bytes;
+  const uint64_t bytes = pitch * 4 * w->form->thread_rows + parts_bytes, totals = depth * w->form->thread_rows,
+                 most = w->tile->l->limits->shared_bytes;
+  w->is_staged = w->is_wide && depth % 4 == 0 && bytes <= most;
   w->pitch = (uint32_t)pitch;
+  w->has_totals = w->is_staged && !w->is_plain && berth__l_format_of(storage)->has_rest && bytes + totals <= most;
 }
 
-/* Called by all threads of the workgroup; a barrier must follow. */
+/* Called by all threads of the workgroup; a barrier must follow. Totals are made here once for all columns. */
 void berth__packed_put_rows(berth__packed *w) {
   berth__kernel *k = w->k;
   const int64_t quads = w->tile->depth.dim[0] / 4;
   w->staged = berth__kernel_shared(k, BERTH__NUM_F32, w->pitch * w->form->thread_rows);
+  if (w->has_totals) w->totals = berth__kernel_shared(k, BERTH__NUM_F32, (uint32_t)quads * w->form->thread_rows);
   const berth__x quad = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, quads), k->group_size);
   const berth__x depth = berth__x_affine(k, quad, 4, 0), to = berth__x_affine(k, packed_staged_quad(w, quad), 4, 0);
   berth__x scale[4], x[4];
@@ -184,18 +191,26 @@ void berth__packed_put_rows(berth__packed *w) {
   for (uint32_t row = 0; row < w->form->thread_rows; row++) {
     packed_load_row(w, berth__x_add(k, w->left[row].index, depth), x);
     if (berth__tile_is_normed(w->tile)) berth__tile_norm_square(k, w->squares[row], x, 4);
-    for (uint32_t f = 0; f < 4; f++)
-      berth__x_shared_store(k, w->staged, berth__x_affine(k, to, 1, (int64_t)row * w->pitch + f),
-                            berth__tile_is_normed(w->tile) ? berth__x_mul(k, x[f], scale[f]) : x[f]);
+    for (uint32_t f = 0; f < 4; f++) {
+      if (berth__tile_is_normed(w->tile)) x[f] = berth__x_mul(k, x[f], scale[f]);
+      berth__x_shared_store(k, w->staged, berth__x_affine(k, to, 1, (int64_t)row * w->pitch + f), x[f]);
+    }
+    if (!w->has_totals) continue;
+    const berth__x total = berth__x_add(k, berth__x_add(k, x[0], x[1]), berth__x_add(k, x[2], x[3]));
+    berth__x_shared_store(k, w->totals, berth__x_affine(k, quad, 1, row * quads), total);
   }
   berth__x_end(k);
 }
 
-static void packed_load_staged(const berth__packed *w, berth__x depth, uint32_t row, berth__x *out) {
+static void packed_load_staged(const berth__packed *w, berth__x depth, uint32_t row, row_quad *out) {
   berth__kernel *k = w->k;
-  const berth__x at = berth__x_affine(k, packed_staged_quad(w, berth__x_div(k, depth, berth__x_i32(k, 4))), 4, 0);
+  const berth__x quad = berth__x_div(k, depth, berth__x_i32(k, 4)),
+                 at = berth__x_affine(k, packed_staged_quad(w, quad), 4, 0);
   for (uint32_t f = 0; f < 4; f++)
-    out[f] = berth__x_shared_load(k, w->staged, berth__x_affine(k, at, 1, (int64_t)row * w->pitch + f));
+    out->x[f] = berth__x_shared_load(k, w->staged, berth__x_affine(k, at, 1, (int64_t)row * w->pitch + f));
+  if (!w->has_totals) return;
+  const int64_t first = row * (w->tile->depth.dim[0] / 4);
+  out->total = berth__x_shared_load(k, w->totals, berth__x_affine(k, quad, 1, first));
 }
 
 /* ---- Summing ---- */
@@ -211,6 +226,15 @@ static berth__x packed_rest(berth__kernel *k, const berth__l_quad *quad) {
   return quad->offset == BERTH__X_NONE ? less : berth__x_add(k, less, quad->offset);
 }
 
+/* Adds up the elements of quads; BERTH__X_NONE: there were none so far. */
+static berth__x packed_add_total(berth__kernel *k, berth__x total, const row_quad *quad) {
+  const bool is_known = quad->total != BERTH__X_NONE;
+  const berth__x *parts = is_known ? &quad->total : quad->x;
+  for (uint32_t i = 0; i < (is_known ? 1 : 4); i++)
+    total = total == BERTH__X_NONE ? parts[i] : berth__x_add(k, total, parts[i]);
+  return total;
+}
+
 /* Multiplies one row by the quads from `first` on that share its factor. */
 static void packed_add_group(const berth__packed *w, const berth__l_quad *quads, uint32_t first, values x,
                              berth__x variable) {
@@ -222,9 +246,9 @@ static void packed_add_group(const berth__packed *w, const berth__l_quad *quads,
     if (!packed_share(shared, &quads[i])) continue;
     for (uint32_t f = 0; f < 4; f++) {
       const berth__x q = quads[i].q[f];
-      dot = dot == BERTH__X_NONE ? berth__x_mul(k, x[i][f], q) : berth__x3(k, BERTH__INST_fma, x[i][f], q, dot);
-      if (rest != BERTH__X_NONE) total = total == BERTH__X_NONE ? x[i][f] : berth__x_add(k, total, x[i][f]);
+      dot = dot == BERTH__X_NONE ? berth__x_mul(k, x[i].x[f], q) : berth__x3(k, BERTH__INST_fma, x[i].x[f], q, dot);
     }
+    if (rest != BERTH__X_NONE) total = packed_add_total(k, total, &x[i]);
   }
   berth__x sum = berth__x_get(k, variable);
   sum = shared->factor == BERTH__X_NONE ? berth__x_add(k, sum, dot)
@@ -253,14 +277,16 @@ static void packed_load_rows(const berth__packed *w, berth__x block, berth__x sl
     berth__x scale[4];
     if (berth__tile_is_normed(w->tile) && !w->is_staged) packed_load_scale(w, depth, scale);
     for (uint32_t row = 0; row < w->form->thread_rows; row++) {
+      row_quad *out = &x[row][i];
+      out->total = BERTH__X_NONE;
       if (w->is_staged) {
-        packed_load_staged(w, depth, row, x[row][i]);
+        packed_load_staged(w, depth, row, out);
         continue;
       }
-      packed_load_row(w, berth__x_add(k, w->left[row].index, depth), x[row][i]);
+      packed_load_row(w, berth__x_add(k, w->left[row].index, depth), out->x);
       if (!berth__tile_is_normed(w->tile)) continue;
-      berth__tile_norm_square(k, w->squares[row], x[row][i], 4);
-      for (uint32_t f = 0; f < 4; f++) x[row][i][f] = berth__x_mul(k, x[row][i][f], scale[f]);
+      berth__tile_norm_square(k, w->squares[row], out->x, 4);
+      for (uint32_t f = 0; f < 4; f++) out->x[f] = berth__x_mul(k, out->x[f], scale[f]);
     }
   }
 }
