@@ -26,6 +26,8 @@
 
 /* The most taps of a cell, over all axes, with which the CPU's kernel takes `joined` weights of conv_transpose_last. */
 #define BERTH__MOST_JOINED_TAPS 64
+/* The most taps on a pixel with which it takes `each`. */
+#define BERTH__MOST_EACH_TAPS 64
 
 /* Checks types and ranks of x, weight and bias, and that lists match x. */
 berth_status berth__last_check(const berth__infer *infer, const berth__window_attrs *window, berth_error *err);

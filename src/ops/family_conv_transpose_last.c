@@ -1,5 +1,6 @@
 /* conv_transpose_last: x [N, spatial..., C], a weight packed by pack_weights from [kernel..., C, O], or with `joined`
- * from [ceil(kernel / stride)..., C, strides... O], bias [O]?, then the operands of the epilogue. Every pixel of x adds
+ * from [ceil(kernel / stride)..., C, strides... O], or with `each`
+ * [kernel..., C] as it is, bias [O]?, then the operands of the epilogue. Every pixel of x adds
  * its window of weights to the result; here every pixel of the result gathers what contributes to it. */
 #include <inttypes.h>
 
@@ -12,6 +13,7 @@ static const berth_attr attrs[] = {
     [BERTH__LAST_PANEL] = {.name = "panel", .kind = BERTH_ATTR_INT},
     [BERTH__LAST_OUTPUT_PADS] = {.name = "output_pads", .kind = BERTH_ATTR_INTS},
     [BERTH__LAST_JOINED] = {.name = "joined", .kind = BERTH_ATTR_INT},
+    [BERTH__LAST_EACH] = {.name = "each", .kind = BERTH_ATTR_INT},
 };
 
 /* (in - 1) * stride + reach + output pad - pads. */
@@ -46,18 +48,34 @@ static int64_t conv_transpose_last_entry(const berth_attr *list, uint32_t k) {
   return list->count != 0 ? list->ints[k] : 1;
 }
 
-static berth_status conv_transpose_last_check_joined(const berth__infer *infer, berth_error *err) {
-  const int64_t joined = infer->attrs[BERTH__LAST_JOINED].i;
+static berth_status conv_transpose_last_check_forms(const berth__infer *infer, berth_error *err) {
+  const int64_t joined = infer->attrs[BERTH__LAST_JOINED].i, each = infer->attrs[BERTH__LAST_EACH].i;
   if (joined != 0 && joined != 1)
     return berth__fail(err, BERTH_INVALID, "`joined` is %" PRId64 ", expected 0 or 1", joined);
+  if (each != 0 && each != 1) return berth__fail(err, BERTH_INVALID, "`each` is %" PRId64 ", expected 0 or 1", each);
+  if (each != 0 && joined != 0)
+    return berth__fail(err, BERTH_INVALID, "weights of each channel by itself cannot be `joined`");
   for (uint32_t k = 0; k < infer->attrs[BERTH__LAST_DILATIONS].count && joined != 0; k++)
     if (infer->attrs[BERTH__LAST_DILATIONS].ints[k] != 1)
       return berth__fail(err, BERTH_INVALID, "weights cannot be `joined` with dilations");
   return BERTH_OK;
 }
 
+/* One kernel for each channel: [kernel..., C]. */
+static berth_status conv_transpose_last_check_each(const berth__infer *infer, berth_error *err) {
+  const berth__shape *x = &infer->in_shape[0], *weight = &infer->in_shape[1];
+  const int64_t *kernel = infer->attrs[BERTH__LAST_KERNEL].ints, channels = infer->attrs[BERTH__LAST_CHANNELS].i;
+  int64_t same;
+  BERTH__TRY(berth__want_rank(infer, 1, x->rank - 1, x->rank - 1, err));
+  for (uint32_t k = 0; k + 2 < x->rank; k++)
+    BERTH__TRY(berth__same_dim(kernel[k], weight->dim[k], "`kernel` and weight", &same, err));
+  BERTH__TRY(berth__same_dim(channels, weight->dim[x->rank - 2], "`channels` and weight", &same, err));
+  return berth__same_dim(channels, x->dim[x->rank - 1], "`channels` and those of the input", &same, err);
+}
+
 static berth_status conv_transpose_last_check_weight(const berth__infer *infer, berth_error *err) {
   const berth__shape *x = &infer->in_shape[0];
+  if (infer->attrs[BERTH__LAST_EACH].i != 0) return conv_transpose_last_check_each(infer, err);
   const int64_t panel = infer->attrs[BERTH__LAST_PANEL].i;
   int64_t rows = x->dim[x->rank - 1], columns = infer->attrs[BERTH__LAST_CHANNELS].i;
   for (uint32_t k = 0; k < infer->attrs[BERTH__LAST_KERNEL].count; k++) {
@@ -80,7 +98,7 @@ static berth_status conv_transpose_last_infer(berth__infer *infer, berth_error *
   BERTH__TRY(berth__window_check_list(&infer->attrs[BERTH__LAST_OUTPUT_PADS], x->rank - 2, 0, err));
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_CHANNELS], err));
   BERTH__TRY(berth__last_check_count(&infer->attrs[BERTH__LAST_PANEL], err));
-  BERTH__TRY(conv_transpose_last_check_joined(infer, err));
+  BERTH__TRY(conv_transpose_last_check_forms(infer, err));
   BERTH__TRY(conv_transpose_last_check_weight(infer, err));
   infer->out_shape[0] = *x;
   infer->out_shape[0].dim[x->rank - 1] = infer->attrs[BERTH__LAST_CHANNELS].i;
@@ -121,8 +139,22 @@ static int64_t conv_transpose_last_weight(const berth_op_call *call, const berth
          row * last->channels * weight->stride[1];
 }
 
+static double conv_transpose_last_collect_each(const berth_op_call *call, const berth__last *last,
+                                               const berth__last_pixel *pixel, int64_t channel) {
+  const int64_t taps = berth__window_taps(&last->window);
+  double sum = berth__last_bias(call, last, channel);
+  for (int64_t tap = 0; tap < taps; tap++) {
+    const int64_t from = conv_transpose_last_source(last, pixel, tap);
+    if (from >= 0)
+      sum += berth__load_f64(&call->in[0], from + channel * last->channel_stride) *
+             berth__load_f64(&call->in[1], tap * last->channels + channel);
+  }
+  return sum;
+}
+
 static double conv_transpose_last_collect(const berth_op_call *call, const berth__last *last,
                                           const berth__last_pixel *pixel, int64_t output) {
+  if (call->attrs[BERTH__LAST_EACH].i != 0) return conv_transpose_last_collect_each(call, last, pixel, output);
   const int64_t taps = berth__window_taps(&last->window);
   const berth_tensor *weight = &call->in[1];
   double sum = berth__last_bias(call, last, output);

@@ -84,19 +84,24 @@ static int64_t rewrite_convolution_outputs_of(const berth__rewrite *r, const for
   return r->graph->values[f->weight].shape.dim[0];
 }
 
-static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
-  berth_value in[3] = {f->x, BERTH_VALUE_NONE, f->bias}, turned;
+/* Weights [O, 1, kernel...] as [kernel..., O], times the scale. */
+static berth_status taps_of_each(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
+  berth_value turned;
   berth_dim dims[BERTH_MAX_RANK];
   for (uint32_t k = 0; k < f->w.spatial; k++) dims[k] = (berth_dim){.extent = f->w.kernel[k]};
   dims[f->w.spatial] = (berth_dim){.extent = rewrite_convolution_outputs_of(r, f)};
   const berth_attr shape = berth_attr_dims("shape", dims, f->w.spatial + 1);
   BERTH__TRY(turn_weight(r, f->weight, &turned, err));
-  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_reshape, &turned, 1, &shape, 1, f->weight, "#taps", &in[1], err));
-  BERTH__TRY(rewrite_convolution_widen(r, &in[1], err));
-  if (f->scale != BERTH_VALUE_NONE) {
-    const berth_value scaled[] = {in[1], f->scale};
-    BERTH__TRY(berth__rewrite_add(r, BERTH__OP_mul, scaled, 2, NULL, 0, f->base, "#taps", &in[1], err));
-  }
+  BERTH__TRY(berth__rewrite_add(r, BERTH__OP_reshape, &turned, 1, &shape, 1, f->weight, "#taps", out, err));
+  BERTH__TRY(rewrite_convolution_widen(r, out, err));
+  if (f->scale == BERTH_VALUE_NONE) return BERTH_OK;
+  const berth_value scaled[] = {*out, f->scale};
+  return berth__rewrite_add(r, BERTH__OP_mul, scaled, 2, NULL, 0, f->base, "#taps", out, err);
+}
+
+static berth_status emit_depthwise(berth__rewrite *r, const form *f, berth_value *out, berth_error *err) {
+  berth_value in[3] = {f->x, BERTH_VALUE_NONE, f->bias};
+  BERTH__TRY(taps_of_each(r, f, &in[1], err));
   berth_attr attrs[4];
   const uint32_t n_attrs = berth__windows_attrs(&f->w, attrs), n_in = f->bias != BERTH_VALUE_NONE ? 3 : 2;
   return berth__rewrite_add(r, BERTH__OP_depthwise, in, n_in, attrs, n_attrs, f->base, "#last", out, err);
@@ -464,12 +469,43 @@ static berth_status turn_taps(berth__rewrite *r, form *f, berth_error *err) {
   return berth__rewrite_add(r, BERTH__OP_narrow, &f->weight, 1, attrs, 4, f->weight, "#around", &f->weight, err);
 }
 
+/* Whether conv_transpose_last does it, without the zeros: a convolution is better where there are none. */
+static bool may_transpose_each(const form *f) {
+  int64_t taps = 1;
+  bool is_spread = false;
+  for (uint32_t k = 0; k < f->w.spatial; k++) {
+    const int64_t n = (f->w.kernel[k] - 1) / f->w.strides[k] + 1;
+    if (f->w.dilations[k] != 1 || n > BERTH__MOST_EACH_TAPS) return false;
+    taps *= n;
+    is_spread = is_spread || f->w.strides[k] > 1;
+  }
+  return is_spread && f->w.spatial <= 2 && taps <= BERTH__MOST_EACH_TAPS;
+}
+
+/* Weights [C, 1, kernel...]. */
+static berth_status transpose_each(berth__rewrite *r, form *f, const berth_attr *extra, berth_value *out_last,
+                                   berth_error *err) {
+  berth_value in[3] = {f->x, BERTH_VALUE_NONE, f->bias};
+  berth_attr attrs[8];
+  const int64_t channels = r->graph->values[f->weight].shape.dim[0];
+  BERTH__TRY(taps_of_each(r, f, &in[1], err));
+  uint32_t n_attrs = berth__windows_attrs(&f->w, attrs);
+  attrs[n_attrs++] = berth_attr_ints("output_pads", extra->ints, extra->count);
+  attrs[n_attrs++] = berth_attr_int("channels", channels);
+  attrs[n_attrs++] = berth_attr_int("panel", 1);
+  attrs[n_attrs++] = berth_attr_int("each", 1);
+  return berth__rewrite_add(r, BERTH__OP_conv_transpose_last, in, f->bias != BERTH_VALUE_NONE ? 3 : 2, attrs, n_attrs,
+                            f->base, "#last", out_last, err);
+}
+
 berth_status berth__rewrite_conv_spread(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
                                         const berth__node *norm, berth_value x_last, berth_value *out_last,
                                         berth_error *err) {
   form f = form_of(r, target, conv);
   f.x = x_last;
   if (norm != NULL) BERTH__TRY(berth__rewrite_norm(r, norm, f.bias, &f.scale, &f.bias, err));
+  if (may_transpose_each(&f))
+    return transpose_each(r, &f, &conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_PADDING], out_last, err);
   BERTH__TRY(spread_elements(r, &f, err));
   BERTH__TRY(spread_cut(r, &f, &conv->attrs[BERTH__CONV_TRANSPOSE_OUTPUT_PADDING], err));
   BERTH__TRY(turn_taps(r, &f, err));

@@ -38,8 +38,9 @@ bool berth__rewrite_takes_around(const berth__rewrite *r, const berth__rewrite_t
 berth_status berth__rewrite_conv_around(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
                                         const berth__node *norm, berth_value x_last, berth_value *out_last,
                                         berth_error *err);
-/* A conv_transpose in which every channel has its own kernel, for kernels whose vectors run over channels: a depthwise
- * convolution of x, with zeros between its elements, with reversed kernels. */
+/* A conv_transpose in which every channel has its own kernel, for kernels whose vectors run over channels; or, with
+ * strides of 1 or holes between the taps, a depthwise convolution of x, with zeros between its elements, with reversed
+ * kernels. */
 bool berth__rewrite_takes_spread(const berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv);
 berth_status berth__rewrite_conv_spread(berth__rewrite *r, const berth__rewrite_target *target, const berth__node *conv,
                                         const berth__node *norm, berth_value x_last, berth_value *out_last,

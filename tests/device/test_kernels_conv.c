@@ -584,6 +584,31 @@ static void transposed_joined_declines(void **state) {
   fast_check_declined(&c);
 }
 
+/* One kernel for each channel. */
+static void transposed_each(void **state) {
+  static const shape shapes[] = {
+      {1, 5, 6, 33, 33, 4, 2, 1, 1, 1, true, FAST_PLAIN},     {2, 4, 19, 16, 16, 3, 2, 1, 1, 1, false, FAST_PADDED},
+      {1, 3, 4, 7, 7, 2, 3, 1, 0, 1, true, FAST_PLAIN},       {1, 6, 40, 5, 5, 7, 3, 1, 2, 1, true, FAST_PLAIN},
+      {1, 4, 5, 40, 40, 3, 1, 1, 1, 1, true, FAST_PLAIN},     {1, 5, 3, 9, 9, 3, 2, 3, 2, 1, true, FAST_PLAIN},
+      {1, 2, 3, 1100, 1100, 3, 2, 1, 1, 1, true, FAST_PLAIN}, {1, 1, 1, 3, 3, 4, 4, 1, 1, 1, false, FAST_PLAIN},
+  };
+  static const int64_t extras[][2] = {{0, 0}, {1, 0}};
+  (void)state;
+  for (size_t k = 0; k < 2 * COUNT(shapes); k++) {
+    const shape *s = &shapes[k / 2];
+    const lists l = lists_of(s);
+    const int64_t *extra = extras[k % 2], reach = (s->kernel - 1) * s->dilation + 1;
+    const int64_t whole = (s->height - 1) * s->stride + reach - 2 * s->pad;
+    const int64_t out[] = {s->images, whole + extra[0], whole + (s->width - s->height) * s->stride, s->outputs};
+    const berth__cpu_isa *isa;
+    fast_case c = transposed_case(s, &l, extra, 1);
+    c.in[1] = (fast_operand)F32(s->kernel, s->kernel, s->channels);
+    c.attrs[7] = (berth_attr)FAST_INT("each", 1);
+    fast_check(&c);
+    for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) check_tails(c, 8, out, isa);
+  }
+}
+
 static void transposed_tails(void **state) {
   static const shape few = {2, 5, 4, 12, 45, 4, 2, 1, 1, 1, true, FAST_PLAIN},
                      many = {1, 6, 5, 9, 40, 5, 1, 1, 0, 1, true, FAST_PLAIN};
@@ -773,6 +798,7 @@ int main(void) {
       cmocka_unit_test(transposed_shapes),
       cmocka_unit_test(transposed_joined),
       cmocka_unit_test(transposed_joined_declines),
+      cmocka_unit_test(transposed_each),
       cmocka_unit_test(transposed_tails),
       cmocka_unit_test(transposed_lines),
       cmocka_unit_test(winograd_where_it_pays),

@@ -302,6 +302,39 @@ def conv_transpose_joined_cases():
     f.save()
 
 
+def conv_transpose_each_cases():
+    f = Cases('conv_transpose_each', 'make_cases_last.py')
+    cases = {
+        '1d': ((2, 3, 4), (3,), dict(strides=[2], pads=[1, 0], output_pads=[1])),
+        '2d': ((1, 2, 3, 3), (2, 2), {}),
+        '2d_up': ((2, 3, 3, 4), (4, 4), dict(strides=[2, 2], pads=[1, 1, 1, 1])),
+        '2d_uneven': ((1, 2, 3, 2), (3, 2), dict(strides=[2, 3], pads=[0, 1, 1, 0], dilations=[1, 2],
+                                                 output_pads=[1, 0])),
+        '3d': ((1, 2, 2, 2, 3), (2, 3, 2), dict(strides=[1, 2, 2], pads=[0, 1, 0, 0, 1, 1])),
+    }
+    for name, (x, kernel, attrs) in cases.items():
+        x, w, n = eighths(*x), eighths(*kernel, x[1]), len(kernel)
+        strides, pads, dilations = lists(n, **attrs)
+        result = [conv_transpose(x[:, [c]], w[..., c][None, None], None, strides, pads,
+                                 attrs.get('output_pads', [0] * n), dilations) for c in range(x.shape[1])]
+        f.case('conv_transpose_each_' + name, 'conv_transpose_last', [last(x), w],
+               f4(last(np.concatenate(result, axis=1))), kernel=list(kernel), channels=x.shape[1], panel=1, each=1,
+               **attrs)
+    operands = [last(x), w]
+    given = dict(kernel=list(kernel), channels=x.shape[1], panel=1, each=1)
+
+    def wrong(name, message, ins=None, **attrs):
+        f.error('conv_transpose_each_wrong_' + name, 'conv_transpose_last', ins or operands, message,
+                **{**given, **attrs})
+    wrong('value', '`each` is 2, expected 0 or 1', each=2)
+    wrong('joined', 'weights of each channel by itself cannot be `joined`', joined=1)
+    wrong('kernel', '`kernel` and weight: extents 3 and 2 differ', kernel=[3, 3, 2])
+    wrong('channels', '`channels` and weight: extents 3 and 2 differ', channels=3)
+    wrong('input', '`channels` and those of the input: extents 2 and 3 differ', [eighths(1, 2, 2, 3, 3), w])
+    wrong('rank', 'expected rank 4', [operands[0], w[0]])
+    f.save()
+
+
 def toom_cook(tile):
     """The transforms for the points 0, +-a, +-1/a and infinity, from their definitions."""
     points = [0, 1, -1] if tile == 2 else [0, .5**.5, -.5**.5, 2**.5, -2**.5]
@@ -486,3 +519,4 @@ if __name__ == '__main__':
     conv_tail_cases()
     depthwise_multiple_cases()
     conv_transpose_joined_cases()
+    conv_transpose_each_cases()

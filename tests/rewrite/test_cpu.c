@@ -43,15 +43,21 @@ static void channel_by_channel(void **state) {
   IMAGE("8") "param %w : f32[8, 1, " kernel "] %c = conv_transpose(%x, %w) {group = 8" attrs "} output \"c\" = %c }"
   static const pattern patterns[] = {
       {SPREAD("3, 3", ", pads = [1, 1, 1, 1]"), "depthwise", 1, "conv_transpose", 1e-4},
-      {SPREAD("4, 4", ", strides = [2, 2], pads = [1, 1, 1, 1]"), "depthwise", 1, "conv_transpose", 1e-4},
-      {SPREAD("3, 3", ", strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 0]"), "depthwise", 1,
-       "conv_transpose", 1e-4},
-      {SPREAD("2, 1", ", strides = [3, 1]"), "depthwise", 1, "conv_transpose", 1e-4},
+      {SPREAD("4, 4", ", strides = [2, 2], pads = [1, 1, 1, 1]"), "conv_transpose_last", 1, "depthwise", 1e-4},
+      {SPREAD("3, 3", ", strides = [2, 2], pads = [1, 1, 1, 1], output_padding = [1, 0]"), "conv_transpose_last", 1,
+       "depthwise", 1e-4},
+      {SPREAD("2, 1", ", strides = [3, 1]"), "conv_transpose_last", 1, "depthwise", 1e-4},
+      /* holes between the taps, and more of them than the kernel's tables have */
       {SPREAD("2, 3", ", strides = [1, 2], dilations = [2, 1], pads = [3, 0, 1, 2]"), "depthwise", 1, "conv_transpose",
        1e-4},
+      {SPREAD("19, 17", ", strides = [2, 2], pads = [9, 8, 9, 8]"), "depthwise", 1, "conv_transpose", 1e-3},
       {"graph \"s\" { input %x : f32[2, 5, 11] param %w : f32[5, 1, 4] param %b : f32[5]\n"
        "%c = conv_transpose(%x, %w, %b) {group = 5, strides = [3], pads = [2, 1]} %r = relu(%c) output \"r\" = %r }",
-       "depthwise", 1, "conv_transpose", 1e-4},
+       "conv_transpose_last", 1, "relu", 1e-4},
+      {IMAGE("4") "param %w : f32[4, 1, 3, 3] " NORM("4") FOUR
+       "%c = conv_transpose(%x, %w) {group = 4, strides = [2, 2]}\n"
+       "%n = batch_norm(%c, %ns, %nb, %nm, %nv) output \"n\" = %n }",
+       "conv_transpose_last", 1, "batch_norm", 1e-4},
       /* several outputs of a group stay as they are */
       {IMAGE("8") "param %w : f32[8, 2, 3, 3] %c = conv_transpose(%x, %w) {group = 8} output \"c\" = %c }",
        "conv_transpose", 1, "depthwise", 1e-4},

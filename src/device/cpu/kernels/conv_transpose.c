@@ -36,7 +36,7 @@ static void conv_transpose_kernel_read_shape(const berth_op_call *call, transpos
 
 static bool conv_transpose_kernel_takes(const berth_op_call *call) {
   berth__last last;
-  if (call->attrs[BERTH__LAST_JOINED].i != 0 || !conv_takes(call)) return false;
+  if (call->attrs[BERTH__LAST_JOINED].i != 0 || call->attrs[BERTH__LAST_EACH].i != 0 || !conv_takes(call)) return false;
   if (call->attrs[BERTH__LAST_PANEL].i != VF_PANEL || call->in[0].rank > 4) return false;
   berth__last_read(call, &last);
   return last.window.axis[1].kernel <= MOST_TAPS && last.window.axis[2].kernel <= MOST_TAPS;
