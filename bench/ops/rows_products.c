@@ -171,11 +171,14 @@ const op_row rows_products[] = {
     {"conv_transpose_last",
      "conv_transpose",
      true,
-     "one output channel of a panel of 32",
+     "one output channel: with the pixels of a cell, four columns of a panel",
      {TCONV("f32", "[1, 64, 28, 28]", "[64, 64, 2, 2]", "{strides = [2, 2]}"),
       TCONV("f32", "[1, 61, 27, 29]", "[61, 67, 3, 3]", "{strides = [2, 2], output_padding = [1, 1]}"),
       TCONV("f32", "[1, 64, 785]", "[64, 33, 16]", "{strides = [8], pads = [4, 4]}"),
-      TCONV("f32", "[1, 64, 28, 28]", "[64, 1, 2, 2]", "{strides = [2, 2]}")}},
+      TCONV("f32", "[1, 64, 28, 28]", "[64, 1, 2, 2]", "{strides = [2, 2]}"),
+      TCONV("f32", "[1, 64, 28, 28]", "[64, 1, 3, 3]", "{strides = [2, 2], pads = [1, 1, 1, 1]}"),
+      TCONV("f32", "[1, 64, 28, 28]", "[64, 8, 4, 4]", "{strides = [2, 2], pads = [1, 1, 1, 1]}"),
+      TCONV("f32", "[1, 64, 28, 28]", "[64, 1, 4, 4]", "{group = 64, strides = [2, 2], pads = [1, 1, 1, 1]}")}},
 #define ATTEND(type, q, k, attrs) \
   "input %q : " type q "\ninput %k : " type k "\ninput %v : " type k "\n%y = attention(%q, %k, %v) " attrs
     {"attention",
