@@ -19,6 +19,15 @@ string(APPEND kernel_tables "BERTH__TABLE(plain)\n")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_sources})
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/kernel_tables/kernel_tables.def CONTENT "${kernel_tables}" @ONLY)
 
+# Systems map 64 kB of code around a page that is run: what language models run for every token is linked side by side,
+# small files first.
+set(token_kernels attention elementwise norm plain product product_blocks product_narrow rope attention_row blocks_row
+    chain_run gemm halves lines chain_steps gemm_tile cast loops)
+list(TRANSFORM token_kernels PREPEND ${PROJECT_SOURCE_DIR}/src/device/cpu/kernels/)
+list(TRANSFORM token_kernels APPEND .c)
+list(REMOVE_ITEM kernel_sources ${token_kernels})
+list(PREPEND kernel_sources ${token_kernels})
+
 # What quantised models are made of gives the same bytes on every instruction set (docs/ops.md): a product and a sum
 # are rounded apart there, as in the reference kernels. non_max_suppression keeps the boxes that those keep. Elsewhere
 # compilers may make one multiply-add of them.
