@@ -391,9 +391,13 @@ typedef struct berth_load_desc {
    * graph that is planned to the byte; its params have no weights. BERTH_IO: the header goes on after these bytes. 0:
    * the memory is the whole file. */
   uint64_t file_size;
+  /* Extents of named dimensions of an ONNX file, for a model whose ranks depend on them (a Squeeze without axes): these
+   * dimensions are fixed ones in the graph. Others are given when the graph is planned. */
+  const berth_dim *dims;
+  size_t n_dims;
 } berth_load_desc;
 #define BERTH_LOAD_DESC_INIT \
-  { (uint32_t)sizeof(berth_load_desc), NULL, BERTH_TYPE_NONE, 0 }
+  { (uint32_t)sizeof(berth_load_desc), NULL, BERTH_TYPE_NONE, 0, NULL, 0 }
 /* The same with options; desc NULL: the defaults. */
 BERTH_API berth_status berth_graph_load_with(berth_context *ctx, const char *path, const berth_load_desc *desc,
                                              berth_graph **out, berth_error *err);

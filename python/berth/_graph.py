@@ -473,15 +473,23 @@ class Graph:
         return InferenceSession(self, dims=dims, device=device, budget=budget, threads=threads, **options)
 
 
-def load(path: Union[PathLike, bytes], weights: Optional[PathLike] = None, *, kv: Optional[str] = None) -> Graph:
+def load(
+    path: Union[PathLike, bytes],
+    weights: Optional[PathLike] = None,
+    *,
+    kv: Optional[str] = None,
+    dims: "Optional[dict[str, int]]" = None,
+) -> Graph:
     """Reads a model: an ONNX or GGUF file, a graph in berth's text form, or the bytes of one.
 
     The file is mapped and not copied; it must not change while the graph, or what was made of it, is in use.
 
     weights  a safetensors file with the params
     kv       how a GGUF model keeps keys and values: "f32", "f16", "bf16", "q8_0"
+    dims     extents of named dimensions of an ONNX file, for a model whose ranks depend on them (a Squeeze without
+             axes): the graph has them as fixed ones
     """
     extra = {} if weights is None else {"weights": os.fspath(weights)}
     if isinstance(path, (bytes, bytearray, memoryview)):
-        return Graph(handle=_berth.GraphHandle.from_bytes(path, kv=kv, **extra))
-    return Graph(handle=_berth.GraphHandle.load(path, kv=kv, **extra))
+        return Graph(handle=_berth.GraphHandle.from_bytes(path, kv=kv, dims=dims, **extra))
+    return Graph(handle=_berth.GraphHandle.load(path, kv=kv, dims=dims, **extra))

@@ -57,25 +57,28 @@ static PyObject *graph_end_value(PyObject *object, berth_status status, const be
 
 /* ---- Files ---- */
 
-static int graph_load_desc(const char *weights, PyObject *kv, berth_load_desc *desc) {
-  desc->weights = weights;
+/* What `keep` holds must outlive the call. */
+static int graph_load_desc(PyObject *weights, PyObject *kv, PyObject *dims, PyObject *keep, berth_load_desc *desc) {
+  desc->weights = weights != NULL ? PyBytes_AsString(weights) : NULL;
+  if (keep == NULL || py_dims_from(dims, keep, &desc->dims, &desc->n_dims) < 0) return -1;
   return kv == Py_None ? 0 : py_type_from(kv, &desc->kv);
 }
 
 static PyObject *graph_load(PyObject *class, PyObject *args, PyObject *kwargs) {
-  static char *names[] = {"path", "weights", "kv", NULL};
-  PyObject *path = NULL, *weights = NULL, *kv = Py_None;
+  static char *names[] = {"path", "weights", "kv", "dims", NULL};
+  PyObject *path = NULL, *weights = NULL, *kv = Py_None, *dims = Py_None;
   berth_load_desc desc = BERTH_LOAD_DESC_INIT;
   berth_graph *graph = NULL;
   berth_error err = {BERTH_OK, ""};
   berth_status status;
   (void)class;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&O", names, PyUnicode_FSConverter, &path, PyUnicode_FSConverter,
-                                   &weights, &kv)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&OO", names, PyUnicode_FSConverter, &path, PyUnicode_FSConverter,
+                                   &weights, &kv, &dims)) {
     Py_XDECREF(path);
     return NULL;
   }
-  int failed = graph_load_desc(weights != NULL ? PyBytes_AsString(weights) : NULL, kv, &desc) < 0;
+  PyObject *keep = PyList_New(0);
+  int failed = graph_load_desc(weights, kv, dims, keep, &desc) < 0;
   if (!failed) {
     const char *file = PyBytes_AsString(path);
     Py_BEGIN_ALLOW_THREADS;
@@ -84,6 +87,7 @@ static PyObject *graph_load(PyObject *class, PyObject *args, PyObject *kwargs) {
     failed = status != BERTH_OK;
     if (failed) py_fail(&err);
   }
+  Py_XDECREF(keep);
   Py_DECREF(path);
   Py_XDECREF(weights);
   return failed ? NULL : (PyObject *)py_graph_wrap(graph);
@@ -101,20 +105,22 @@ static void graph_release_bytes(void *user, const void *data, size_t size) {
 }
 
 static PyObject *graph_from_bytes(PyObject *class, PyObject *args, PyObject *kwargs) {
-  static char *names[] = {"data", "weights", "kv", NULL};
-  PyObject *data, *weights = NULL, *kv = Py_None;
+  static char *names[] = {"data", "weights", "kv", "dims", NULL};
+  PyObject *data, *weights = NULL, *kv = Py_None, *dims = Py_None;
   berth_load_desc desc = BERTH_LOAD_DESC_INIT;
   berth_graph *graph = NULL;
   berth_error err = {BERTH_OK, ""};
   berth_status status;
   (void)class;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&O", names, &data, PyUnicode_FSConverter, &weights, &kv))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O&OO", names, &data, PyUnicode_FSConverter, &weights, &kv, &dims))
     return NULL;
   Py_buffer *buffer = PyMem_Malloc(sizeof *buffer);
-  int failed = graph_load_desc(weights != NULL ? PyBytes_AsString(weights) : NULL, kv, &desc) < 0;
+  PyObject *keep = PyList_New(0);
+  int failed = graph_load_desc(weights, kv, dims, keep, &desc) < 0;
   if (buffer == NULL) PyErr_NoMemory();
   if (failed || buffer == NULL || PyObject_GetBuffer(data, buffer, PyBUF_SIMPLE) < 0) {
     PyMem_Free(buffer);
+    Py_XDECREF(keep);
     Py_XDECREF(weights);
     return NULL;
   }
@@ -122,6 +128,7 @@ static PyObject *graph_from_bytes(PyObject *class, PyObject *args, PyObject *kwa
   status = berth_graph_from_memory_with(py_context, buffer->buf, (size_t)buffer->len, graph_release_bytes, buffer,
                                         &desc, &graph, &err);
   Py_END_ALLOW_THREADS;
+  Py_DECREF(keep);
   Py_XDECREF(weights);
   return status != BERTH_OK ? py_fail(&err) : (PyObject *)py_graph_wrap(graph);
 }

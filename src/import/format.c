@@ -38,6 +38,7 @@ static const berth__format formats[] = {
      .ending = ".onnx",
      .is_weak = true,
      .load = berth__onnx_load,
+     .fixes_dims = true,
      .inspect = berth__onnx_inspect},
 };
 #define N_FORMATS (sizeof formats / sizeof formats[0])

@@ -10,10 +10,12 @@
 /* The source of a graph. */
 typedef struct berth__load {
   berth_context *ctx;
-  const char *path;     /* NULL: the data is in memory */
-  berth__mapping *file; /* the loader takes ownership, also on failure */
-  berth_type kv;        /* how a GGUF model stores keys and values; BERTH_TYPE_NONE: as f16 */
-  bool has_weights;     /* the caller has weights for all params: files that the model refers to are not needed */
+  const char *path;      /* NULL: the data is in memory */
+  berth__mapping *file;  /* the loader takes ownership, also on failure */
+  berth_type kv;         /* how a GGUF model stores keys and values; BERTH_TYPE_NONE: as f16 */
+  const berth_dim *dims; /* extents of named dimensions, which a format with `fixes_dims` makes fixed ones */
+  size_t n_dims;
+  bool has_weights; /* the caller has weights for all params: files that the model refers to are not needed */
 } berth__load;
 
 typedef struct berth__format {
@@ -28,6 +30,7 @@ typedef struct berth__format {
   berth_status (*read_weights)(berth_weights *weights, berth_error *err); /* the weights of a mapped file: weights.h */
   berth_status (*inspect)(berth__summary *summary, const berth__mapping *file, berth_error *err);
   bool is_array;
+  bool fixes_dims; /* `load` takes dims */
 } berth__format;
 
 /* By content and name; path NULL: by content only. Returns NULL if berth knows no such format. */

@@ -10,23 +10,46 @@ static berth_status import_load_check_size(const char *path, const berth__mappin
   return berth__fail(err, BERTH_MALFORMED, "%s is empty", path);
 }
 
+static berth_status import_load_check(const berth__format *format, const berth__load *in, berth_error *err) {
+  BERTH__TRY(import_load_check_size(in->path, in->file, err));
+  if (format == NULL || format->load == NULL) return berth__format_refuse(format, in->path, "a graph", err);
+  if (in->n_dims == 0 || format->fixes_dims) return BERTH_OK;
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "%s%sthe dimensions of %s are given when it is planned, not when it is loaded",
+                     in->path != NULL ? in->path : "", in->path != NULL ? ": " : "", format->description);
+}
+
 /* Takes ownership of the file, also on failure. */
 static berth_status import_load(const berth__load *in, berth_graph **out, berth_error *err) {
-  berth_status status = import_load_check_size(in->path, in->file, err);
   const berth__format *format = berth__format_find(in->file, in->path);
-  if (status == BERTH_OK && (format == NULL || format->load == NULL))
-    status = berth__format_refuse(format, in->path, "a graph", err);
+  const berth_status status = import_load_check(format, in, err);
   if (status != BERTH_OK) {
     berth__file_unmap(in->file);
     return status;
   }
   BERTH__TRY(format->load(in, out, err));
-  status = berth__graph_check_files(*out, err); /* they must not have shrunk while they were read */
-  if (status != BERTH_OK) {
+  const berth_status now = berth__graph_check_files(*out, err); /* they must not have shrunk while they were read */
+  if (now != BERTH_OK) {
     berth_graph_destroy(*out);
     *out = NULL;
   }
-  return status;
+  return now;
+}
+
+static berth_status import_load_check_dims(const berth_load_desc *desc, berth_error *err) {
+  if (desc->dims == NULL && desc->n_dims != 0)
+    return berth__fail(err, BERTH_INVALID, "dimensions are counted but not given");
+  for (size_t i = 0; i < desc->n_dims; i++) {
+    const berth_dim *dim = &desc->dims[i];
+    if (dim->name == NULL) return berth__fail(err, BERTH_INVALID, "dimension %zu has no name", i);
+    if (dim->extent < 0)
+      return berth__fail(err, BERTH_INVALID, "dimension '%s' is given as %lld; an extent is 0 or more", dim->name,
+                         (long long)dim->extent);
+    for (size_t k = 0; k < i; k++)
+      if (strcmp(desc->dims[k].name, dim->name) == 0)
+        return berth__fail(err, BERTH_INVALID, "dimension '%s' is given twice", dim->name);
+  }
+  return BERTH_OK;
 }
 
 static berth_status attach_file(berth_graph *graph, const char *path, berth_error *err) {
@@ -41,7 +64,13 @@ static berth_status attach_file(berth_graph *graph, const char *path, berth_erro
 /* A graph from a file, of which it takes ownership, with what the descriptor adds. */
 static berth_status import_load_described(berth_context *ctx, const char *path, berth__mapping *file,
                                           const berth_load_desc *desc, berth_graph **out, berth_error *err) {
-  const berth__load in = {.ctx = ctx, .path = path, .file = file, .kv = desc->kv, .has_weights = desc->weights != NULL};
+  const berth__load in = {.ctx = ctx,
+                          .path = path,
+                          .file = file,
+                          .kv = desc->kv,
+                          .dims = desc->dims,
+                          .n_dims = desc->n_dims,
+                          .has_weights = desc->weights != NULL};
   BERTH__TRY(import_load(&in, out, err));
   const berth_status status = desc->weights != NULL ? attach_file(*out, desc->weights, err) : BERTH_OK;
   if (status != BERTH_OK) {
@@ -60,6 +89,7 @@ berth_status berth_graph_load_with(berth_context *ctx, const char *path, const b
   if (ctx == NULL || path == NULL)
     return berth__fail(err, BERTH_INVALID, "berth_graph_load needs a context and a path");
   BERTH__TRY(BERTH__DESC_COPY(&full, desc, "berth_load_desc", err));
+  BERTH__TRY(import_load_check_dims(&full, err));
   if (full.file_size != 0) return berth__fail(err, BERTH_INVALID, "file_size is for graphs from memory");
   BERTH__TRY(berth__file_map(path, &file, err));
   return import_load_described(ctx, path, &file, &full, out, err);
@@ -93,6 +123,7 @@ berth_status berth_graph_from_memory_with(berth_context *ctx, const void *data, 
     status = berth__fail(err, BERTH_INVALID,
                          "berth_graph_from_memory needs a context, data and a pointer to store the graph");
   if (status == BERTH_OK) status = BERTH__DESC_COPY(&full, desc, "berth_load_desc", err);
+  if (status == BERTH_OK) status = import_load_check_dims(&full, err);
   if (status == BERTH_OK) status = import_load_memory(&memory, full.file_size, err);
   if (status == BERTH_OK) return import_load_described(ctx, NULL, &memory, &full, out, err);
   berth__file_unmap(&memory);

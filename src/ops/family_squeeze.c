@@ -17,7 +17,7 @@ static berth_status unit_axes(const berth__infer *infer, uint32_t *axes, berth_e
       return berth__fail(err, BERTH_INVALID,
                          "squeeze without `axes` needs fixed dimensions, but dimension %" PRIu32
                          " ('%s') is bound after loading, and only then decides the rank: name the axes in the model, "
-                         "or give that dimension an extent there",
+                         "or give that dimension an extent there, or when it is loaded",
                          axis, name);
     }
     if (dim == 1) *axes |= 1u << axis;

@@ -455,6 +455,20 @@ exits "run with weights of bf16" 0 run --bf16
 exits "plan with every option" 0 plan --dim batch=10 --align 256 --order memory --effort 10 --device cpu --f32-uniform --json
 refuses "an alignment that is no power of two" 2 "power of two" plan --align 48
 refuses "an order that is none" 2 "source or memory" plan --order random
+# A Squeeze without axes: which of [batch, width] are 1 decides the rank, so the file is read with these extents.
+printf '\010\010:8\012\017\012\001x\022\001y\042\007Squeeze\022\001gZ\035\012\001x\022\030\012\026\010\001\022\022\012\007\022\005batch\012\007\022\005width' >rank.onnx
+printf 'b\003\012\001yB\002\020\021' >>rank.onnx
+refuses "a rank that a dimension decides" 1 "('batch') is bound after loading" run rank.onnx
+refuses "with one of its dimensions" 1 "('width') is bound after loading" run rank.onnx --dim batch=1
+exits "with both" 0 run rank.onnx --dim batch=1 --dim width=4
+has "the rank that they decide" out "output y: f32[4]"
+exits "a plan of it" 0 plan rank.onnx --dim width=1 --dim batch=3 --json
+json_holds "names the dimensions" out "o['dims'] == {'width': 1, 'batch': 3}"
+refuses "with one that it lacks" 2 "no named dimension 'bacth'" plan rank.onnx --dim bacth=1 --dim width=4
+refuses "with one twice" 2 "dimension 'batch' is given twice" plan rank.onnx --dim batch=1 --dim batch=1
+refuses "with no number" 2 "--dim batch takes a whole number" plan rank.onnx --dim batch=one
+exits "a benchmark of it" 0 bench rank.onnx --dim batch=1 --dim width=4 --runs 2
+
 # What GPUs get: on the device that interprets their kernels, which every build has.
 berth plan --dim batch=10 --f32-uniform --json
 uniform=$(field arena_size)

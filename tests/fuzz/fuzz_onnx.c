@@ -78,7 +78,7 @@ static void check_model(berth_context *ctx, berth__onnx_model *model) {
   berth_graph *graph;
   berth_error err = {BERTH_OK, ""};
   FUZZ_CHECK(berth_graph_create(ctx, "fuzz", &graph, NULL) == BERTH_OK);
-  berth_status status = berth__onnx_convert(model, &files, graph, &err);
+  berth_status status = berth__onnx_convert(model, &(berth__onnx_wanted){.files = &files}, graph, &err);
   check_status(status, &err);
   if (status == BERTH_OK) {
     fix_inputs(graph);

@@ -608,7 +608,7 @@ static void load_exact(berth_context *ctx, const uint8_t *data, size_t size) {
   if (status == BERTH_OK) {
     berth_graph *graph;
     TEST_OK(berth_graph_create(ctx, "cut", &graph, &err));
-    status = berth__onnx_convert(&model, &files, graph, &err);
+    status = berth__onnx_convert(&model, &(berth__onnx_wanted){.files = &files}, graph, &err);
     berth_graph_destroy(graph);
     berth__onnx_files_free(&files);
     berth__onnx_free(&model);

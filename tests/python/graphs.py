@@ -116,6 +116,28 @@ class Graphs(unittest.TestCase):
         with self.assertRaises(berth.Error):
             berth.load(b"graph {")
 
+    def test_extents_that_decide_a_rank_are_given_to_load(self):
+        # An ONNX model: y = Squeeze(x), and x is f32[batch, width].
+        node = b"\n\x0f\n\x01x\x12\x01y\x22\x07Squeeze\x12\x01g"
+        x = b"Z\x1d\n\x01x\x12\x18\n\x16\x08\x01\x12\x12\n\x07\x12\x05batch\n\x07\x12\x05width"
+        model = b"\x08\x08:8" + node + x + b"b\x03\n\x01yB\x02\x10\x11"
+        with self.assertRaisesRegex(berth.MalformedFile, "when it is loaded"):
+            berth.load(model)
+        graph = berth.load(model, dims={"batch": 1, "width": 4})
+        self.assertEqual(graph.dims, [])
+        with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+            file.write(model)
+            file.flush()
+            self.assertEqual(berth.load(file.name, dims={"batch": 1, "width": 4}).text(), graph.text())
+        values = numpy.arange(4, dtype="f4").reshape(1, 4)
+        self.assertEqual(graph.session().run(None, {"x": values})[0].tolist(), [0, 1, 2, 3])
+        with self.assertRaisesRegex(berth.InvalidArgument, "no named dimension 'height'"):
+            berth.load(model, dims={"height": 1})
+        with self.assertRaises(TypeError):
+            berth.load(model, dims={"batch": "1"})
+        with self.assertRaises(TypeError):
+            berth.load(model, dims=[1])
+
     def test_a_plan_says_where_every_byte_is(self):
         graph = berth.load(DIGITS)
         plan = graph.plan({"batch": 64}, threads=1)

@@ -10,10 +10,9 @@
 
 static const char from_option[] = "--dim";
 
-static berth_dim *tool_dims_find(const dims *set, const char *name, size_t length) {
-  for (size_t i = 0; i < set->n; i++) {
-    if (strlen(set->items[i].name) == length && memcmp(set->items[i].name, name, length) == 0) return &set->items[i];
-  }
+static berth_dim *tool_dims_find(berth_dim *items, size_t n, const char *name, size_t length) {
+  for (size_t i = 0; i < n; i++)
+    if (strlen(items[i].name) == length && memcmp(items[i].name, name, length) == 0) return &items[i];
   return NULL;
 }
 
@@ -33,15 +32,24 @@ static int unknown_name(const dims *set, const char *name, size_t length) {
   return CLI_USAGE;
 }
 
+/* Splits an option NAME=N; false: that is not what it is, which has been said. */
+static bool tool_dims_split(const char *text, size_t *length, uint64_t *extent) {
+  const char *value;
+  if (!args_split(text, length, &value)) {
+    cli_usage("--dim takes NAME=N, not '%s'", text);
+    return false;
+  }
+  if (args_parse_count(value, false, extent) && *extent <= INT64_MAX) return true;
+  cli_usage("--dim %.*s takes a whole number, not '%s'", (int)*length, text, value);
+  return false;
+}
+
 static int tool_dims_read_option(dims *set, const char *text) {
   size_t length;
-  const char *value;
   uint64_t extent;
-  if (!args_split(text, &length, &value)) return cli_usage("--dim takes NAME=N, not '%s'", text);
-  if (!args_parse_count(value, false, &extent) || extent > INT64_MAX) {
-    return cli_usage("--dim %.*s takes a whole number, not '%s'", (int)length, text, value);
-  }
-  berth_dim *dim = tool_dims_find(set, text, length);
+  if (!tool_dims_split(text, &length, &extent)) return CLI_USAGE;
+  berth_dim *dim = tool_dims_find(set->items, set->n, text, length);
+  if (!dim && tool_dims_find(set->fixed, set->n_fixed, text, length)) return CLI_OK;
   if (!dim) return unknown_name(set, text, length);
   if (set->origin[dim - set->items] == from_option) return cli_usage("dimension '%s' is given twice", dim->name);
   dim->extent = (int64_t)extent;
@@ -49,9 +57,36 @@ static int tool_dims_read_option(dims *set, const char *text) {
   return CLI_OK;
 }
 
-int dims_open(const berth_graph *graph, const arg_list *options, dims *out) {
+int dims_read(const arg_list *options, berth_dim **out) {
+  size_t room = options->n * sizeof(**out), used = 0;
+  for (size_t i = 0; i < options->n; i++) room += strlen(options->items[i]) + 1;
+  berth_dim *made = malloc(room + 1);
+  char *names = (char *)(made + options->n); /* behind the array, in the same block */
+  *out = NULL;
+  if (!made) return cli_no_memory();
+  for (size_t i = 0; i < options->n; i++) {
+    size_t length;
+    uint64_t extent;
+    if (!tool_dims_split(options->items[i], &length, &extent)) {
+      free(made);
+      return CLI_USAGE;
+    }
+    memcpy(names + used, options->items[i], length);
+    names[used + length] = '\0';
+    made[i] = (berth_dim){names + used, (int64_t)extent};
+    used += length + 1;
+  }
+  *out = made;
+  return CLI_OK;
+}
+
+int dims_open(const berth_graph *graph, const arg_list *options, berth_dim *fixed, dims *out) {
   size_t n = berth_graph_n_dims(graph);
-  *out = (dims){calloc(n + 1, sizeof(*out->items)), calloc(n + 1, sizeof(*out->origin)), n};
+  *out = (dims){.items = calloc(n + 1, sizeof(*out->items)),
+                .origin = calloc(n + 1, sizeof(*out->origin)),
+                .n = n,
+                .fixed = fixed,
+                .n_fixed = fixed ? options->n : 0};
   if (!out->items || !out->origin) {
     dims_close(out);
     return cli_no_memory();
@@ -65,11 +100,12 @@ int dims_open(const berth_graph *graph, const arg_list *options, dims *out) {
 void dims_close(dims *set) {
   free(set->items);
   free((void *)set->origin);
-  *set = (dims){NULL, NULL, 0};
+  free(set->fixed);
+  *set = (dims){.n = 0};
 }
 
 int dims_infer(dims *set, const char *name, int64_t extent, const char *input) {
-  berth_dim *dim = tool_dims_find(set, name, strlen(name));
+  berth_dim *dim = tool_dims_find(set->items, set->n, name, strlen(name));
   if (!dim) return CLI_OK; /* depends on other dimensions: the library checks it */
   const char **origin = &set->origin[dim - set->items];
   if (dim->extent < 0) {
@@ -85,7 +121,7 @@ int dims_infer(dims *set, const char *name, int64_t extent, const char *input) {
 }
 
 int dims_check_option(const dims *set, const char *name, const char *option, uint64_t extent) {
-  const berth_dim *dim = tool_dims_find(set, name, strlen(name));
+  const berth_dim *dim = tool_dims_find(set->items, set->n, name, strlen(name));
   if (!dim || dim->extent < 0 || (uint64_t)dim->extent == extent) return CLI_OK;
   const char *origin = set->origin[dim - set->items];
   if (origin == from_option)
@@ -121,5 +157,6 @@ void dims_default(dims *set, const berth_graph *graph) {
 void dims_write_json(const dims *set, json *out) {
   json_open_object(out, "dims");
   for (size_t i = 0; i < set->n; i++) json_int(out, set->items[i].name, set->items[i].extent);
+  for (size_t i = 0; i < set->n_fixed; i++) json_int(out, set->fixed[i].name, set->fixed[i].extent);
   json_close_object(out);
 }

@@ -1,5 +1,6 @@
 #include "model.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "embedded.h"
@@ -18,11 +19,14 @@ static berth_status load_built_in(berth_context *ctx, berth_graph **out, berth_e
   return status == BERTH_OK ? attach(*out, weights, err) : status;
 }
 
-static berth_status tool_model_load(const model_options *options, model *m, berth_error *err) {
+/* `given`: extents for named dimensions, one per --dim; NULL: they are bound when the model is planned. */
+static berth_status tool_model_load(const model_options *options, const berth_dim *given, model *m, berth_error *err) {
   berth_load_desc desc = BERTH_LOAD_DESC_INIT;
   m->built_in = options->path == NULL;
   desc.weights = options->weights;
   desc.kv = options->kv ? berth_type_from_name(options->kv) : BERTH_TYPE_NONE;
+  desc.dims = given;
+  desc.n_dims = given ? options->dims.n : 0;
   if (!m->built_in) return berth_graph_load_with(m->ctx, options->path, &desc, &m->graph, err);
   berth_status status = load_built_in(m->ctx, &m->graph, err);
   if (status != BERTH_OK || !options->weights) return status;
@@ -31,8 +35,27 @@ static berth_status tool_model_load(const model_options *options, model *m, bert
   return status == BERTH_OK ? attach(m->graph, weights, err) : status;
 }
 
-int model_open(const model_options *options, model *out) {
+/* Binding keeps the names of dimensions, so that is how a model is loaded. One whose ranks depend on them cannot be
+ * read like that: it is loaded with the extents that --dim gives. */
+static int tool_model_read(const model_options *options, model *m) {
   berth_error err = {BERTH_OK, ""};
+  berth_dim *given = NULL;
+  berth_format_info format = BERTH_FORMAT_INFO_INIT;
+  int code = CLI_OK;
+  berth_status status = tool_model_load(options, NULL, m, &err);
+  if ((status == BERTH_MALFORMED || status == BERTH_UNSUPPORTED) && options->dims.n != 0 && options->path &&
+      berth_file_format(options->path, &format, NULL) == BERTH_OK && strcmp(format.name, "onnx") == 0) {
+    code = dims_read(&options->dims, &given);
+    if (code == CLI_OK) status = tool_model_load(options, given, m, &err);
+  }
+  if (code == CLI_OK && status != BERTH_OK)
+    code = status == BERTH_INVALID && given ? cli_usage("%s", err.message) : cli_report(&err);
+  if (code == CLI_OK) return dims_open(m->graph, &options->dims, given, &m->dims);
+  free(given);
+  return code;
+}
+
+int model_open(const model_options *options, model *out) {
   memset(out, 0, sizeof(*out));
   int code = cli_context((uint32_t)options->threads, options->memory_limit, &out->allocations, &out->ctx);
   if (code == CLI_OK) code = cli_check_device(out->ctx, options->device);
@@ -45,20 +68,18 @@ int model_open(const model_options *options, model *out) {
     code = cli_usage("--compute takes f32, tf32x3, tf32, bf16 or f16, not '%s'", options->compute);
   if (code != CLI_OK) return code;
   double start = cli_now_ms();
-  if (tool_model_load(options, out, &err) != BERTH_OK) return cli_report(&err);
+  code = tool_model_read(options, out);
   out->load_ms = cli_now_ms() - start;
-  return dims_open(out->graph, &options->dims, &out->dims);
+  return code;
 }
 
 int model_reload(const model_options *options, const char *kv, model *m) {
-  berth_error err = {BERTH_OK, ""};
   model_options other = *options;
   other.kv = kv;
   dims_close(&m->dims);
   berth_graph_destroy(m->graph);
   m->graph = NULL;
-  if (tool_model_load(&other, m, &err) != BERTH_OK) return cli_report(&err);
-  return dims_open(m->graph, &options->dims, &m->dims);
+  return tool_model_read(&other, m);
 }
 
 void model_close(model *m) {

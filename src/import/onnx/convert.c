@@ -49,8 +49,19 @@ static bool onnx_convert_look_up(const berth__onnx_converter *c, const char *nam
 
 /* ---- Inputs, weights, outputs ---- */
 
-static berth_status input_shape(const berth__onnx_value *value, const char *name, berth_shape *shape,
-                                char (*names)[BERTH__DIM_TEXT], berth_error *err) {
+bool berth__onnx_dim_text(const berth__onnx_value *value, uint32_t axis, char out[BERTH__DIM_TEXT]) {
+  const berth__span own = value->dim_name[axis];
+  if (own.size >= BERTH__DIM_TEXT || (own.size != 0 && memchr(own.data, '\0', own.size) != NULL)) return false;
+  if (own.size != 0 && !berth__span_is(own, "?"))
+    snprintf(out, BERTH__DIM_TEXT, "%.*s", (int)own.size, (const char *)own.data);
+  else
+    snprintf(out, BERTH__DIM_TEXT, "%.*s.%u", (int)(value->name.size > 200 ? 200 : value->name.size),
+             value->name.data != NULL ? (const char *)value->name.data : "", axis);
+  return true;
+}
+
+static berth_status input_shape(const berth__onnx_converter *c, const berth__onnx_value *value, const char *name,
+                                berth_shape *shape, char (*names)[BERTH__DIM_TEXT], berth_error *err) {
   if (value->other_type != NULL)
     return berth__fail(err, BERTH_UNSUPPORTED, "input '%s' is of the kind %s; only tensors are supported", name,
                        value->other_type);
@@ -64,24 +75,18 @@ static berth_status input_shape(const berth__onnx_value *value, const char *name
   for (uint32_t i = 0; i < value->rank; i++) {
     shape->dim[i].extent = value->dim[i];
     if (value->dim[i] >= 0) continue;
-    berth__span own = value->dim_name[i];
-    if (own.size >= BERTH__DIM_TEXT || (own.size != 0 && memchr(own.data, '\0', own.size) != NULL))
+    if (!berth__onnx_dim_text(value, i, names[i]))
       return berth__fail(err, BERTH_MALFORMED,
                          "dimension %u of input '%s' has a name that is too long or holds a zero byte", i, name);
-    if (own.size != 0 && !berth__span_is(own, "?")) {
-      memcpy(names[i], own.data, own.size);
-      names[i][own.size] = '\0';
-    } else {
-      snprintf(names[i], BERTH__DIM_TEXT, "%.200s.%u", name, i);
-    }
-    shape->dim[i] = (berth_dim){.name = names[i]};
+    const berth_dim *given = berth__onnx_given_dim(c, names[i]);
+    shape->dim[i] = given != NULL ? (berth_dim){.extent = given->extent} : (berth_dim){.name = names[i]};
   }
   return BERTH_OK;
 }
 
 /* Some exporters omit a shape that they do not know, and some write a scalar's: then it is what the readers of the
  * input require. */
-static berth__onnx_value onnx_convert_ranked(const berth__onnx_graph *graph, const berth__onnx_value *given) {
+berth__onnx_value berth__onnx_ranked_input(const berth__onnx_graph *graph, const berth__onnx_value *given) {
   berth__onnx_value value = *given;
   if ((given->has_shape && given->rank != 0) || given->other_type != NULL || given->rank_is_too_large) return value;
   const uint32_t rank = berth__onnx_wanted_rank(graph, given->name);
@@ -108,7 +113,7 @@ static berth_status add_input(berth__onnx_converter *c, const berth__onnx_value 
     goto done; /* old files list initializers too */
   if (name[0] == '\0') status = berth__fail(err, BERTH_MALFORMED, "an input has no name");
   if (is_known) status = berth__fail(err, BERTH_MALFORMED, "input '%s' is defined twice", name);
-  if (status == BERTH_OK) status = input_shape(value, name, &shape, names, err);
+  if (status == BERTH_OK) status = input_shape(c, value, name, &shape, names, err);
   if (status == BERTH_OK) {
     status = berth__onnx_type(value->elem_type, &type, err);
     if (status != BERTH_OK) berth__fail_within(err, status, "input '%s'", name);
@@ -540,21 +545,40 @@ berth_status berth__onnx_look_up(berth__onnx_converter *c, berth__span name, ber
   return status;
 }
 
-static berth_status convert_model(berth__onnx_converter *c, berth_error *err) {
+static berth_status convert_inputs(berth__onnx_converter *c, berth_error *err) {
   const berth__onnx_graph *graph = &c->model->graph;
   BERTH__TRY(add_initializers(c, graph, err));
   for (size_t i = 0; i < graph->n_inputs; i++) {
-    const berth__onnx_value input = onnx_convert_ranked(graph, &graph->inputs[i]);
+    const berth__onnx_value input = berth__onnx_ranked_input(graph, &graph->inputs[i]);
     BERTH__TRY(add_input(c, &input, err));
   }
+  return BERTH_OK;
+}
+
+static berth_status convert_rest(berth__onnx_converter *c, berth_error *err) {
+  const berth__onnx_graph *graph = &c->model->graph;
   BERTH__TRY(berth__onnx_convert_nodes(c, graph->nodes, graph->n_nodes, err));
   BERTH__TRY(add_outputs(c, graph, err));
   return berth_graph_verify(c->graph, err);
 }
 
-berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
+/* What the graph rejects is an error of the file. */
+static berth_status of_file(berth_status status, berth_error *err) {
+  if (status != BERTH_INVALID) return status;
+  if (err != NULL) err->status = BERTH_MALFORMED;
+  return BERTH_MALFORMED;
+}
+
+static berth_status convert_model(berth__onnx_converter *c, berth_error *err) {
+  BERTH__TRY(of_file(convert_inputs(c, err), err));
+  BERTH__TRY(berth__onnx_check_given_dims(c, err));
+  return of_file(convert_rest(c, err), err);
+}
+
+berth_status berth__onnx_convert(berth__onnx_model *model, const berth__onnx_wanted *wanted, berth_graph *graph,
                                  berth_error *err) {
-  berth__onnx_converter converter = {.model = model, .files = files, .graph = graph};
+  berth__onnx_converter converter = {
+      .model = model, .files = wanted->files, .graph = graph, .dims = wanted->dims, .n_dims = wanted->n_dims};
   berth__onnx_scope scope = {.outer = NULL};
   BERTH__TRY(berth__onnx_sort(model, err));
   BERTH__TRY(berth__onnx_scope_open(&converter, &scope, err));
@@ -563,9 +587,5 @@ berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *fi
   berth__free(graph->ctx, converter.text);
   for (size_t i = 0; i < converter.n_sequences; i++) berth__free(graph->ctx, converter.sequences[i].values);
   berth__free(graph->ctx, converter.sequences);
-  if (status == BERTH_INVALID) { /* what the graph rejects is an error of the file */
-    status = BERTH_MALFORMED;
-    if (err != NULL) err->status = status;
-  }
   return status;
 }

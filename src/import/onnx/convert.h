@@ -82,9 +82,14 @@ extern const berth__onnx_handler berth__onnx_microsoft[];           /* fused ops
 extern const berth__onnx_handler berth__onnx_microsoft_quant[];     /* quantised */
 extern const berth__onnx_handler berth__onnx_microsoft_attention[]; /* attention */
 
-/* Turns the model into a graph, after sorting its nodes. files stays the caller's until the graph is destroyed (weights
- * point into it). */
-berth_status berth__onnx_convert(berth__onnx_model *model, berth__onnx_files *files, berth_graph *graph,
+typedef struct berth__onnx_wanted {
+  berth__onnx_files *files; /* stays the caller's until the graph is destroyed (weights point into it) */
+  const berth_dim *dims;    /* extents for named dimensions, which are fixed ones in the graph */
+  size_t n_dims;
+} berth__onnx_wanted;
+
+/* Turns the model into a graph, after sorting its nodes. */
+berth_status berth__onnx_convert(berth__onnx_model *model, const berth__onnx_wanted *wanted, berth_graph *graph,
                                  berth_error *err);
 
 /* ---- For handlers ---- */

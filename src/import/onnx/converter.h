@@ -21,6 +21,8 @@ struct berth__onnx_converter {
   const berth__onnx_model *model;
   berth__onnx_files *files;
   berth_graph *graph;
+  const berth_dim *dims; /* extents that the caller gives */
+  size_t n_dims;
   berth__onnx_scope *scope;
   char *text; /* a name of the file as a string, until the next one is requested */
   size_t text_capacity;
@@ -53,6 +55,16 @@ berth_status berth__onnx_add_tensor(berth__onnx_converter *c, const char *name, 
                                     berth_value *out, berth_error *err);
 berth_status berth__onnx_add_sparse(berth__onnx_converter *c, const char *name, berth__span sparse, berth_value *out,
                                     berth__span *own_name, berth_error *err);
+
+/* An input with the rank that its readers require, where the file does not tell. */
+berth__onnx_value berth__onnx_ranked_input(const berth__onnx_graph *graph, const berth__onnx_value *given);
+/* The name of an input's dimension, or what one without a name is called; false if its name cannot be used. */
+bool berth__onnx_dim_text(const berth__onnx_value *value, uint32_t axis, char out[BERTH__DIM_TEXT]);
+
+/* given_dims.c: the extent that the caller gives for a dimension, or NULL. */
+const berth_dim *berth__onnx_given_dim(const berth__onnx_converter *c, const char *name);
+/* INVALID: one is given that the file does not have. */
+berth_status berth__onnx_check_given_dims(const berth__onnx_converter *c, berth_error *err);
 
 /* declared.c: whether an operand of the node depends on the elements of inputs or weights. */
 berth_status berth__onnx_depends_on_data(const berth__onnx_call *call, bool *out, berth_error *err);

@@ -43,6 +43,7 @@ bool berth__onnx_declared_extent(const berth__onnx_call *call, size_t k, char *n
     return false;
   memcpy(name, own.data, own.size);
   name[own.size] = '\0';
-  out->name = name;
+  const berth_dim *given = berth__onnx_given_dim(c, name);
+  *out = given != NULL ? (berth_dim){.extent = given->extent} : (berth_dim){.name = name};
   return true;
 }

@@ -59,17 +59,18 @@ static berth_status source_create(berth_context *ctx, const char *path, berth__m
   return BERTH_OK;
 }
 
-static berth_status onnx_load_build(source *s, berth_graph **out, berth_error *err) {
+static berth_status onnx_load_build(source *s, const berth__load *in, berth_graph **out, berth_error *err) {
   berth__onnx_model model;
   char name[128];
   BERTH__TRY(berth__onnx_parse(s->ctx, s->file.data, s->file.size, &model, err));
   snprintf(name, sizeof name, "%.*s", BERTH__SPAN_TEXT(model.graph.name));
   berth_graph *graph = NULL;
   berth_status status = berth_graph_create(s->ctx, name[0] != '\0' ? name : "onnx", &graph, err);
+  const berth__onnx_wanted wanted = {.files = &s->files, .dims = in->dims, .n_dims = in->n_dims};
   berth__keep keep = {
       .object = s, .retain = retain, .release = onnx_load_release, .rest = onnx_load_rest, .check = onnx_load_check};
   if (status == BERTH_OK) status = berth__graph_keep(graph, &keep, err);
-  if (status == BERTH_OK) status = berth__onnx_convert(&model, &s->files, graph, err);
+  if (status == BERTH_OK) status = berth__onnx_convert(&model, &wanted, graph, err);
   berth__onnx_free(&model);
   if (status != BERTH_OK) {
     berth_graph_destroy(graph);
@@ -83,7 +84,7 @@ berth_status berth__onnx_load(const berth__load *in, berth_graph **out, berth_er
   source *s;
   *out = NULL;
   BERTH__TRY(source_create(in->ctx, in->path, in->file, &s, err));
-  berth_status status = onnx_load_build(s, out, err);
+  berth_status status = onnx_load_build(s, in, out, err);
   if (status != BERTH_OK && in->path != NULL && onnx_load_check(s, NULL) == BERTH_OK)
     berth__fail_within(err, status, "%s", in->path);
   else if (status != BERTH_OK && in->path != NULL) { /* the file may have shrunk while it was read */
