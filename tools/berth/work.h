@@ -9,8 +9,8 @@ typedef struct work {
   uint64_t bytes; /* every operand read once and every result written once */
 } work;
 
-/* The graph must be bound. Bytes are those of elements as the plan stores them or, without a plan (NULL), as their types
- * say. Ops unknown to work.c count no arithmetic. */
+/* The graph must be bound. Bytes are those of elements as the plan stores them or, without a plan (NULL), as their
+ * types say. Ops unknown to work.c count no arithmetic. */
 work work_of_node(const berth_graph *graph, const berth_plan *plan, const berth_node_info *node);
 
 #endif
