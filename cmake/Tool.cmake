@@ -15,11 +15,6 @@ endif()
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT BERTH_STATIC)
   target_link_options(berth_tool PRIVATE -Wl,-z,relro,-z,now)
 endif()
-# Systems map 64 kB of code around a page that is run, and those parts of their page cache as a whole that reach in
-# there: half as much where the file is aligned like the memory.
-if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  target_link_options(berth_tool PRIVATE -Wl,-z,max-page-size=65536)
-endif()
 # It measures what multiply-adds can reach, which takes the instruction that does both.
 set_source_files_properties(tools/berth/peak.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 
