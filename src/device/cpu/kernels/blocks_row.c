@@ -6,35 +6,93 @@
 
 #define VECTORS (BLOCKS_X / VF_LANES)
 
+/* Up to VF_LANES blocks of a row, quantised together: what is compared and summed across a block is transposed first,
+ * so that each lane belongs to a block. */
+typedef struct quantising {
+  const float *from;
+  int64_t n; /* blocks */
+  int8_t *q;
+  vf by, scale, low, high; /* by block; the sums of its halves */
+} quantising;
+
+static vf quantising_load(const quantising *k, int64_t block, int vector) {
+  return vf_load(k->from + block * BLOCKS_X + vector * VF_LANES);
+}
+
+static vf quantising_sum(vf x[VF_LANES]) {
+  vf_transpose(x);
+  for (int i = 1; i < VF_LANES; i++) x[0] += x[i];
+  return x[0];
+}
+
+/* NaN for blocks that contain NaN or an infinity, and 0 for the others. */
+static vf quantising_bad(const quantising *k) {
+  float each[VF_LANES] = {0};
+  for (int64_t b = 0; b < k->n; b++) {
+    vf bad = vf_zero();
+    for (int i = 0; i < VECTORS; i++) bad += quantising_load(k, b, i) * 0.0f;
+    each[b] = vf_sum(bad);
+  }
+  return vf_load(each);
+}
+
+static void quantising_scale(quantising *k) {
+  vf most[VF_LANES], bad = vf_zero();
+  for (int64_t b = 0; b < VF_LANES; b++) {
+    most[b] = vf_zero();
+    for (int i = 0; b < k->n && i < VECTORS; i++) {
+      const vf v = quantising_load(k, b, i);
+      most[b] = vf_max(most[b], vf_abs(v));
+      bad += v * 0.0f;
+    }
+  }
+  vf_transpose(most);
+  for (int i = 1; i < VF_LANES; i++) most[0] = vf_max(most[0], most[i]);
+  k->by = vf_set1(127.0f) / most[0]; /* infinite for a block of zeros, whose products with it, NaN, become zeros */
+  k->scale = most[0] / vf_set1(127.0f);
+  if (vf_sum(bad) != 0) k->scale += quantising_bad(k);
+}
+
+static void quantising_round(quantising *k) {
+  vf half[2][VF_LANES];
+  float by[VF_LANES];
+  vf_store(by, k->by);
+  for (int64_t b = 0; b < VF_LANES; b++) {
+    half[0][b] = half[1][b] = vf_zero();
+    for (int i = 0; b < k->n && i < VECTORS; i++) {
+      const vf number = vf_clamp(quantising_load(k, b, i) * vf_set1(by[b]), vf_set1(-127), vf_set1(127));
+      const vi whole = vf_to_int(vf_pick_nan(number, vf_zero(), number));
+      vi_store_bytes_n(k->q + b * BLOCKS_X + i * VF_LANES, whole, VF_LANES);
+      half[i * VF_LANES / BLOCKS_SUM][b] += vf_from_int(whole);
+    }
+  }
+  k->low = quantising_sum(half[0]); /* integers: exact in any order */
+  k->high = quantising_sum(half[1]);
+}
+
 void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t row) {
   const blocks_row_x to = blocks_row_of(x, row);
   float *scales = x->scale + (to.scale - x->scale), *sum = x->sum + (to.sum - x->sum);
-  float *sums = x->sums + (to.sums - x->sums);
-  int8_t *q = x->q + (to.q - x->q);
-  for (int64_t b = 0; b < x->depth / BLOCKS_X; b++, from += step * BLOCKS_X, q += BLOCKS_X) {
-    float copy[BLOCKS_X];
-    const float *block = from;
-    vf v[VECTORS], half[2] = {vf_zero(), vf_zero()}, most = vf_zero(), bad = vf_zero();
-    for (int i = 0; step != 1 && i < BLOCKS_X; i++) copy[i] = from[i * step];
-    if (step != 1) block = copy;
-    for (int i = 0; i < VECTORS; i++) {
-      v[i] = vf_load(block + i * VF_LANES);
-      most = vf_max(most, vf_abs(v[i]));
-      bad += v[i] * 0.0f;
+  float *sums = x->sums + (to.sums - x->sums), copy[VF_LANES * BLOCKS_X];
+  const int64_t n = x->depth / BLOCKS_X;
+  quantising k = {.q = x->q + (to.q - x->q)};
+  for (int64_t at = 0; at < n; at += VF_LANES, k.q += VF_LANES * BLOCKS_X) {
+    float scale[VF_LANES], both[VF_LANES], low[VF_LANES], high[VF_LANES];
+    k.n = vf_tail(n - at);
+    k.from = step == 1 ? from + at * BLOCKS_X : copy;
+    for (int64_t i = 0; step != 1 && i < k.n * BLOCKS_X; i++) copy[i] = from[(at * BLOCKS_X + i) * step];
+    quantising_scale(&k);
+    quantising_round(&k);
+    vf_store(scale, k.scale);
+    vf_store(low, k.scale * k.low);
+    vf_store(high, k.scale * k.high);
+    vf_store(both, k.scale * (k.low + k.high));
+    for (int64_t b = 0; b < k.n; b++) {
+      scales[at + b] = scale[b];
+      sum[2 * (at + b)] = low[b];
+      sum[2 * (at + b) + 1] = high[b];
+      sums[at + b] = both[b];
     }
-    const float largest = vf_most(most), by = largest != 0 ? 127.0f / largest : 0;
-    const float scale = largest / 127.0f + vf_sum(bad);
-    for (int i = 0; i < VECTORS; i++) {
-      const vf number = vf_clamp(v[i] * vf_set1(by), vf_set1(-127), vf_set1(127));
-      const vi whole = vf_to_int(vf_pick_nan(number, vf_zero(), number));
-      vi_store_bytes_n(q + i * VF_LANES, whole, VF_LANES);
-      half[i * VF_LANES / BLOCKS_SUM] += vf_from_int(whole);
-    }
-    const float low = vf_sum(half[0]), high = vf_sum(half[1]); /* integers: exact */
-    scales[b] = scale;
-    sum[2 * b] = scale * low;
-    sum[2 * b + 1] = scale * high;
-    sums[b] = scale * (low + high);
   }
 }
 
