@@ -375,6 +375,46 @@ static void packed_early(void **state) {
   free(d);
 }
 
+/* The bytes of the rows in shared memory, which is the first of so many arrays. */
+static uint32_t packed_staged(berth_type type, const berth__kernel_limits *with, uint32_t arrays) {
+  berth_context *ctx = test_context();
+  berth__lowering l;
+  packed_lower(&l, type, 2, WIDE, 0, with, ctx);
+  assert_int_equal(l.kernels[0]->n_shared, arrays);
+  const uint32_t bytes = 4 * l.kernels[0]->shared[0].count;
+  berth__lowering_free(&l);
+  berth_context_destroy(ctx);
+  return bytes;
+}
+
+/* Rows in shared memory: by fewer threads than quads, by more, and by a number that does not divide them; with their
+ * totals, and where there is no room for these. */
+static void rows_are_staged_by_any_number_of_threads(void **state) {
+  static const berth_type types[] = {BERTH_Q8_0, BERTH_Q4_0, BERTH_Q4_K, BERTH_Q6_K};
+  static const uint32_t sets[] = {1, 6, 24};
+  packed_data *d = calloc(1, sizeof *d);
+  assert_non_null(d);
+  (void)state;
+  packed_groups = 2;
+  for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+    packed_fill(d, types[t], 0);
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+      const berth__tile_form form = {.thread_rows = 2, .thread_columns = 1, .group_rows = 8, .group_columns = sets[i]};
+      const uint32_t parts = 2 * form.group_columns * 4 * (8 + 1 + 8 + 1);
+      berth__kernel_limits room = early_limits;
+      room.lanes = form.group_rows;
+      packed_form = &form;
+      const uint32_t rows = packed_staged(types[t], &room, types[t] == BERTH_Q8_0 ? 1 : 2);
+      packed_check(d, types[t], 2, 0, &room);
+      room.shared_bytes = rows + parts + 2 * WIDE - 4;
+      assert_int_equal(packed_staged(types[t], &room, 1), rows);
+      packed_check(d, types[t], 2, 0, &room);
+    }
+  }
+  packed_form = NULL;
+  free(d);
+}
+
 /* Weights are loaded before a kernel waits, and the rows after that. */
 static void weights_come_before_the_rows(void **state) {
   berth_context *ctx = test_context();
@@ -538,6 +578,7 @@ int main(void) {
                                      cmocka_unit_test(weights_come_before_the_rows),
                                      cmocka_unit_test(tables_are_counted),
                                      cmocka_unit_test(rows_are_staged_where_they_fit),
+                                     cmocka_unit_test(rows_are_staged_by_any_number_of_threads),
                                      cmocka_unit_test(bytes_past_31_bits_are_refused),
                                      cmocka_unit_test(blocks_stay_on_their_side),
                                      cmocka_unit_test(packed_costs)};

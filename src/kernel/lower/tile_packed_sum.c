@@ -178,13 +178,9 @@ void berth__packed_choose_stage(berth__packed *w, berth__storage storage, uint64
   w->has_totals = w->is_staged && !w->is_plain && berth__l_format_of(storage)->has_rest && bytes + totals <= most;
 }
 
-/* Called by all threads of the workgroup; a barrier must follow. Totals are made here once for all columns. */
-void berth__packed_put_rows(berth__packed *w) {
+/* A quad of every row, and its total, which is made here once for all columns. */
+static void packed_put_quad(const berth__packed *w, berth__x quad) {
   berth__kernel *k = w->k;
-  const int64_t quads = w->tile->depth.dim[0] / 4;
-  w->staged = berth__kernel_shared(k, BERTH__NUM_F32, w->pitch * w->form->thread_rows);
-  if (w->has_totals) w->totals = berth__kernel_shared(k, BERTH__NUM_F32, (uint32_t)quads * w->form->thread_rows);
-  const berth__x quad = berth__x_loop(k, berth__x_thread(k), berth__x_i32(k, quads), k->group_size);
   const berth__x depth = berth__x_affine(k, quad, 4, 0), to = berth__x_affine(k, packed_staged_quad(w, quad), 4, 0);
   berth__x scale[4], x[4];
   if (berth__tile_is_normed(w->tile)) packed_load_scale(w, depth, scale);
@@ -197,8 +193,31 @@ void berth__packed_put_rows(berth__packed *w) {
     }
     if (!w->has_totals) continue;
     const berth__x total = berth__x_add(k, berth__x_add(k, x[0], x[1]), berth__x_add(k, x[2], x[3]));
-    berth__x_shared_store(k, w->totals, berth__x_affine(k, quad, 1, row * quads), total);
+    berth__x_shared_store(k, w->totals, berth__x_affine(k, quad, 1, row * (w->tile->depth.dim[0] / 4)), total);
   }
+}
+
+#define STAGED_TOGETHER 8 /* most quads of a thread that are loaded before the first is stored */
+
+/* Called by all threads of the workgroup; a barrier must follow. All weights wait for these loads, so a thread waits
+ * once for all of them if there are few. */
+void berth__packed_put_rows(berth__packed *w) {
+  berth__kernel *k = w->k;
+  const int64_t quads = w->tile->depth.dim[0] / 4, threads = k->group_size, whole = quads / threads;
+  const berth__x thread = berth__x_thread(k);
+  w->staged = berth__kernel_shared(k, BERTH__NUM_F32, w->pitch * w->form->thread_rows);
+  if (w->has_totals) w->totals = berth__kernel_shared(k, BERTH__NUM_F32, (uint32_t)quads * w->form->thread_rows);
+  if (whole > STAGED_TOGETHER) {
+    packed_put_quad(w, berth__x_loop(k, thread, berth__x_i32(k, quads), threads));
+    berth__x_end(k);
+    return;
+  }
+  const berth__x i = berth__x_loop_unrolled(k, berth__x_i32(k, 0), berth__x_i32(k, whole), 1);
+  packed_put_quad(w, berth__x_add(k, thread, berth__x_affine(k, i, threads, 0)));
+  berth__x_end(k);
+  if (quads % threads == 0) return;
+  berth__x_if(k, berth__x_lt(k, thread, berth__x_i32(k, quads % threads)));
+  packed_put_quad(w, berth__x_affine(k, thread, 1, whole * threads));
   berth__x_end(k);
 }
 
