@@ -215,12 +215,12 @@ bool berth__tile_matrix_form(const berth__tile *tile, berth_compute kind, berth_
 bool berth__tile_fours_form(const berth__tile *tile, berth__matrix_form *out); /* the form for f32 */
 berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const berth__matrix_form *form,
                                 berth_error *err);
-/* tile_cost.c: estimated nanoseconds of the best form for warpgroups, with the depth cut into sections, and that form; 0
- * if there is none. And of the best form for warps, or f32. */
+/* tile_cost.c: estimated nanoseconds of the best form for warpgroups, with the depth cut into sections, and that form;
+ * 0 if there is none. And of the best form for warps, or f32. */
 double berth__tile_warpgroup_cost(const berth__tile *tile, uint32_t sections, berth__matrix_form *out);
 double berth__tile_units_cost(const berth__tile *tile, berth_compute kind, uint32_t sections);
-/* Rows of tiles that workgroups go through together, column by column: those that run at the same time load few different
- * bytes then; or all rows, if the cache keeps the whole left side but not the right one. */
+/* Rows of tiles that workgroups go through together, column by column: those that run at the same time load few
+ * different bytes then; or all rows, if the cache keeps the whole left side but not the right one. */
 int64_t berth__tile_band(const berth__tile *tile, int64_t rows, int64_t columns);
 /* tile_staged.c: finishes sums of a tile whose results are runs of 16 bytes, by way of shared memory. The elements of a
  * run, 0 if results are no such runs; the bytes of shared memory; and the code, after which the operands are lost. */
