@@ -506,7 +506,7 @@ has "the kernels of a GPU" kernels.txt "kernel conv"
 refuses "kernels of the cpu" 1 "four bytes" plan --kernels -
 echo before >kept.txt
 refuses "kernels that cannot be written" 1 "four bytes" plan --kernels kept.txt
-is "leave the file that was there" "$(cat kept.txt)" before
+check "leave the file that was there" grep -qx before kept.txt
 ln -s behind.txt dangling.txt
 exits "plan --report through a link to nothing" 0 plan --report dangling.txt
 check "writes what it leads to" grep -q arena_size behind.txt

@@ -300,7 +300,7 @@ static bool put_step(const berth_plan *plan, const berth_step_info *step) {
   berth_node_info node = BERTH_NODE_INFO_INIT;
   const berth_graph *graph = berth_plan_graph(plan);
   if (berth_graph_node(graph, step->node, &node, &web_error) != BERTH_OK) return false;
-  const work done = work_of_node(graph, &node);
+  const work done = work_of_node(graph, plan, &node);
   json_open_object(&text, NULL);
   json_string(&text, "op", node.op);
   json_string(&text, "name", node.name);
