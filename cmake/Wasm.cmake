@@ -8,9 +8,9 @@ target_include_directories(berth_options BEFORE INTERFACE ${wasm}/sys)
 target_compile_options(berth_options INTERFACE -msimd128 -matomics -mbulk-memory -ftls-model=local-exec
                        -ffunction-sections -fdata-sections)
 # The module is fetched before anything can be shown: what is no kernel is compiled to be small, and so are kernels that
-# are one short loop for each of many types.
+# are one short loop for each of many types, or that pages rarely run.
 target_compile_options(berth_objects PRIVATE -Os)
-foreach(name arg_any loops pool_places reduce_int)
+foreach(name arg_any attention_grad index loops pool_places reduce_int trees)
   set_property(SOURCE src/device/cpu/kernels/${name}.c APPEND PROPERTY COMPILE_OPTIONS -Os)
 endforeach()
 

@@ -23,6 +23,14 @@ typedef struct berth__kernel_limits {
   berth_compute compute; /* compute type allowed for the plan's products */
 } berth__kernel_limits;
 
+/* Whether this build may have GPUs with matrix units (multiplies) and lanes that exchange values. Those of a browser
+ * have neither, and code for them is left out of the module that a page loads. */
+#ifdef __wasm__
+#define BERTH__NATIVE_GPUS false
+#else
+#define BERTH__NATIVE_GPUS true
+#endif
+
 #define BERTH__MATRIX_UNITS                                                                                     \
   (1u << BERTH_COMPUTE_F32 | 1u << BERTH_COMPUTE_TF32X3 | 1u << BERTH_COMPUTE_TF32 | 1u << BERTH_COMPUTE_BF16 | \
    1u << BERTH_COMPUTE_F16) /* `multiplies` of NVIDIA GPUs since compute capability 8.0 */

@@ -507,7 +507,7 @@ static const char *means_text(const berth_plan_info *info, char *text, size_t si
   return text;
 }
 
-static berth_status plan_budget_report(const berth_plan *plan, uint64_t budget, berth_error *err) {
+berth_status berth__budget_report(const berth_plan *plan, uint64_t budget, berth_error *err) {
   const berth_plan_info *info = &plan->info;
   char means[128];
   if (info->arena_size <= budget) return BERTH_OK;
@@ -536,5 +536,5 @@ berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, 
     berth__free(ctx, b.load);
     *plan = b.plan;
   }
-  return status == BERTH_OK ? plan_budget_report(*plan, desc->budget, err) : status;
+  return status == BERTH_OK ? berth__budget_report(*plan, desc->budget, err) : status;
 }

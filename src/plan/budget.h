@@ -15,6 +15,8 @@
  * *plan remains valid in any case. */
 berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, const berth__limits *limits,
                                 berth_error *err);
+/* INFEASIBLE, with how close the plan comes, unless it is within the budget. */
+berth_status berth__budget_report(const berth_plan *plan, uint64_t budget, berth_error *err);
 
 /* ---- Rewriting: a copy of the plan's graph, with nodes in plan order ---- */
 

@@ -290,24 +290,54 @@ static void note_order(berth_plan *plan) {
                         info->arena_size - info->weights_size - info->state_size <= plan->order_bound;
 }
 
+/* The plan, within the budget if there is one. INFEASIBLE: *plan is the smallest that was found. */
+static berth_status plan_build_within(const berth_graph *graph, const berth_plan_desc *desc,
+                                      const berth__limits *limits, berth_plan **plan, berth_error *err) {
+  berth_plan_desc source = *desc;
+  source.order = BERTH_ORDER_SOURCE;
+  BERTH__TRY(plan_build(graph, &source, limits, plan, err));
+  const bool exceeds_budget = desc->budget != 0 && (*plan)->info.arena_size > desc->budget;
+  const bool is_training = (*plan)->graph->n_updates != 0;
+  berth_status status = BERTH_OK;
+  if (exceeds_budget && is_training)
+    status = meet_from_both(graph, desc, limits, plan, err);
+  else if (desc->order == BERTH_ORDER_MEMORY || exceeds_budget)
+    status = reorder(graph, desc, limits, plan, err);
+  if (status == BERTH_OK) note_order(*plan);
+  if (status == BERTH_OK && !is_training && desc->budget != 0 && (*plan)->info.arena_size > desc->budget)
+    status = berth__budget_meet(plan, desc, limits, err);
+  return status;
+}
+
+/* A search that aims at a budget may miss it where one that aims at as little as possible does not: what is in slices
+ * early cannot join another group later. So the smallest size that an error has named is a budget that is met. */
+static berth_status plan_build_least(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
+                                     berth_plan **plan, berth_error *err) {
+  berth_plan_desc least = *desc;
+  berth_plan *other = NULL;
+  berth_error why;
+  least.budget = 1;
+  const berth_status status = plan_build_within(graph, &least, limits, &other, &why);
+  if (status != BERTH_INFEASIBLE || other == NULL) {
+    berth_plan_destroy(other);
+    if (err != NULL) *err = why;
+    return status;
+  }
+  const bool is_smaller = other->info.arena_size < (*plan)->info.arena_size;
+  berth_plan_destroy(is_smaller ? *plan : other);
+  if (is_smaller) *plan = other;
+  return berth__budget_report(*plan, desc->budget, err);
+}
+
 berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                                berth_plan **out, berth_error *err) {
-  berth_plan *plan;
+  berth_plan *plan = NULL;
   *out = NULL;
-  berth_plan_desc source = *desc;
   BERTH__TRY(plan_build_check_desc(desc, err));
   BERTH__TRY(check_weights(desc, limits, err));
-  source.order = BERTH_ORDER_SOURCE;
-  BERTH__TRY(plan_build(graph, &source, limits, &plan, err));
-  const bool exceeds_budget = desc->budget != 0 && plan->info.arena_size > desc->budget;
-  berth_status status = BERTH_OK;
-  if (exceeds_budget && plan->graph->n_updates != 0)
-    status = meet_from_both(graph, desc, limits, &plan, err);
-  else if (desc->order == BERTH_ORDER_MEMORY || exceeds_budget)
-    status = reorder(graph, desc, limits, &plan, err);
-  if (status == BERTH_OK) note_order(plan);
-  if (status == BERTH_OK && plan->graph->n_updates == 0 && desc->budget != 0 && plan->info.arena_size > desc->budget)
-    status = berth__budget_meet(&plan, desc, limits, err);
+  berth_status status = plan_build_within(graph, desc, limits, &plan, err);
+  if (status == BERTH_INFEASIBLE && plan != NULL && desc->budget > 1 && plan->graph->n_updates == 0)
+    status = plan_build_least(graph, desc, limits, &plan, err);
   if (status == BERTH_OK && limits->max_block != 0 && plan->info.arena_size > limits->max_block)
     status =
         berth__fail(err, BERTH_INFEASIBLE, "the plan needs a block of %llu bytes, device '%s' gives at most %llu",

@@ -211,6 +211,45 @@ static void test_cells_may_be_cut(void **state) {
   assert_true(n_split >= 3);
 }
 
+/* What an error calls the smallest is a budget that is met, wherever the search aimed that named it. */
+static void test_the_smallest_is_met(void **state) {
+  static const double shares[] = {0.5, 0.35, 0.2, 0.1};
+  fixture *f = *state;
+  char text[4096] = "input %x : f32[1, 8, 40, 40]\n%v0 = exp(%x)\n";
+  for (int i = 0; i < 10; i++) { /* residual blocks that get smaller */
+    const int extent = 40 >> i / 4;
+    char node[300];
+    snprintf(
+        node, sizeof node,
+        "param %%w%d : f32[8, 8, 3, 3]\n%%c%d = conv(%%v%d, %%w%d) {pads = [1, 1, 1, 1]}\n%%a%d = add(%%c%d, %%v%d)\n"
+        "%%v%d = %s(%%a%d)%s\n",
+        i, i, i, i, i, i, i, i + 1, i % 4 == 3 ? "max_pool" : "tanh", i,
+        i % 4 == 3 ? " {kernel = [2, 2], strides = [2, 2]}" : "");
+    assert_true(extent >= 8 && strlen(text) + strlen(node) + 40 < sizeof text);
+    strcat(text, node);
+  }
+  strcat(text, "%y = exp(%v10)\noutput \"y\" = %y");
+  f->graph = parse_graph(f->ctx, text);
+  uint32_t n_named = 0;
+  for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+    berth_plan_desc desc = one_thread(0);
+    berth_error err;
+    if (plan_with_share(f, &desc, shares[i], &err) != BERTH_OK) {
+      unsigned long long least;
+      const char *at = strstr(err.message, "needs ");
+      assert_non_null(at);
+      assert_int_equal(sscanf(at, "needs %llu", &least), 1);
+      desc.budget = least;
+      TEST_OK(berth_plan_create(f->graph, &desc, &f->plan, &err));
+      assert_true(test_plan_info(f->plan).arena_size <= least);
+      n_named++;
+    }
+    berth_plan_destroy(f->plan);
+    f->plan = NULL;
+  }
+  assert_true(n_named > 0);
+}
+
 /* ---- Recomputing ---- */
 
 /* %w is cheap to make and wide; it is read at once and again in the end, over the wide middle. */
@@ -365,6 +404,7 @@ int main(void) {
       PLAN_TEST(test_tiles_stay_whole),
       PLAN_TEST(test_a_first_convolution_in_passes),
       PLAN_TEST(test_cells_may_be_cut),
+      PLAN_TEST(test_the_smallest_is_met),
       PLAN_TEST(test_a_value_is_made_again),
       PLAN_TEST(test_what_cannot_be_made_again),
       PLAN_TEST(test_random_graphs),

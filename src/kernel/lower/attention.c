@@ -240,8 +240,9 @@ berth_status berth__lower_attend(berth__lowering *l, berth_error *err) {
   if (berth__count(&l->call->out[0]) == 0) return BERTH_OK;
   if (berth__type_is_block(cache)) BERTH__TRY(berth__l_check_blocks(cache, err));
   if (berth__attention_form_of(&a, l->limits, &form)) {
-    if (form.few.keys != 0) return berth__attention_few(l, &a, &form, err);
-    return (form.kind != BERTH_COMPUTE_F32 ? berth__attention_matrix : berth__attention_tiled)(l, &a, &form, err);
+    if (BERTH__NATIVE_GPUS && form.few.keys != 0) return berth__attention_few(l, &a, &form, err);
+    if (BERTH__NATIVE_GPUS && form.kind != BERTH_COMPUTE_F32) return berth__attention_matrix(l, &a, &form, err);
+    return berth__attention_tiled(l, &a, &form, err);
   }
   return lower_simple(l, &a, err);
 }

@@ -39,7 +39,7 @@ berth_compute berth__attention_kind(const berth__attention *a, const berth__kern
   berth_compute kind = limits->compute;
   if (q == BERTH_BF16 && k == BERTH_BF16 && v == BERTH_BF16) kind = BERTH_COMPUTE_BF16;
   if (q == BERTH_F16 && k == BERTH_F16 && v == BERTH_F16) kind = BERTH_COMPUTE_F16;
-  return (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
+  return BERTH__NATIVE_GPUS && (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
 }
 
 berth__tile_desc berth__attention_tile_desc(const berth__attention *a, const berth__attention_form *f,
@@ -98,7 +98,8 @@ static bool choose_matrix(const berth__attention *a, const berth__kernel_limits 
 static bool choose_few(const berth__attention *a, const berth__kernel_limits *limits, berth__attention_form *out) {
   const uint32_t lanes = BERTH__ATTENTION_LANES, warps = BERTH__ATTENTION_WARPS;
   berth__attention_form f = {.threads = warps * lanes};
-  if (!limits->exchanges || limits->lanes % lanes != 0 || f.threads > limits->group_size) return false;
+  if (!BERTH__NATIVE_GPUS || !limits->exchanges || limits->lanes % lanes != 0 || f.threads > limits->group_size)
+    return false;
   count_rows(a, &f, BERTH__ATTENTION_FEW);
   if (!berth__attention_few_of(a, f.rows, &f.few)) return false;
   f.queries = (uint32_t)f.rows;

@@ -387,9 +387,9 @@ static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
   }
   berth__matrix_form matrix;
   const berth_compute kind = berth__tile_kind(tile);
-  if (kind != BERTH_COMPUTE_F32 && !berth__tile_is_normed(tile) && berth__tile_matrix_form(tile, kind, &matrix))
-    return berth__tile_matrix(tile, kind, &matrix, err);
-  if (kind == BERTH_COMPUTE_F32 && !berth__tile_is_normed(tile) && berth__tile_fours_form(tile, &matrix))
+  if (BERTH__NATIVE_GPUS && !berth__tile_is_normed(tile) &&
+      (kind != BERTH_COMPUTE_F32 ? berth__tile_matrix_form(tile, kind, &matrix)
+                                 : berth__tile_fours_form(tile, &matrix)))
     return berth__tile_matrix(tile, kind, &matrix, err);
   const berth__tile_form *shared = choose_shared(tile), *deep = choose_deep(tile);
   if (deep != NULL && tile->l->limits->shares_well && !berth__tile_is_normed(tile) &&

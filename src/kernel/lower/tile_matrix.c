@@ -41,7 +41,7 @@ berth_compute berth__tile_kind(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const berth_type left = type_of(tile, &tile->left), right = type_of(tile, &tile->right);
   berth_compute kind = limits->compute;
-  if (tile->type != BERTH__NUM_F32) return BERTH_COMPUTE_F32;
+  if (!BERTH__NATIVE_GPUS || tile->type != BERTH__NUM_F32) return BERTH_COMPUTE_F32;
   if (left == BERTH_BF16 && right == BERTH_BF16) kind = BERTH_COMPUTE_BF16;
   if (left == BERTH_F16 && right == BERTH_F16) kind = BERTH_COMPUTE_F16;
   return (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;

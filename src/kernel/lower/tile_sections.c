@@ -30,7 +30,7 @@ static berth_compute section_kind(const berth__tile *tile) {
   berth_compute kind = limits->compute;
   if (left == BERTH_BF16 && right == BERTH_BF16) kind = BERTH_COMPUTE_BF16;
   if (left == BERTH_F16 && right == BERTH_F16) kind = BERTH_COMPUTE_F16;
-  return (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
+  return BERTH__NATIVE_GPUS && (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
 }
 
 /* is_late: whether warpgroups take less time than other forms. */
@@ -38,7 +38,7 @@ static double section_time(const berth__tile *tile, berth_compute kind, uint32_t
   const double units = berth__tile_units_cost(tile, kind, sections);
   berth__matrix_form unused;
   *is_late = false;
-  if (berth__compute_storage(kind) == BERTH_F32) return units;
+  if (!BERTH__NATIVE_GPUS || berth__compute_storage(kind) == BERTH_F32) return units;
   const double warpgroups = berth__tile_warpgroup_cost(tile, sections, &unused);
   *is_late = warpgroups > 0 && warpgroups < units;
   return *is_late ? warpgroups : units;
