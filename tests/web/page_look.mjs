@@ -50,7 +50,7 @@ async function fill(own) {
   await own.sample('unet');
   await own.bind({ height: 32, width: 32 });
   await own.run(5);
-  await own.page.locator('#options summary').click();
+  await own.page.locator('#options').evaluate((options) => { options.open = true; }); // a click may be lost while it scrolls
   await own.page.locator('#budget').fill('1');
   await own.page.locator('#alert-plan').waitFor({ state: 'visible' });
   await own.page.locator('#budget').fill('');
