@@ -137,7 +137,7 @@ export class BerthPage {
 
   async device(name) {
     const radio = this.test(`device-${name}`);
-    if (!await radio.isChecked()) await this.replanned(() => radio.check());
+    if (!await radio.isChecked()) await this.replanned(() => radio.evaluate((input) => input.click())); // a mouse misses what still moves
   }
 
   async bind(dims) {
