@@ -310,8 +310,8 @@ static berth_status plan_build_within(const berth_graph *graph, const berth_plan
 }
 
 /* A search that aims at a budget may miss it where one that aims at as little as possible does not: what is in slices
- * early cannot join another group later. So the smallest size, which callers learn by asking for a budget of 1, is a
- * budget that is met. */
+ * early cannot join another group later. Only the size that the latter finds is named, whatever the budget was: that is
+ * a budget that is met. */
 static berth_status plan_build_least(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
                                      berth_plan **plan, berth_error *err) {
   berth_plan_desc least = *desc;
@@ -324,9 +324,8 @@ static berth_status plan_build_least(const berth_graph *graph, const berth_plan_
     if (err != NULL) *err = why;
     return status;
   }
-  const bool is_smaller = other->info.arena_size < (*plan)->info.arena_size;
-  berth_plan_destroy(is_smaller ? *plan : other);
-  if (is_smaller) *plan = other;
+  berth_plan_destroy(*plan);
+  *plan = other;
   return berth__budget_report(*plan, desc->budget, err);
 }
 
