@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "device/cpu/kernels/gemm_tile.h"
-#include "device/cpu/kernels/vec_math.h"
+#include "device/cpu/kernels/recurrent_act.h"
 #include "ops/operand.h"
 
 #define INLINED static inline __attribute__((always_inline))
@@ -41,7 +41,7 @@ typedef struct layer {
   bool input_forget;
   vf clip; /* infinite: none */
   berth__activation activations[BERTH__MAX_ACTIVATIONS];
-  vf (*functions[BERTH__MAX_ACTIVATIONS])(vf x, vf alpha, vf beta);
+  act_function *functions[BERTH__MAX_ACTIVATIONS];
   bool needs_c, needs_turned, needs_zeros; /* in scratch */
   float *ahead, *zeros;
   /* Of the item: */
@@ -216,35 +216,6 @@ static void recurrent_kernel_end_rnn(const layer *l, const sequence *s, float *g
 
 /* ---- The same for any form, line after line ---- */
 
-static vf act_affine(vf x, vf alpha, vf beta) { return vf_fma(alpha, x, beta); }
-static vf act_relu(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, vf_relu(x); }
-static vf act_leaky_relu(vf x, vf alpha, vf beta) { return (void)beta, vf_pick_lt(x, vf_zero(), alpha * x, x); }
-static vf act_thresholded_relu(vf x, vf alpha, vf beta) { return (void)beta, vf_pick_lt(x, alpha, vf_zero(), x); }
-static vf act_tanh(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, vf_tanh(x); }
-static vf act_scaled_tanh(vf x, vf alpha, vf beta) { return alpha * vf_tanh(beta * x); }
-static vf act_sigmoid(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, vf_sigmoid(x); }
-static vf act_hard_sigmoid(vf x, vf alpha, vf beta) {
-  return vf_min(vf_max(vf_fma(alpha, x, beta), vf_zero()), vf_set1(1.0f)); /* NaN becomes 0 */
-}
-static vf act_elu(vf x, vf alpha, vf beta) { return (void)beta, vf_pick_lt(x, vf_zero(), alpha * vf_expm1(x), x); }
-static vf act_softsign(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, x / (vf_set1(1.0f) + vf_abs(x)); }
-static vf act_softplus(vf x, vf alpha, vf beta) { return (void)alpha, (void)beta, vf_softplus(x); }
-
-static const struct {
-  const char *name;
-  vf (*function)(vf x, vf alpha, vf beta);
-} act_table[] = {{"affine", act_affine},
-                 {"relu", act_relu},
-                 {"leaky_relu", act_leaky_relu},
-                 {"thresholded_relu", act_thresholded_relu},
-                 {"tanh", act_tanh},
-                 {"scaled_tanh", act_scaled_tanh},
-                 {"sigmoid", act_sigmoid},
-                 {"hard_sigmoid", act_hard_sigmoid},
-                 {"elu", act_elu},
-                 {"softsign", act_softsign},
-                 {"softplus", act_softplus}};
-
 /* Over all directions; weights may be planned for more directions than there are. */
 static uint32_t n_activations(const layer *l) {
   return berth__recurrent_functions(l->code) * berth__recurrent_directions(l->call->attrs);
@@ -253,9 +224,7 @@ static uint32_t n_activations(const layer *l) {
 /* False: one of them has no vector function. */
 static bool find_functions(layer *l) {
   for (uint32_t i = 0; i < n_activations(l); i++) {
-    l->functions[i] = NULL;
-    for (size_t k = 0; k < sizeof act_table / sizeof *act_table; k++)
-      if (strcmp(act_table[k].name, l->activations[i].name) == 0) l->functions[i] = act_table[k].function;
+    l->functions[i] = act_find(l->activations[i].name);
     if (l->functions[i] == NULL) return false;
   }
   return true;
