@@ -1,33 +1,11 @@
 /* Inputs and outputs of the device "cuda" in memory that other libraries address as well, on a library that plays the
  * driver, whose device memory is the host's. */
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-
 #include "support.h"
 
 #ifdef BERTH__HAS_CUDA
-#include "fake_cuda/fake.h"
-#include "gpu_use.h"
+#include "cuda_use.h"
 
 static const char *const text = gpu_products_softmax;
-static fake_cuda *fake;
-static char library[1024];
-
-static int set_up_all(void **state) {
-  const char *build = getenv("BERTH_BUILD"), *folder = test_path("kernels");
-  (void)state;
-  snprintf(library, sizeof library, "%s/tests/libfake_cuda.so", build != NULL ? build : ".");
-  mkdir(folder, 0700);
-  setenv("FAKE_CUDA_DIR", folder, 1);
-  setenv("BERTH_CUDA_LIBRARY", library, 1);
-  setenv("BERTH_NVRTC", library, 1);
-  setenv("BERTH_CACHE_DIR", "", 1);
-  void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  fake = opened != NULL ? dlsym(opened, "fake_cuda_state") : NULL;
-  return fake != NULL ? 0 : -1;
-}
 
 static berth_memory on_gpu(uint32_t index, const void *data, uint64_t size) {
   berth_memory memory = BERTH_MEMORY_INIT;
@@ -61,13 +39,13 @@ static void copies_on_the_device_give_the_same(void **state) {
   TEST_OK(berth_session_read_at(f.session, 0, out, sizeof out, &err));
   const float zeros[GPU_N_IN] = {0};
   TEST_OK(berth_session_write_at(f.session, 0, zeros, sizeof zeros, &err));
-  const uint64_t waited = fake->default_events;
+  const uint64_t waited = cuda_fake->default_events;
   berth_memory src = on_gpu(1, in, sizeof in), dst = on_gpu(1, again, sizeof again), at = BERTH_MEMORY_INIT;
   TEST_OK(berth_session_write_memory(f.session, 0, &src, &err));
   TEST_OK(berth_session_run(f.session, &err));
   TEST_OK(berth_session_read_memory(f.session, 0, &dst, &err));
   assert_memory_equal(out, again, sizeof out);
-  assert_int_equal(fake->default_events, waited + 2); /* others' work on the default stream comes first */
+  assert_int_equal(cuda_fake->default_events, waited + 2); /* others' work on the default stream comes first */
   TEST_OK(berth_session_output_memory(f.session, 0, &at, &err));
   assert_int_equal(at.kind, BERTH_MEMORY_CUDA);
   assert_int_equal(at.index, 1);
@@ -114,21 +92,21 @@ static void a_copy_may_fail(void **state) {
   gpu_start(&f, text, "cuda", 0);
   TEST_OK(gpu_compute(f.session, out, &err));
   for (uint64_t k = 1;; k++) {
-    fake->failed = 0;
-    fake->fail_with = 2; /* out of memory: the device goes on */
-    fake->fail_at = k;
+    cuda_fake->failed = 0;
+    cuda_fake->fail_with = 2; /* out of memory: the device goes on */
+    cuda_fake->fail_at = k;
     berth_status status = berth_session_write_memory(f.session, 0, &src, &err);
     if (status == BERTH_OK) status = berth_session_read_memory(f.session, 0, &dst, &err);
-    fake->fail_at = 0;
-    if (fake->failed == 0) break;
-    if (status == BERTH_OK) fail_msg("%s failed, and nobody said so", fake->failed_call);
+    cuda_fake->fail_at = 0;
+    if (cuda_fake->failed == 0) break;
+    if (status == BERTH_OK) fail_msg("%s failed, and nobody said so", cuda_fake->failed_call);
     assert_true(err.message[0] != '\0');
     failures++;
   }
   assert_true(failures >= 6);
   gpu_expect_right(f.session, text, 1e-5f);
   gpu_finish(&f);
-  assert_int_equal(fake->current, 0);
+  assert_int_equal(cuda_fake->current, 0);
 }
 
 int main(void) {
@@ -137,7 +115,7 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_reached_is_refused),
       cmocka_unit_test(a_copy_may_fail),
   };
-  return cmocka_run_group_tests(tests, set_up_all, NULL);
+  return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }
 #else
 int main(void) { return test_skip_all("device cuda", "this build has no device cuda"); }

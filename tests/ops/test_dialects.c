@@ -3,7 +3,6 @@
  *
  *   BERTH_TEST_CASES=conv   cases alone with this in the name of their file or op
  *   BERTH_TEST_SLOW=1       all of them: otherwise the first of every op, and as Metal a share of the others */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -27,25 +26,19 @@ static struct {
 static const berth__kernel_limits limits = {
     .group_size = 256, .lanes = 32, .exchanges = true, .shared_bytes = 32768, .shares_well = true};
 
-static void find(void *library, const char *name, void *function) {
-  void *found = dlsym(library, name);
+static bool find(const char *name, void *function) {
+  void *found = test_fake_cuda(name, NULL);
   memcpy(function, &found, sizeof found);
+  return found != NULL;
 }
 
 static int set_up(void **state) {
   (void)state;
-  const char *build = getenv("BERTH_BUILD");
-  char path[1024];
-  snprintf(path, sizeof path, "%s/tests/libfake_cuda.so", build != NULL ? build : ".");
+  const bool is_there = find("fake_kernel_load", &host.load) && find("fake_kernel_free", &host.free) &&
+                        find("fake_kernel_run", &host.run);
   snprintf(folder, sizeof folder, "%s", test_path("dialects"));
   mkdir(folder, 0700);
-  setenv("FAKE_CUDA_DIR", folder, 1);
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) return -1;
-  find(library, "fake_kernel_load", &host.load);
-  find(library, "fake_kernel_free", &host.free);
-  find(library, "fake_kernel_run", &host.run);
-  return host.load != NULL && host.run != NULL && op_cases_load(&cases, op_cases_folder()) ? 0 : -1;
+  return is_there && op_cases_load(&cases, op_cases_folder()) ? 0 : -1;
 }
 
 static int tear_down(void **state) {

@@ -94,6 +94,10 @@ void test_random_blocks(berth_type type, void *data, uint64_t size, uint64_t *st
 const char *test_path(const char *name);
 void test_write_file(const char *path, const void *data, size_t size);
 
+/* A symbol of the library that plays NVIDIA's driver (tests/device/fake_cuda) in the build of this program; what it
+ * compiles lies in the temporary folder. NULL: the library cannot be opened, which is said on stderr. */
+void *test_fake_cuda(const char *symbol, const char **path);
+
 /* A berth_write_fn that collects into a test_buffer; free with test_buffer_free. Start from {0}. */
 typedef struct test_buffer {
   char *data; /* terminated */
