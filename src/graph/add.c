@@ -7,13 +7,17 @@
 static berth_status check_arity(const berth__op *op, size_t n_in, size_t n_out, berth_error *err) {
   if (n_in < op->min_in || (op->max_in != BERTH__ANY && n_in > op->max_in)) {
     if (op->min_in == op->max_in)
-      return berth__fail(err, BERTH_INVALID, "%zu operands are given, it takes %u", n_in, op->min_in);
+      return berth__fail(err, BERTH_INVALID, "%zu operand%s %s given, it takes %u", n_in, berth__plural(n_in),
+                         n_in == 1 ? "is" : "are", op->min_in);
     if (op->max_in == BERTH__ANY)
-      return berth__fail(err, BERTH_INVALID, "%zu operands are given, it takes %u or more", n_in, op->min_in);
-    return berth__fail(err, BERTH_INVALID, "%zu operands are given, it takes %u to %u", n_in, op->min_in, op->max_in);
+      return berth__fail(err, BERTH_INVALID, "%zu operand%s %s given, it takes %u or more", n_in, berth__plural(n_in),
+                         n_in == 1 ? "is" : "are", op->min_in);
+    return berth__fail(err, BERTH_INVALID, "%zu operand%s %s given, it takes %u to %u", n_in, berth__plural(n_in),
+                       n_in == 1 ? "is" : "are", op->min_in, op->max_in);
   }
   if (n_out < op->min_out || (op->max_out != BERTH__ANY && n_out > op->max_out))
-    return berth__fail(err, BERTH_INVALID, "%zu results are asked for, it has %u", n_out, op->min_out);
+    return berth__fail(err, BERTH_INVALID, "%zu result%s %s asked for, it has %u", n_out, berth__plural(n_out),
+                       n_out == 1 ? "is" : "are", op->min_out);
   return BERTH_OK;
 }
 

@@ -194,8 +194,8 @@ static berth_status check_constant(const char *label, berth_type type, const ber
   }
   const bool is_whole = berth__storage_bytes(berth_type_storage(type), count, &bytes); /* otherwise it is refused */
   if (is_whole && bytes != size)
-    return berth__fail(err, BERTH_INVALID, "constant '%s' needs %llu bytes by its shape but %zu were given", label,
-                       (unsigned long long)bytes, size);
+    return berth__fail(err, BERTH_INVALID, "constant '%s' needs %llu byte%s by its shape but %zu were given", label,
+                       (unsigned long long)bytes, berth__plural(bytes), size);
   if (data == NULL && size != 0) return berth__fail(err, BERTH_INVALID, "constant '%s' has no data", label);
   return BERTH_OK;
 }

@@ -17,8 +17,8 @@ static berth_status check_initial(const char *label, berth_type type, const bert
                          i, (long long)shape->dim[i].extent);
   }
   if (berth__storage_bytes(berth_type_storage(type), count, &bytes) && bytes != size)
-    return berth__fail(err, BERTH_INVALID, "state '%s' needs %llu bytes by its shape but %zu were given", label,
-                       (unsigned long long)bytes, size);
+    return berth__fail(err, BERTH_INVALID, "state '%s' needs %llu byte%s by its shape but %zu were given", label,
+                       (unsigned long long)bytes, berth__plural(bytes), size);
   return BERTH_OK;
 }
 
@@ -26,8 +26,8 @@ static berth_status add_state(berth_graph *graph, const char *name, berth_type t
                               const void *data, size_t size, berth_value *out, berth_error *err) {
   berth__blob *initial = NULL;
   if (data == NULL && size != 0)
-    return berth__fail(err, BERTH_INVALID, "state '%s': %zu bytes are counted but not given", name != NULL ? name : "",
-                       size);
+    return berth__fail(err, BERTH_INVALID, "state '%s': %zu byte%s %s counted but not given", name != NULL ? name : "",
+                       size, berth__plural(size), size == 1 ? "is" : "are");
   BERTH__TRY(BERTH__RESERVE(graph->ctx, graph->states, graph->states_capacity, graph->n_states + 1, err));
   if (data != NULL) {
     BERTH__TRY(check_initial(name != NULL ? name : "", type, shape, size, err));

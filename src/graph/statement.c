@@ -244,8 +244,8 @@ static berth_status read_node(reader *r, berth__statement *s, berth_error *err) 
     BERTH__TRY(graph_statement_read_type(r, s, err));
   } while (r->lexer.token.kind == ',');
   if (s->n_types != s->n_names)
-    return berth__fail(err, BERTH_MALFORMED, "line %u: '%s' has %zu results but %zu types", s->line, s->names[0],
-                       s->n_names, s->n_types);
+    return berth__fail(err, BERTH_MALFORMED, "line %u: '%s' has %zu result%s but %zu type%s", s->line, s->names[0],
+                       s->n_names, berth__plural(s->n_names), s->n_types, berth__plural(s->n_types));
   return BERTH_OK;
 }
 

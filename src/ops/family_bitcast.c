@@ -11,8 +11,9 @@ static berth_status bitcast_infer(berth__infer *infer, berth_error *err) {
     return berth__fail(err, BERTH_INVALID, "attribute 'to' is '%s', expected the name of a type such as f32 or i64",
                        name ? name : "");
   if (berth_type_size(from) != berth_type_size(to))
-    return berth__fail(err, BERTH_INVALID, "elements of type %s have %zu bytes, those of %s have %zu",
-                       berth_type_name(from), berth_type_size(from), name, berth_type_size(to));
+    return berth__fail(err, BERTH_INVALID, "elements of type %s have %zu byte%s, those of %s have %zu",
+                       berth_type_name(from), berth_type_size(from), berth__plural(berth_type_size(from)), name,
+                       berth_type_size(to));
   infer->out_type[0] = to;
   infer->out_shape[0] = infer->in_shape[0];
   return BERTH_OK;

@@ -508,6 +508,7 @@ static const add_error add_errors[] = {
     {"conv", {0}, 1, 1, {{0}}, BERTH_INVALID, "takes 2 or more"},
     {"concat", {0}, 0, 1, {INT("axis", 0)}, BERTH_INVALID, "takes 1 or more"},
     {"relu", {0}, 1, 2, {{0}}, BERTH_INVALID, "2 results are asked for, it has 1"},
+    {"add", {0}, 1, 1, {{0}}, BERTH_INVALID, "(add): 1 operand is given, it takes 2"},
     {"relu", {0}, 1, 0, {{0}}, BERTH_INVALID, "no results"},
     {"relu", {99}, 1, 1, {{0}}, BERTH_INVALID, "operand 0 is value 99"},
     {"relu", {4}, 1, 1, {{0}}, BERTH_INVALID, "value 4"}, /* the number that its own result would get */

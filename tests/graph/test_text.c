@@ -429,7 +429,7 @@ static const struct {
     {"graph \"g\" {\n  input %x : f32[1]\n  %y, %y = split(%x)\n}", "line 3: 'y' is already defined in line 3",
      BERTH_MALFORMED},
     {"graph \"g\" {\n  input %x : f32[2]\n  %y, %z = split(%x) : f32[1]\n  output \"y\" = %y\n}",
-     "line 3: 'y' has 2 results but 1 types", BERTH_MALFORMED},
+     "line 3: 'y' has 2 results but 1 type", BERTH_MALFORMED},
     {"graph \"g\" {\n  input %x : f32[1]\n  %y = relu(%x) : f32[2]\n}",
      "line 3: 'y' is written as another type or shape", BERTH_MALFORMED},
     {"graph \"g\" {\n  input %x : f32[1]\n  %y = relu(%x) : f16[1]\n}", "line 3: 'y'", BERTH_MALFORMED},

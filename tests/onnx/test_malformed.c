@@ -571,7 +571,7 @@ static const wrong_file wrong_files[] = {
     {"reference to nothing", reference_to_nothing, M, "the attribute 'alpha' refers to one that no function declares"},
     {"reference outside a function", reference_outside_function, M, "refers to one that no function declares"},
     {"function without its result", function_without_result, M, "the function's output 'b' is not defined by any node"},
-    {"function with too few inputs", function_with_too_few_inputs, M, "the function has 0 operands and 1 results"},
+    {"function with too few inputs", function_with_too_few_inputs, M, "the function has 0 operands and 1 result"},
     {"function sees no outer name", function_sees_no_outer_name, M, "operand 0, 'x', is not defined by any node"},
     {"100,000 nested graphs", nested_graphs, M, "graphs are nested more than 64 deep"},
 };

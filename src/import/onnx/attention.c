@@ -249,8 +249,8 @@ static berth_value attend_changed(berth__onnx_chain *c, const berth__onnx_heads 
   if (graph == NULL) return x;
   x = berth__chain_cast(c, x, a->graph_type);
   if (c->status == BERTH_OK && graph->n_inputs != 1)
-    c->status =
-        berth__fail(c->err, BERTH_MALFORMED, "a graph that changes scores has %zu inputs, expected 1", graph->n_inputs);
+    c->status = berth__fail(c->err, BERTH_MALFORMED, "a graph that changes scores has %zu input%s, expected 1",
+                            graph->n_inputs, berth__plural(graph->n_inputs));
   if (c->status == BERTH_OK) c->status = berth__onnx_inner(c->call, graph, &x, 1, &out, 1, c->err);
   return berth__chain_cast(c, out, h->wide);
 }

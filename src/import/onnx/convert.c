@@ -477,8 +477,9 @@ void berth__onnx_scope_close(berth__onnx_converter *c, berth__onnx_scope *scope)
 static berth_status onnx_convert_check_call(const berth__onnx_call *call, const berth__onnx_function *f,
                                             berth_error *err) {
   if (call->n_in > f->n_inputs || call->n_out > f->n_outputs)
-    return berth__fail(err, BERTH_MALFORMED, "the function has %zu operands and %zu results, not %zu and %zu",
-                       f->n_inputs, f->n_outputs, call->n_in, call->n_out);
+    return berth__fail(err, BERTH_MALFORMED, "the function has %zu operand%s and %zu result%s, not %zu and %zu",
+                       f->n_inputs, berth__plural(f->n_inputs), f->n_outputs, berth__plural(f->n_outputs), call->n_in,
+                       call->n_out);
   return BERTH_OK;
 }
 

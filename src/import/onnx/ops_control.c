@@ -28,8 +28,8 @@ berth_status berth__onnx_inner_graph(const berth__onnx_call *call, const char *n
 static berth_status read_outputs(berth__onnx_call *call, const berth__onnx_graph *graph, bool takes_sequences,
                                  berth_value *out, size_t n_out, berth_error *err) {
   if (graph->n_outputs < n_out)
-    return berth__fail(err, BERTH_MALFORMED, "its graph has %zu outputs, but %zu are asked for", graph->n_outputs,
-                       n_out);
+    return berth__fail(err, BERTH_MALFORMED, "its graph has %zu output%s, but %zu are asked for", graph->n_outputs,
+                       berth__plural(graph->n_outputs), n_out);
   for (size_t i = 0; i < n_out; i++) {
     const char *other = graph->outputs[i].other_type;
     if (other != NULL && !(takes_sequences && strcmp(other, "sequence") == 0))
@@ -276,8 +276,9 @@ static berth_status unroll(berth__onnx_call *call, berth__onnx_rounds *r, berth_
 static berth_status check_loop(const berth__onnx_call *call, const berth__onnx_rounds *r, berth_error *err) {
   if (r->body->n_inputs != r->n_carried + 2 || r->body->n_outputs < r->n_carried + 1 ||
       call->n_out > r->body->n_outputs - 1)
-    return berth__fail(err, BERTH_MALFORMED, "its body has %zu inputs and %zu outputs, which do not fit its own",
-                       r->body->n_inputs, r->body->n_outputs);
+    return berth__fail(err, BERTH_MALFORMED, "its body has %zu input%s and %zu output%s, which do not fit its own",
+                       r->body->n_inputs, berth__plural(r->body->n_inputs), r->body->n_outputs,
+                       berth__plural(r->body->n_outputs));
   for (size_t i = 2; i < call->n_in; i++)
     if (call->in[i] == BERTH_VALUE_NONE) return berth__fail(err, BERTH_MALFORMED, "operand %zu is missing", i);
   for (size_t i = 0; i < call->n_in && i < 2; i++)

@@ -146,7 +146,8 @@ static berth_status labels_map(berth__onnx_call *call, const label_list *keys, c
   }
   if (keys->are_strings) return berth__fail(err, BERTH_MALFORMED, "its keys are strings, its operand has none");
   if (keys->count != values->count || keys->count == 0 || keys->count >= INT32_MAX)
-    return berth__fail(err, BERTH_MALFORMED, "it has %zu keys and %zu values", keys->count, values->count);
+    return berth__fail(err, BERTH_MALFORMED, "it has %zu key%s and %zu value%s", keys->count,
+                       berth__plural(keys->count), values->count, berth__plural(values->count));
   if (berth__onnx_value_type(call, call->in[0]) != keys->type)
     return berth__fail(err, BERTH_MALFORMED, "its keys have the type %s, its operand has the type %s",
                        berth_type_name(keys->type), berth_type_name(berth__onnx_value_type(call, call->in[0])));

@@ -111,8 +111,8 @@ static berth_status convert_split(berth__onnx_call *call, berth_error *err) {
   BERTH__TRY(berth__onnx_begin(call, 1, err));
   const int64_t n_parts = berth__onnx_int(call, "num_outputs", (int64_t)call->n_out);
   if (n_parts != (int64_t)call->n_out)
-    return berth__fail(err, BERTH_MALFORMED, "it has %zu outputs, but num_outputs is %lld", call->n_out,
-                       (long long)n_parts);
+    return berth__fail(err, BERTH_MALFORMED, "it has %zu output%s, but num_outputs is %lld", call->n_out,
+                       berth__plural(call->n_out), (long long)n_parts);
   if (call->opset < 13) n += take_ints(call, "split", "parts", &attrs[n]);
   return berth__onnx_emit(call, "split", call->in, call->n_in, attrs, n, call->out, call->n_out, err);
 }

@@ -200,8 +200,8 @@ static berth_status check_scan(const berth__onnx_call *call, const scan *s, cons
   const berth__onnx_graph *body = s->r.body;
   if (scanned < 1 || (size_t)scanned > n_in || body->n_inputs != n_in || call->n_out > body->n_outputs ||
       body->n_outputs < n_in - (size_t)scanned)
-    return berth__fail(err, BERTH_MALFORMED, "its body has %zu inputs and %zu outputs, which do not fit its own",
-                       body->n_inputs, body->n_outputs);
+    return berth__fail(err, BERTH_MALFORMED, "its body has %zu input%s and %zu output%s, which do not fit its own",
+                       body->n_inputs, berth__plural(body->n_inputs), body->n_outputs, berth__plural(body->n_outputs));
   for (size_t i = 0; i < n_in; i++)
     if (in[i] == BERTH_VALUE_NONE) return berth__fail(err, BERTH_MALFORMED, "operand %zu is missing", i);
   return BERTH_OK;
