@@ -72,7 +72,7 @@ static const convert *cast_integers_of(berth_type from) {
   }
 }
 
-/* The kind of integer conversion; -1: half floats, which would be rounded twice through f32. */
+/* The kind of integer conversion; -1: half floats. */
 static int cast_kind_of(berth_type to) {
   switch (to) {
     case BERTH_BOOL: return TO_BOOL;
@@ -121,6 +121,53 @@ static void cast_f32_f16(void *to, const void *from, int64_t step, int64_t n) {
   half_store_line(to, from, n);
 }
 
+/* Halves of what f32 cannot hold, rounded once: f32 with a sticky last bit comes first. Where rounding to f32 loses
+ * something, the neighbour toward 0 gets an odd last bit, and f32 has more bits than halves need to round that
+ * correctly. */
+static inline float cast_odd_f32(double x) {
+  const float nearest = (float)x;
+  const double back = (double)nearest;
+  uint32_t bits;
+  memcpy(&bits, &nearest, sizeof bits);
+  bits -= fabs(back) > fabs(x);
+  bits |= (back < x) | (back > x); /* neither holds for NaN */
+  return half_from_bits(bits);
+}
+
+/* An integer of more than 53 bits keeps a sticky bit among those that f64 holds. */
+static inline double cast_sticky_u64(uint64_t x) {
+  const uint64_t kept = (x & ~UINT64_C(0x7ff)) | (uint64_t)((x & 0x7ff) != 0) << 11;
+  return (double)(x >> 53 != 0 ? kept : x);
+}
+static inline double cast_sticky_i64(int64_t x) {
+  const double size = cast_sticky_u64(x < 0 ? 0 - (uint64_t)x : (uint64_t)x);
+  return x < 0 ? -size : size;
+}
+
+CONVERT(bool_f32, uint8_t, float, x != 0)
+CONVERT(f64_odd, double, float, cast_odd_f32(x))
+CONVERT(i32_odd, int32_t, float, cast_odd_f32((double)x))
+CONVERT(u32_odd, uint32_t, float, cast_odd_f32((double)x))
+CONVERT(i64_odd, int64_t, float, cast_odd_f32(cast_sticky_i64(x)))
+CONVERT(u64_odd, uint64_t, float, cast_odd_f32(cast_sticky_u64(x)))
+
+/* The first of two conversions to halves, by way of f32. */
+static convert cast_before_halves(berth_type from) {
+  switch (from) {
+    case BERTH_BOOL: return cast_bool_f32;
+    case BERTH_I8: return cast_i8_f32;
+    case BERTH_U8: return cast_u8_f32;
+    case BERTH_I16: return cast_i16_f32;
+    case BERTH_U16: return cast_u16_f32;
+    case BERTH_I32: return cast_i32_odd;
+    case BERTH_U32: return cast_u32_odd;
+    case BERTH_I64: return cast_i64_odd;
+    case BERTH_U64: return cast_u64_odd;
+    case BERTH_F64: return cast_f64_odd;
+    default: return NULL;
+  }
+}
+
 #define TO_ANY(type, of)                        \
   switch (to) {                                 \
     case BERTH_I8: return cast_##type##_i8;     \
@@ -137,7 +184,7 @@ static void cast_f32_f16(void *to, const void *from, int64_t step, int64_t n) {
     default: return of;                         \
   }
 static convert cast_from_f32(berth_type to) { TO_ANY(f32, to == BERTH_F16 ? cast_f32_f16 : cast_f32_bf16) }
-static convert cast_from_f64(berth_type to) { TO_ANY(f64, NULL) }
+static convert cast_from_f64(berth_type to) { TO_ANY(f64, NULL) } /* for halves, see cast_before_halves */
 
 /* ---- The call ------------------------------------------------------------------------------------------------- */
 
@@ -151,7 +198,9 @@ static way cast_way_of(const berth_op_call *call) {
   const convert *integers = cast_integers_of(from == BERTH_BOOL ? BERTH_U8 : from);
   const int kind = cast_kind_of(to);
   if (from == BERTH_BOOL && kind >= 0 && kind != TO_BOOL) return (way){of_u8[TO_BOOL], of_u8[kind]};
-  if (integers != NULL) return (way){kind >= 0 ? integers[kind] : NULL, NULL};
+  if (integers != NULL && kind >= 0) return (way){integers[kind], NULL};
+  /* by way of f32 */
+  if (kind < 0 && cast_before_halves(from) != NULL) return (way){cast_before_halves(from), cast_from_f32(to)};
   switch (from) {
     case BERTH_F64: return (way){cast_from_f64(to), NULL};
     case BERTH_F32: return to == BERTH_F16 ? (way){cast_f32_f32, cast_f32_f16} : (way){cast_from_f32(to), NULL};
