@@ -11,10 +11,11 @@
     .type = (kind), .rank = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .dim = { __VA_ARGS__ } \
   }
 
-/* Random elements over the whole range of the type. */
+/* Random elements over the whole range of the type, of 8 or 16 bits. */
 static fast_operand bytes(berth_type type, uint32_t rank, const int64_t *dim) {
-  fast_operand o = {
-      .type = type, .rank = rank, .low = type == BERTH_U8 ? 0 : -128, .high = type == BERTH_U8 ? 256 : 128};
+  const double range = type == BERTH_U8 || type == BERTH_I8 ? 256 : 65536;
+  const double low = type == BERTH_U8 || type == BERTH_U16 ? 0 : -range / 2;
+  fast_operand o = {.type = type, .rank = rank, .low = low, .high = low + range};
   memcpy(o.dim, dim, rank * sizeof *dim);
   return o;
 }
@@ -357,10 +358,10 @@ static void quantized_by_several_axes(void **state) {
   } shapes[] = {{{2, 5, 6, 37}, 3, {5, 1, 37}}, {{2, 5, 6, 37}, 4, {2, 1, 6, 1}}, {{2, 5, 6, 37}, 4, {2, 5, 6, 37}},
                 {{2, 5, 6, 3}, 3, {5, 6, 1}},   {{3, 70, 3, 3}, 3, {70, 1, 1}},   {{3, 70, 1, 1}, 4, {3, 70, 1, 1}}};
   static const double scale[] = {0.25, 0.5, 0.03125, 0.3, 0.7};
-  static const berth_type types[] = {BERTH_U8, BERTH_I8};
+  static const berth_type types[] = {BERTH_U8, BERTH_I8, BERTH_U16, BERTH_I16};
   (void)state;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    for (int t = 0; t < 2; t++) {
+    for (int t = 0; t < 4; t++) {
       fast_operand by = {.type = BERTH_F32, .rank = shapes[i].rank, .values = scale, .n_values = 5};
       memcpy(by.dim, shapes[i].entries, sizeof shapes[i].entries);
       const fast_operand zero = bytes(types[t], by.rank, by.dim);
@@ -379,9 +380,9 @@ static void quantized_by_several_axes(void **state) {
 static void quantized(void **state) {
   static const double scale[] = {0.25, 0.5, 0.03125};
   static const double odd[] = {1, -0.5, NAN, 0.125, INFINITY, 300, -INFINITY, 0.375, -0.125, 1e30, 7};
-  static const berth_type types[] = {BERTH_U8, BERTH_I8};
+  static const berth_type types[] = {BERTH_U8, BERTH_I8, BERTH_U16, BERTH_I16};
   (void)state;
-  for (int t = 0; t < 2; t++) {
+  for (int t = 0; t < 4; t++) {
     fast_case c = {.op = "quantize", .in = {TENSOR(BERTH_F32, 3, 37, 40), TENSOR(BERTH_F32, 1)}};
     c.attrs[0] = (berth_attr)FAST_STRING("to", berth_type_name(types[t]));
     c.in[0].values = odd;
@@ -399,18 +400,23 @@ static void quantized(void **state) {
     c.in[1].n_values = 3;
     c.in[2] = bytes(types[t], 2, c.in[1].dim);
     fast_check(&c);
-    c.in[0].layout = FAST_REVERSED;
-    fast_check_declined(&c);
+    for (fast_layout layout = FAST_PADDED; layout <= FAST_STEPPED; layout++) { /* lines */
+      c.in[0].layout = layout;
+      fast_check(&c);
+    }
+    c.in[1].rank = 0; /* one scale, and a zero point per element */
+    c.in[2] = bytes(types[t], 3, c.in[0].dim);
+    fast_check(&c);
   }
 }
 
 /* Bytes that lie in other orders, as a transposed view of them does. */
 static void dequantized_from_other_layouts(void **state) {
-  static const berth_type types[] = {BERTH_U8, BERTH_I8};
+  static const berth_type types[] = {BERTH_U8, BERTH_I8, BERTH_U16, BERTH_I16};
   static const fast_layout layouts[] = {FAST_PADDED, FAST_REVERSED, FAST_REPEATED, FAST_TURNED, FAST_STEPPED};
   static const int64_t shapes[][4] = {{1, 20, 9, 31}, {2, 130, 40, 3}, {3, 1, 5, 2}};
   (void)state;
-  for (size_t t = 0; t < 2; t++)
+  for (size_t t = 0; t < 4; t++)
     for (size_t k = 0; k < 5; k++)
       for (size_t i = 0; i < 3; i++) {
         fast_case c = {.op = "dequantize", .in = {bytes(types[t], 4, shapes[i]), {.type = BERTH_F32}}};
@@ -418,14 +424,19 @@ static void dequantized_from_other_layouts(void **state) {
         fast_check(&c);
         c.in[2] = (fast_operand){.type = types[t]};
         fast_check(&c);
+        c.in[1] = (fast_operand){.type = BERTH_F32, .rank = 1, .dim = {shapes[i][3]}}; /* along lines */
+        c.in[2] = bytes(types[t], 1, &shapes[i][3]);
+        fast_check(&c);
+        c.in[1] = (fast_operand){.type = BERTH_F32, .rank = 3, .dim = {shapes[i][1], 1, 1}};
+        fast_check(&c);
       }
 }
 
 static void dequantized(void **state) {
-  static const berth_type types[] = {BERTH_U8, BERTH_I8};
+  static const berth_type types[] = {BERTH_U8, BERTH_I8, BERTH_U16, BERTH_I16};
   static const int64_t dim[] = {3, 37, 40};
   (void)state;
-  for (int t = 0; t < 2; t++) {
+  for (int t = 0; t < 4; t++) {
     fast_case c = {.op = "dequantize", .in = {bytes(types[t], 3, dim), TENSOR(BERTH_F32, 40)}};
     fast_check(&c);
     c.in[2] = bytes(types[t], 1, c.in[1].dim);
@@ -437,7 +448,10 @@ static void dequantized(void **state) {
     c.in[2] = byte(types[t]);
     fast_check(&c);
   }
-  const fast_case i32 = {.op = "dequantize", .in = {TENSOR(BERTH_I32, 5, 7), {.type = BERTH_F32}}};
+  fast_case i32 = {.op = "dequantize", .in = {TENSOR(BERTH_I32, 5, 7), {.type = BERTH_F32}}};
+  i32.in[0].low = -2e9, i32.in[0].high = 2e9;
+  fast_check(&i32);
+  i32.in[0].layout = FAST_REVERSED;
   fast_check(&i32);
 }
 

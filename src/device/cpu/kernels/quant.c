@@ -1,5 +1,5 @@
-/* quantize, dequantize and quantize_range between f32 and bytes: one scale and zero point for the tensor, one per index
- * of an axis, or of several axes. */
+/* quantize, dequantize and quantize_range between f32 and integers of 8 or 16 bits: one scale and zero point for the
+ * tensor, one per index of an axis, or of several axes. */
 #include "device/cpu/kernels/lines.h"
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
@@ -72,18 +72,22 @@ static bool quant_kernel_rows_of(const berth_op_call *call, rows *out) {
 }
 
 static bool quant_kernel_is_byte(berth_type type) { return type == BERTH_U8 || type == BERTH_I8; }
+static bool quant_kernel_is_short(berth_type type) { return type == BERTH_U16 || type == BERTH_I16; }
+static bool quant_kernel_is_signed(berth_type type) { return type == BERTH_I8 || type == BERTH_I16; }
 
 static bool takes_quantize(const berth_op_call *call) {
   rows r;
   return call->in[BERTH__QUANTIZE_X].type == BERTH_F32 && call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 &&
-         quant_kernel_is_byte(call->out[0].type) && quant_kernel_rows_of(call, &r);
+         (quant_kernel_is_byte(call->out[0].type) || quant_kernel_is_short(call->out[0].type)) &&
+         quant_kernel_rows_of(call, &r);
 }
 
 static bool takes_dequantize(const berth_op_call *call) {
   const berth_type x = call->in[BERTH__QUANTIZE_X].type;
   rows r;
   return call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 &&
-         (quant_kernel_is_byte(x) || (x == BERTH_I32 && !berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT))) &&
+         (quant_kernel_is_byte(x) || quant_kernel_is_short(x) ||
+          (x == BERTH_I32 && !berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT))) &&
          quant_kernel_rows_of(call, &r);
 }
 
@@ -101,9 +105,41 @@ static int64_t quant_kernel_grain(const berth_op_call *call) {
   return WORTH / (r.length + 1) + 1;
 }
 
-static inline vi load_bytes(const berth_tensor *tensor, int64_t index, int64_t n) {
-  const uint8_t *at = (const uint8_t *)tensor->data + index;
-  return tensor->type == BERTH_U8 ? vi_load_u8_n(at, n) : vi_load_i8_n(at, n);
+/* A constant number of elements makes a loop that compilers turn into one conversion. */
+#define WIDEN(c_type)                                                 \
+  {                                                                   \
+    const c_type *from = (const c_type *)tensor->data + index;        \
+    if (n == VF_LANES)                                                \
+      for (int i = 0; i < VF_LANES; i++) whole[i] = (int32_t)from[i]; \
+    else                                                              \
+      for (int64_t i = 0; i < n; i++) whole[i] = (int32_t)from[i];    \
+  }
+
+static inline vi quant_kernel_load(const berth_tensor *tensor, int64_t index, int64_t n) {
+  int32_t whole[VF_LANES] = {0};
+  switch (tensor->type) {
+    case BERTH_U8: return vi_load_u8_n((const uint8_t *)tensor->data + index, n);
+    case BERTH_I8: return vi_load_i8_n((const uint8_t *)tensor->data + index, n);
+    case BERTH_U16: WIDEN(uint16_t) break;
+    case BERTH_I16: WIDEN(int16_t) break;
+    default: WIDEN(int32_t) break;
+  }
+  return vi_load(whole);
+}
+
+/* Elements that are within the range of the type. */
+static inline void quant_kernel_store(berth_type type, void *to, int64_t index, vi x, int64_t n) {
+  int32_t whole[VF_LANES];
+  uint16_t *shorts = (uint16_t *)to + index;
+  if (quant_kernel_is_byte(type)) {
+    vi_store_bytes_n((uint8_t *)to + index, x, n);
+    return;
+  }
+  vi_store(whole, x);
+  if (n == VF_LANES)
+    for (int i = 0; i < VF_LANES; i++) shorts[i] = (uint16_t)whole[i];
+  else
+    for (int64_t i = 0; i < n; i++) shorts[i] = (uint16_t)whole[i];
 }
 
 /* The entry of a row, or the first of those along it. */
@@ -121,7 +157,7 @@ static inline vf quant_kernel_scale_of(const berth_op_call *call, const rows *r,
 }
 static inline vi quant_kernel_zero_of(const berth_op_call *call, const rows *r, int64_t entry, int64_t at, int64_t n) {
   if (!berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT)) return vi_set1(0);
-  return r->is_along ? load_bytes(&call->in[BERTH__QUANTIZE_ZERO_POINT], entry + at, n)
+  return r->is_along ? quant_kernel_load(&call->in[BERTH__QUANTIZE_ZERO_POINT], entry + at, n)
                      : vi_set1((int32_t)berth__load_i64(&call->in[BERTH__QUANTIZE_ZERO_POINT], entry));
 }
 
@@ -151,18 +187,25 @@ static void quantize_line(const float *x, int64_t end, float scale, int32_t zero
   }
 }
 
+static inline vi quantize_vector(berth_type type, vf x, vf scale, vi zero) {
+  const float range = quant_kernel_is_byte(type) ? 255.0f : 65535.0f;
+  const float low = quant_kernel_is_signed(type) ? -0.5f * (range + 1) : 0.0f;
+  const vf shift = vf_from_int(zero);
+  const vf y = vf_min(vf_set1(low + range) - shift, vf_max(vf_set1(low) - shift, x / scale));
+  return vi_add(vf_to_int(vf_pick_nan(y, vf_zero() - shift, y)), zero);
+}
+
 static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) {
   const float *x = (const float *)call->in[BERTH__QUANTIZE_X].data + row * r->length;
-  uint8_t *out = (uint8_t *)call->out[0].data + row * r->length;
-  const bool is_signed = call->out[0].type == BERTH_I8;
-  const vf least = vf_set1(is_signed ? -128.0f : 0.0f), most = vf_set1(is_signed ? 127.0f : 255.0f);
-  const int64_t end = row_end(r, row), entry = quant_kernel_entry(r, row);
-  if (!r->is_along) {
+  const berth_type type = call->out[0].type;
+  const int64_t first = row * r->length, end = row_end(r, row), entry = quant_kernel_entry(r, row);
+  if (!r->is_along && quant_kernel_is_byte(type)) {
     const float scale = ((const float *)call->in[BERTH__QUANTIZE_SCALE].data)[entry];
     const berth_tensor *zero = &call->in[BERTH__QUANTIZE_ZERO_POINT];
     const bool has_zero = berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT);
     if (scale > 0 && vf_divides_fast(scale)) {
-      quantize_line(x, end, scale, has_zero ? (int32_t)berth__load_i64(zero, entry) : 0, is_signed, out);
+      quantize_line(x, end, scale, has_zero ? (int32_t)berth__load_i64(zero, entry) : 0, type == BERTH_I8,
+                    (uint8_t *)call->out[0].data + first);
       return;
     }
   }
@@ -174,17 +217,13 @@ static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) 
       scale = quant_kernel_scale_of(call, r, entry, at, n);
       zero = quant_kernel_zero_of(call, r, entry, at, n);
     }
-    const vf shift = vf_from_int(zero);
-    vf y = vf_load_n(x + at, n) / scale;
-    y = vf_min(most - shift, vf_max(least - shift, y));
-    y = vf_pick_nan(y, vf_zero() - shift, y);
-    vi_store_bytes_n(out + at, vi_add(vf_to_int(y), zero), n);
+    quant_kernel_store(type, call->out[0].data, first + at, quantize_vector(type, vf_load_n(x + at, n), scale, zero),
+                       n);
   }
 }
 
 static void dequantize_row(const berth_op_call *call, const rows *r, int64_t row) {
   float *out = (float *)call->out[0].data + row * r->length;
-  const bool is_i32 = call->in[BERTH__QUANTIZE_X].type == BERTH_I32;
   const int64_t first = row * r->length, end = row_end(r, row), entry = quant_kernel_entry(r, row);
   vf scale = quant_kernel_scale_of(call, r, entry, 0, 0);
   vi zero = quant_kernel_zero_of(call, r, entry, 0, 0);
@@ -194,16 +233,7 @@ static void dequantize_row(const berth_op_call *call, const rows *r, int64_t row
       scale = quant_kernel_scale_of(call, r, entry, at, n);
       zero = quant_kernel_zero_of(call, r, entry, at, n);
     }
-    vi x;
-    if (is_i32 && n == VF_LANES) {
-      x = vi_load((const int32_t *)call->in[BERTH__QUANTIZE_X].data + first + at);
-    } else if (is_i32) {
-      int32_t whole[VF_LANES] = {0};
-      memcpy(whole, (const int32_t *)call->in[BERTH__QUANTIZE_X].data + first + at, (size_t)n * sizeof *whole);
-      x = vi_load(whole);
-    } else {
-      x = load_bytes(&call->in[BERTH__QUANTIZE_X], first + at, n);
-    }
+    const vi x = quant_kernel_load(&call->in[BERTH__QUANTIZE_X], first + at, n);
     vf_store_n(out + at, vf_from_int(vi_sub(x, zero)) * scale, n);
   }
 }
@@ -224,40 +254,61 @@ static berth_status run_dequantize(const berth_op_call *call, berth_error *err) 
   return BERTH_OK;
 }
 
-/* ---- dequantize of bytes in other layouts, with one scale and zero point: as where they are turned by a view ---- */
+/* ---- Other layouts, and scales and zero points that broadcast in other ways ---- */
 
-static bool is_single(const berth_op_call *call, uint32_t k) {
-  return call->n_in <= k || (berth__call_has(call, k) && berth__count(&call->in[k]) == 1 &&
-                             call->in[k].rank <= call->in[BERTH__QUANTIZE_X].rank);
+static bool takes_lines(const berth_op_call *call) {
+  const bool is_quantize = berth__call_code(call) == BERTH__OP_quantize;
+  const berth_type type = is_quantize ? call->out[0].type : call->in[BERTH__QUANTIZE_X].type;
+  const bool is_whole = !is_quantize && type == BERTH_I32 && !berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT);
+  return (!is_quantize || call->in[BERTH__QUANTIZE_X].type == BERTH_F32) &&
+         call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 &&
+         (is_whole || quant_kernel_is_byte(type) || quant_kernel_is_short(type)) &&
+         (call->n_in <= BERTH__QUANTIZE_ZERO_POINT || berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT));
 }
 
-static bool takes_dequantize_lines(const berth_op_call *call) {
-  return call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 && quant_kernel_is_byte(call->in[BERTH__QUANTIZE_X].type) &&
-         is_single(call, BERTH__QUANTIZE_SCALE) && is_single(call, BERTH__QUANTIZE_ZERO_POINT);
+/* A line's part of an operand: n elements, or one for all of them. */
+static inline vi quant_kernel_line(const berth_op_call *call, uint32_t operand, const void *data, int64_t step,
+                                   int64_t at, int64_t n) {
+  const berth_tensor line = {.type = call->in[operand].type, .data = (void *)(uintptr_t)data};
+  return step == 0 ? vi_set1((int32_t)berth__load_i64(&line, 0)) : quant_kernel_load(&line, at, n);
+}
+
+static inline vi quant_kernel_line_zero(const berth_op_call *call, const void *const *in, const int64_t *step,
+                                        int64_t at, int64_t n) {
+  const uint32_t operand = BERTH__QUANTIZE_ZERO_POINT;
+  return call->n_in > operand ? quant_kernel_line(call, operand, in[operand], step[operand], at, n) : vi_set1(0);
+}
+
+static inline vf quant_kernel_line_f32(const void *data, int64_t step, int64_t at, int64_t n) {
+  return step == 0 ? vf_set1(*(const float *)data) : vf_load_n((const float *)data + at, n);
 }
 
 static void dequantize_line(const void *state, void *to, const void *const *in, const int64_t *step, int64_t n) {
   const berth_op_call *call = state;
-  const bool is_signed = call->in[BERTH__QUANTIZE_X].type == BERTH_I8;
-  const uint8_t *x = in[BERTH__QUANTIZE_X];
-  const vf scale = vf_set1(*(const float *)in[BERTH__QUANTIZE_SCALE]);
-  const vi zero = call->n_in > BERTH__QUANTIZE_ZERO_POINT
-                      ? vi_set1((int32_t)berth__load_i64(&call->in[BERTH__QUANTIZE_ZERO_POINT], 0))
-                      : vi_set1(0);
   float *out = to;
   for (int64_t at = 0; at < n; at += VF_LANES) {
     const int64_t count = vf_tail(n - at);
-    const uint8_t *from = x + at * step[BERTH__QUANTIZE_X];
-    const vi whole = step[BERTH__QUANTIZE_X] == 0 ? vi_set1(is_signed ? (int8_t)*from : *from)
-                     : is_signed                  ? vi_load_i8_n(from, count)
-                                                  : vi_load_u8_n(from, count);
-    vf_store_n(out + at, vf_from_int(vi_sub(whole, zero)) * scale, count);
+    const vi x = quant_kernel_line(call, BERTH__QUANTIZE_X, in[BERTH__QUANTIZE_X], step[BERTH__QUANTIZE_X], at, count);
+    const vf scale = quant_kernel_line_f32(in[BERTH__QUANTIZE_SCALE], step[BERTH__QUANTIZE_SCALE], at, count);
+    const vi zero = quant_kernel_line_zero(call, in, step, at, count);
+    vf_store_n(out + at, vf_from_int(vi_sub(x, zero)) * scale, count);
   }
 }
 
-static berth_status run_dequantize_lines(const berth_op_call *call, berth_error *err) {
+static void quantize_any_line(const void *state, void *to, const void *const *in, const int64_t *step, int64_t n) {
+  const berth_op_call *call = state;
+  for (int64_t at = 0; at < n; at += VF_LANES) {
+    const int64_t count = vf_tail(n - at);
+    const vf x = quant_kernel_line_f32(in[BERTH__QUANTIZE_X], step[BERTH__QUANTIZE_X], at, count);
+    const vf scale = quant_kernel_line_f32(in[BERTH__QUANTIZE_SCALE], step[BERTH__QUANTIZE_SCALE], at, count);
+    const vi zero = quant_kernel_line_zero(call, in, step, at, count);
+    quant_kernel_store(call->out[0].type, to, at, quantize_vector(call->out[0].type, x, scale, zero), count);
+  }
+}
+
+static berth_status run_lines(const berth_op_call *call, berth_error *err) {
   (void)err;
-  lines_do(call, dequantize_line, call);
+  lines_do(call, berth__call_code(call) == BERTH__OP_quantize ? quantize_any_line : dequantize_line, call);
   return BERTH_OK;
 }
 
@@ -287,8 +338,8 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_quant)[] = {
      false, NULL},
     {"dequantize", BERTH__OP_dequantize, takes_dequantize, quant_kernel_items, quant_kernel_grain, NULL, run_dequantize,
      NULL, false, NULL},
-    {"dequantize lines", BERTH__OP_dequantize, takes_dequantize_lines, lines_items, NULL, NULL, run_dequantize_lines,
-     NULL, false, NULL},
+    {"quantize lines", BERTH__OP_quantize, takes_lines, lines_items, NULL, NULL, run_lines, NULL, false, NULL},
+    {"dequantize lines", BERTH__OP_dequantize, takes_lines, lines_items, NULL, NULL, run_lines, NULL, false, NULL},
     {"quantize_range", BERTH__OP_quantize_range, NULL, NULL, NULL, NULL, quant_kernel_run_range, NULL, false, NULL},
     {0},
 };
