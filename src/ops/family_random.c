@@ -1,10 +1,11 @@
 /* random_uniform, random_normal: draws in [0, 1), and with mean 0 and deviation 1. A seed gives the numbers of numpy's
- * RandomState(seed), in every run; without one the clock is the seed. The generator is sequential, so a call is one
- * item. */
+ * RandomState(seed), in every run. That generator is sequential, so a call is one item. Without a seed the clock is the
+ * seed; the CPU's fast kernel draws from a counter-based generator then (draws.h), so that threads share the work. */
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>
 
+#include "ops/draws.h"
 #include "ops/elementwise.h"
 #include "ops/operand.h"
 
@@ -61,7 +62,7 @@ static berth_status infer_random(berth__infer *infer, berth_error *err) {
 #define MIDDLE 397
 
 typedef struct generator {
-  uint32_t word[WORDS];
+  uint32_t word[WORDS], drawn[WORDS];
   uint32_t at;
   double spare; /* normal draws come in pairs */
   bool has_spare;
@@ -76,22 +77,31 @@ static void random_plant(generator *g, uint32_t seed) {
   g->has_spare = false;
 }
 
-static void random_refill(generator *g) {
-  for (uint32_t i = 0; i < WORDS; i++) {
-    uint32_t joined = (g->word[i] & UINT32_C(0x80000000)) | (g->word[(i + 1) % WORDS] & UINT32_C(0x7fffffff));
-    uint32_t twisted = (joined >> 1) ^ ((joined & 1) ? UINT32_C(0x9908b0df) : 0);
-    g->word[i] = g->word[(i + MIDDLE) % WORDS] ^ twisted;
-  }
-  g->at = 0;
+static inline uint32_t random_twist(uint32_t x, uint32_t y) {
+  const uint32_t joined = (x & UINT32_C(0x80000000)) | (y & UINT32_C(0x7fffffff));
+  return (joined >> 1) ^ ((0 - (joined & 1)) & UINT32_C(0x9908b0df));
 }
 
-static uint32_t next_word(generator *g) {
-  if (g->at == WORDS) random_refill(g);
-  uint32_t x = g->word[g->at++];
+static inline uint32_t random_temper(uint32_t x) {
   x ^= x >> 11;
   x ^= (x << 7) & UINT32_C(0x9d2c5680);
   x ^= (x << 15) & UINT32_C(0xefc60000);
   return x ^ (x >> 18);
+}
+
+static void random_refill(generator *g) {
+  uint32_t *word = g->word;
+  for (uint32_t i = 0; i < WORDS - MIDDLE; i++) word[i] = word[i + MIDDLE] ^ random_twist(word[i], word[i + 1]);
+  for (uint32_t i = WORDS - MIDDLE; i < WORDS - 1; i++)
+    word[i] = word[i - (WORDS - MIDDLE)] ^ random_twist(word[i], word[i + 1]);
+  word[WORDS - 1] = word[MIDDLE - 1] ^ random_twist(word[WORDS - 1], word[0]);
+  for (uint32_t i = 0; i < WORDS; i++) g->drawn[i] = random_temper(word[i]);
+  g->at = 0;
+}
+
+static inline uint32_t next_word(generator *g) {
+  if (g->at == WORDS) random_refill(g);
+  return g->drawn[g->at++];
 }
 
 /* 53 bits of two words. */
@@ -116,12 +126,13 @@ static double next_normal(generator *g) {
 }
 
 /* Calls in the same tick of the clock still differ by the addresses they write to. */
-static uint32_t seed_of_moment(const berth_op_call *call) {
+uint64_t berth__draws_key(const berth_op_call *call, int64_t item) {
   struct timespec now = {0};
   (void)timespec_get(&now, TIME_UTC);
   uint64_t mixed = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
   mixed = (mixed ^ (uint64_t)(uintptr_t)call->out[0].data) * UINT64_C(0x9e3779b97f4a7c15);
-  return (uint32_t)(mixed >> 32);
+  mixed = (mixed ^ mixed >> 32 ^ (uint64_t)item) * UINT64_C(0xbf58476d1ce4e5b9);
+  return mixed ^ mixed >> 32;
 }
 
 static berth_status random_kernel(const berth_op_call *call, berth_error *err) {
@@ -131,7 +142,7 @@ static berth_status random_kernel(const berth_op_call *call, berth_error *err) {
   double block[BERTH__BLOCK];
   generator g;
   (void)err;
-  random_plant(&g, seed < 0 ? seed_of_moment(call) : (uint32_t)seed);
+  random_plant(&g, seed < 0 ? (uint32_t)(berth__draws_key(call, 0) >> 32) : (uint32_t)seed);
   for (int64_t at = 0; at < count; at += BERTH__BLOCK) {
     int64_t n = count - at < BERTH__BLOCK ? count - at : BERTH__BLOCK;
     for (int64_t i = 0; i < n; i++) block[i] = is_normal ? next_normal(&g) : next_uniform(&g);
