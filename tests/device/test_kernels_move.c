@@ -90,6 +90,26 @@ static void parts_and_wholes(void **state) {
 }
 
 /* No view walks backwards, but a copy does. */
+/* What operands say of a shape, the result has: a run may find them. */
+static void shapes_from_operands(void **state) {
+  static const double wide[] = {4, 3, 50}, flat[] = {-1, 30}, axes[] = {0, 2};
+  static const int64_t one[] = {3, 1};
+  (void)state;
+  for (size_t t = 0; t < 4; t++) {
+    fast_case expand = {.op = "expand",
+                        .in = {OF(types[t], .rank = 2), OF(BERTH_I64, .rank = 1, .dim = {3}, .values = wide)}};
+    memcpy(expand.in[0].dim, one, sizeof one);
+    expand.in[1].n_values = 3;
+    fast_check(&expand);
+    fast_check(&(fast_case){.op = "reshape",
+                            .in = {OF(types[t], .rank = 3, .dim = {6, 5, 8}, .layout = FAST_REVERSED),
+                                   OF(BERTH_I64, .rank = 1, .dim = {2}, .values = flat, .n_values = 2)}});
+    fast_check(&(fast_case){.op = "unsqueeze",
+                            .in = {OF(types[t], .rank = 2, .dim = {6, 5}, .layout = FAST_PADDED),
+                                   OF(BERTH_I64, .rank = 1, .dim = {2}, .values = axes, .n_values = 2)}});
+  }
+}
+
 static void slices_backwards(void **state) {
   (void)state;
   for (size_t t = 0; t < 4; t++)
@@ -239,10 +259,43 @@ static void resizes_of_other_types(void **state) {
       }
       fast_check(&c);
     }
-  fast_check_declined(&(fast_case){.op = "resize", /* cut off from a sum that is taken in f64 */
-                                   .in = {OF(BERTH_U8, .rank = 2, .dim = {9, 11}),
-                                          OF(BERTH_F32, .rank = 1, .dim = {2}, .values = scales, .n_values = 2)},
-                                   .attrs = {FAST_STRING("mode", "linear")}});
+}
+
+/* Integers, which are cut off from sums in f64, axes that are not neighbours or more than two, regions, and scales near
+ * 1: to the last bit. */
+static void resizes_left_to_any(void **state) {
+  static const char *const modes[] = {"nearest", "linear", "cubic"};
+  static const char *const coordinates[] = {"half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric",
+                                            "tf_crop_and_resize"};
+  static const berth_type all[] = {BERTH_U8,  BERTH_I8,  BERTH_U16, BERTH_I16, BERTH_I32,
+                                   BERTH_I64, BERTH_F32, BERTH_F64, BERTH_F16, BERTH_BF16};
+  static const double region[] = {0, -0.25, 0.125, 0.25, 0, 1, 0.75, 1.25, 0.875, 1};
+  static const struct {
+    int64_t x[5];
+    double scale[5];
+  } shapes[] = {{{2, 3, 4, 5, 6}, {1, 1, 2, 1.5, 2}},  {{1, 4, 5, 6, 3}, {1, 2, 1.5, 0.6, 1}},
+                {{2, 3, 4, 5, 9}, {1, 1, 1, 1, 3}},    {{1, 2, 9, 11, 3}, {1, 1, 0.5, 1.7, 1}},
+                {{1, 2, 7, 5, 8}, {1, 3, 1, 1.05, 1}}, {{1, 1, 3, 2, 600}, {1, 1, 2, 3, 1}}};
+  (void)state;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (size_t t = 0; t < sizeof all / sizeof *all; t++)
+      for (size_t mode = 0; mode < 3; mode++)
+        for (size_t k = 0; k < 5; k++) {
+          const bool is_int = !berth__type_is_float(all[t]);
+          fast_case c = {.op = "resize",
+                         .in = {OF(all[t], .rank = 5, .low = -200, .high = 300),
+                                OF(BERTH_F32, .rank = 1, .dim = {5}, .values = shapes[i].scale, .n_values = 5)},
+                         .attrs = {FAST_STRING("mode", modes[mode]), FAST_STRING("coordinates", coordinates[k]),
+                                   FAST_FLOAT("extrapolation", 7.5)},
+                         .absolute = is_int || mode == 0                           ? 0
+                                     : all[t] == BERTH_F16 || all[t] == BERTH_BF16 ? 2
+                                                                                   : 1e-3};
+          memcpy(c.in[0].dim, shapes[i].x, sizeof shapes[i].x);
+          if (k == 4) c.in[2] = (fast_operand)OF(BERTH_F32, .rank = 1, .dim = {10}, .values = region, .n_values = 10);
+          fast_check(&c);
+          c.attrs[3] = (berth_attr)FAST_INT("antialias", 1);
+          if (mode > 0 && k == 0) fast_check(&c);
+        }
 }
 
 /* ---- The best of a line ---- */
@@ -511,6 +564,7 @@ int main(void) {
       cmocka_unit_test(short_lines),
       cmocka_unit_test(copies_of_strided_operands),
       cmocka_unit_test(parts_and_wholes),
+      cmocka_unit_test(shapes_from_operands),
       cmocka_unit_test(slices_backwards),
       cmocka_unit_test(pads_of_every_axis),
       cmocka_unit_test(resizes_of_every_kind),
@@ -518,6 +572,7 @@ int main(void) {
       cmocka_unit_test(pads_that_repeat),
       cmocka_unit_test(elements_that_are_not_aligned),
       cmocka_unit_test(resizes_of_other_types),
+      cmocka_unit_test(resizes_left_to_any),
       cmocka_unit_test(best_of_lines),
       cmocka_unit_test(best_of_sorted_lines),
       cmocka_unit_test(sums_across_lines),

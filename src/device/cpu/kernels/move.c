@@ -240,10 +240,14 @@ static bool move_kernel_copy_of(const berth_op_call *call, uint32_t k, berth__co
   return true;
 }
 
+/* Constant lists have been turned into attributes. Lists that only a run knows still decide what a slice or a part
+ * shows; elsewhere the extents of the result say it all. */
 static bool takes_view(const berth_op_call *call) {
+  const berth__op_code op = berth__call_code(call);
+  const bool reads_lists = op == BERTH__OP_narrow || op == BERTH__OP_split;
   berth__copy c;
-  for (uint32_t i = 1; i < call->n_in; i++)
-    if (berth__call_has(call, i)) return false; /* constant lists have been turned into attributes */
+  for (uint32_t i = 1; i < call->n_in && reads_lists; i++)
+    if (berth__call_has(call, i)) return false;
   for (uint32_t k = 0; k < call->n_out; k++)
     if (call->in[0].type != call->out[k].type || !move_kernel_copy_of(call, k, &c)) return false;
   return true;
