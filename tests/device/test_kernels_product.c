@@ -146,6 +146,11 @@ static const plain_shape plain_shapes[] = {
     {F32(2, 30, 9), F32(2, 9, 32)},
     {F32(3, 9), F32(9, 8)},
     {F32(3, 12), F32(12, 48)},
+    {F32(203, 3, 5), F32(203, 5, 4)}, /* many small ones */
+    {F32(4, 5, 9, 30), F32(4, 5, 30, 20)},
+    {F32(2, 7, 16, 64), F32(2, 7, 64, 16)},
+    {F32(6, 7, 1, 3), F32(6, 1, 3, 1)},
+    {F32(5, 13, 6), F32(5, 6, 8)},
 };
 #define N_PLAIN (sizeof plain_shapes / sizeof *plain_shapes)
 static const fast_layout layouts[] = {FAST_PLAIN, FAST_PADDED, FAST_REVERSED, FAST_REPEATED};

@@ -2,7 +2,7 @@
 #include "ops/product.h"
 #include "ops/epilogue.h"
 
-#include "device/cpu/kernels/gemm.h"
+#include "device/cpu/kernels/product.h"
 #include "ops/operand.h"
 
 static bool product_kernel_is_run(const berth_tensor *tensor) { return tensor->dim[0] <= 1 || tensor->stride[0] == 1; }
@@ -46,7 +46,7 @@ static bool has_epilogue(const berth_op_call *call) {
 }
 
 /* Vectors, which matmul accepts, are matrices of one row or one column. */
-static void plan(const berth_op_call *call, gemm *g) {
+void product_plan(const berth_op_call *call, gemm *g) {
   const berth_tensor *a = &call->in[0], *b = &call->in[1], *out = &call->out[0];
   const bool is_product = berth__call_code(call) == BERTH__OP_product;
   const bool is_packed = is_product && call->attrs[BERTH__PRODUCT_PANEL].i != 0;
@@ -79,25 +79,25 @@ static void plan(const berth_op_call *call, gemm *g) {
 
 static int64_t product_kernel_items(const berth_op_call *call) {
   gemm g;
-  plan(call, &g);
+  product_plan(call, &g);
   return gemm_items(&g);
 }
 
 static int64_t product_kernel_grain(const berth_op_call *call) {
   gemm g;
-  plan(call, &g);
+  product_plan(call, &g);
   return gemm_grain(&g);
 }
 
 static uint64_t product_kernel_scratch(const berth_op_call *call) {
   gemm g;
-  plan(call, &g);
+  product_plan(call, &g);
   return gemm_scratch(&g);
 }
 
 static uint64_t product_kernel_scratch_most(const berth_op_call *call) {
   gemm g;
-  plan(call, &g);
+  product_plan(call, &g);
   return gemm_scratch_most(&g);
 }
 
@@ -116,7 +116,7 @@ static berth_status product_kernel_run(const berth_op_call *call, berth_error *e
                     .scratch = call->scratch};
   chain_run epilogue;
   (void)err;
-  plan(call, &g);
+  product_plan(call, &g);
   if (!epilogue_clamp(code, numbers, &data.low, &data.high)) {
     data.low = -INFINITY;
     data.high = INFINITY;
@@ -135,7 +135,7 @@ static berth_status run_matmul(const berth_op_call *call, berth_error *err) {
                           .high = INFINITY,
                           .scratch = call->scratch};
   (void)err;
-  plan(call, &g);
+  product_plan(call, &g);
   gemm_run(&g, &data, call->begin, call->end);
   return BERTH_OK;
 }
