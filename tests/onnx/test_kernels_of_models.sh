@@ -75,6 +75,29 @@ for op in asin acos atan sinh cosh asinh acosh atanh; do
   form "$op of f16" "input %x : f16[4, 64] %y = $op(%x)"
 done
 
-printf 'graph "f" { input %%x : f64[4, 4] %%y = matmul(%%x, %%x) output "y" = %%y }\n' >"$work/slow.berth"
+for type in f32 f64 f16; do
+  form "draws of $type" "%y = random_normal() {shape = [70], type = \"$type\"}"
+  form "draws of $type with a seed" "%y = random_uniform() {shape = [70], type = \"$type\", seed = 3}"
+done
+for type in u16 i16; do
+  form "to $type" "input %x : f32[2, 70] input %s : f32[70] input %z : $type[70] %y = quantize(%x, %s, %z) {to = \"$type\"}"
+  form "from $type" "input %x : $type[2, 70] input %s : f32[] input %z : $type[] %y = dequantize(%x, %s, %z)"
+  form "to halves from $type" "input %x : $type[9] %y = cast(%x) {to = \"f16\"}"
+done
+form "a transposed result as bytes" 'input %z : f32[8, 9, 10] input %s : f32[] input %o : u8[]
+  %x = transpose(%z) {perm = [2, 0, 1]} %y = quantize(%x, %s, %o) {to = "u8"}'
+form "pictures of bytes, resized" 'input %x : u8[1, 9, 11, 3] const %t : i64[4] = [1, 20, 30, 3]
+  %y = resize(%x, %t) {mode = "linear"}'
+form "volumes, resized" 'input %x : f32[1, 2, 4, 5, 6] const %t : i64[5] = [1, 2, 8, 10, 12]
+  %y = resize(%x, %t) {mode = "linear"}'
+form "powers of integers" 'input %a : i64[70] input %b : i64[] %y = pow(%a, %b)'
+form "remainders" 'input %a : f32[70] input %b : f32[] %y = mod(%a, %b) {fmod = 1}'
+for op in exp expm1 log sigmoid silu softplus gelu_tanh tanh sinh cosh sin cos; do
+  form "$op of f64" "input %x : f64[4, 64] %y = $op(%x)"
+done
+form "an extent that a run finds" 'input %m : bool[50] %p = non_zero(%m) %n = shape(%p) {start = 1}
+  const %w : i64[1] = [7] %s = concat(%n, %w) {axis = 0} input %x : f32[1, 7] %y = expand(%x, %s)'
+
+printf 'graph "f" { input %%x : f32[4, 4] %%y = tan(%%x) output "y" = %%y }\n' >"$work/slow.berth"
 check "a reference kernel is found" test "$(references "$work/slow.berth")" = '"reference_steps":1'
 tap_done
