@@ -286,12 +286,16 @@ static void softmax_along_any_axis(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int64_t axis = 0; axis < 3; axis++)
-      for (int logs = 0; logs < 2; logs++) {
+      for (int way = 0; way < 4; way++) {
+        const bool logs = way % 2 != 0, is_f64 = way > 1;
         fast_case c = {.op = logs ? "log_softmax" : "softmax",
                        .in = {F32(.rank = 3, .low = -20, .high = 20)},
                        .attrs = {FAST_INT("axis", axis)},
-                       .absolute = logs ? 2e-6 : 1e-12,
-                       .relative = 3e-6};
+                       .absolute = is_f64 ? 1e-14
+                                   : logs ? 2e-6
+                                          : 1e-12,
+                       .relative = is_f64 ? 2e-15 : 3e-6};
+        if (is_f64) c.in[0].type = BERTH_F64;
         memcpy(c.in[0].dim, shapes[i], sizeof shapes[i]);
         fast_check(&c);
         c.in[0].values = special; /* NaN and infinities in some lines */

@@ -453,6 +453,12 @@ static void dequantized(void **state) {
   fast_check(&i32);
   i32.in[0].layout = FAST_REVERSED;
   fast_check(&i32);
+  i32.in[2] = (fast_operand)TENSOR(BERTH_I32, 7);
+  i32.in[2].low = -2e9, i32.in[2].high = 2e9;
+  for (fast_layout layout = FAST_PLAIN; layout <= FAST_STEPPED; layout++) {
+    i32.in[0].layout = layout;
+    fast_check(&i32);
+  }
 }
 
 static void ranges(void **state) {

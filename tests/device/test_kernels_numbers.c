@@ -132,12 +132,49 @@ static void casts_to_halves_round_once(void **state) {
   }
 }
 
+/* Of f64, and of integers to the last bit, which wrap. */
+static void products_of_wide_types(void **state) {
+  static const berth_type types[] = {BERTH_F64, BERTH_I32, BERTH_U32, BERTH_I64};
+  static const fast_layout layouts[] = {FAST_PLAIN, FAST_PADDED, FAST_REVERSED, FAST_REPEATED};
+  static const struct {
+    uint32_t rank, other_rank;
+    int64_t dim[4], other[4];
+  } shapes[] = {{2, 2, {5, 7}, {7, 9}},
+                {2, 2, {1, 70}, {70, 100}},
+                {2, 2, {150, 33}, {33, 70}},
+                {3, 3, {3, 90, 17}, {3, 17, 50}},
+                {4, 3, {2, 1, 20, 8}, {3, 8, 20}},
+                {3, 2, {4, 20, 8}, {8, 20}},
+                {2, 2, {6, 0}, {0, 6}},
+                {2, 2, {9, 1100}, {1100, 37}},
+                {2, 2, {1, 700}, {700, 1}},
+                {1, 1, {40}, {40}},
+                {1, 3, {40}, {3, 40, 50}},
+                {3, 1, {3, 30, 40}, {40}},
+                {3, 3, {203, 3, 5}, {203, 5, 4}}};
+  (void)state;
+  for (size_t t = 0; t < 4; t++)
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+      for (size_t k = 0; k < 16; k++) {
+        fast_case c = {.op = "matmul",
+                       .in = {{.type = types[t], .rank = shapes[i].rank, .layout = layouts[k / 4]},
+                              {.type = types[t], .rank = shapes[i].other_rank, .layout = layouts[k % 4]}},
+                       .absolute = t == 0 ? 1e-11 : 0};
+        memcpy(c.in[0].dim, shapes[i].dim, sizeof shapes[i].dim);
+        memcpy(c.in[1].dim, shapes[i].other, sizeof shapes[i].other);
+        for (int operand = 0; operand < 2 && t > 0; operand++) {
+          c.in[operand].low = types[t] == BERTH_U32 ? 0 : -2e9;
+          c.in[operand].high = 2e9;
+        }
+        fast_check(&c);
+      }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(functions_of_f64),
-      cmocka_unit_test(powers_of_integers),
-      cmocka_unit_test(remainders_of_f32),
-      cmocka_unit_test(casts_to_halves_round_once),
+      cmocka_unit_test(functions_of_f64),       cmocka_unit_test(powers_of_integers),
+      cmocka_unit_test(remainders_of_f32),      cmocka_unit_test(casts_to_halves_round_once),
+      cmocka_unit_test(products_of_wide_types),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

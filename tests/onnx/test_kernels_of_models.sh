@@ -95,6 +95,8 @@ form "remainders" 'input %a : f32[70] input %b : f32[] %y = mod(%a, %b) {fmod = 
 for op in exp expm1 log sigmoid silu softplus gelu_tanh tanh sinh cosh sin cos; do
   form "$op of f64" "input %x : f64[4, 64] %y = $op(%x)"
 done
+form "a class drawn by its chance" 'input %x : f64[4, 9] %s = softmax(%x) {axis = 1} %y = cumsum(%s) {axis = 1}'
+for type in f64 i32 i64; do form "products of $type" "input %x : $type[4, 4] %y = matmul(%x, %x)"; done
 form "an extent that a run finds" 'input %m : bool[50] %p = non_zero(%m) %n = shape(%p) {start = 1}
   const %w : i64[1] = [7] %s = concat(%n, %w) {axis = 0} input %x : f32[1, 7] %y = expand(%x, %s)'
 

@@ -39,6 +39,9 @@ const berth__cpu_kernel BERTH__PER_ISA(berth__kernels_plain)[] = {
     /* iterations over a few classes that depend on each other: threads share the rows, and nothing else can be
      * shared */
     PLAIN(pairwise_coupling),
+    /* along lines: every element depends on the one before it */
+    PLAIN(cumsum),
+    PLAIN(cumprod),
     /* with a seed: every number depends on the ones before it */
     PLAIN(random_uniform),
     PLAIN(random_normal),

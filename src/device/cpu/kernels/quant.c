@@ -259,7 +259,7 @@ static berth_status run_dequantize(const berth_op_call *call, berth_error *err) 
 static bool takes_lines(const berth_op_call *call) {
   const bool is_quantize = berth__call_code(call) == BERTH__OP_quantize;
   const berth_type type = is_quantize ? call->out[0].type : call->in[BERTH__QUANTIZE_X].type;
-  const bool is_whole = !is_quantize && type == BERTH_I32 && !berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT);
+  const bool is_whole = !is_quantize && type == BERTH_I32;
   return (!is_quantize || call->in[BERTH__QUANTIZE_X].type == BERTH_F32) &&
          call->in[BERTH__QUANTIZE_SCALE].type == BERTH_F32 &&
          (is_whole || quant_kernel_is_byte(type) || quant_kernel_is_short(type)) &&
@@ -283,9 +283,23 @@ static inline vf quant_kernel_line_f32(const void *data, int64_t step, int64_t a
   return step == 0 ? vf_set1(*(const float *)data) : vf_load_n((const float *)data + at, n);
 }
 
+/* Differences of 32-bit numbers take 33 bits. */
+static void dequantize_i32_line(float *out, const void *const *in, const int64_t *step, int64_t n) {
+  const int32_t *x = in[BERTH__QUANTIZE_X], *zero = in[BERTH__QUANTIZE_ZERO_POINT];
+  const float *scale = in[BERTH__QUANTIZE_SCALE];
+  const int64_t by_x = step[BERTH__QUANTIZE_X], by_zero = step[BERTH__QUANTIZE_ZERO_POINT];
+  const int64_t by_scale = step[BERTH__QUANTIZE_SCALE];
+  for (int64_t i = 0; i < n; i++)
+    out[i] = (float)((double)x[i * by_x] - (double)zero[i * by_zero]) * scale[i * by_scale];
+}
+
 static void dequantize_line(const void *state, void *to, const void *const *in, const int64_t *step, int64_t n) {
   const berth_op_call *call = state;
   float *out = to;
+  if (call->in[BERTH__QUANTIZE_X].type == BERTH_I32 && call->n_in > BERTH__QUANTIZE_ZERO_POINT) {
+    dequantize_i32_line(out, in, step, n);
+    return;
+  }
   for (int64_t at = 0; at < n; at += VF_LANES) {
     const int64_t count = vf_tail(n - at);
     const vi x = quant_kernel_line(call, BERTH__QUANTIZE_X, in[BERTH__QUANTIZE_X], step[BERTH__QUANTIZE_X], at, count);
