@@ -3,9 +3,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "ops/grid_sample.h"
 #include "ops/registry.h"
-#include "ops/resample.h"
-#include "ops/window.h"
 
 static const berth_attr attrs[] = {
     [BERTH__GRID_SAMPLE_MODE] = {.name = "mode", .kind = BERTH_ATTR_STRING, .s = "linear"},
@@ -13,29 +12,16 @@ static const berth_attr attrs[] = {
     [BERTH__GRID_SAMPLE_ALIGN_CORNERS] = {.name = "align_corners", .kind = BERTH_ATTR_INT},
 };
 
-typedef enum padding_mode {
+enum {
   ZEROS,
   BORDER,
   REFLECTION,
   N_PADDINGS
-} padding_mode;
+};
 static const char *const padding_names[N_PADDINGS] = {"zeros", "border", "reflection"};
 
-#define MAX_TAPS 4 /* per axis */
-
-/* The neighbours of a point on one axis: positions (-1: zero) and weights. */
-typedef struct neighbours {
-  int64_t count, place[MAX_TAPS];
-  double weight[MAX_TAPS];
-} neighbours;
-
-typedef struct sampling {
-  berth__resample_mode mode;
-  padding_mode padding;
-  bool align;
-  uint32_t spatial;
-  int64_t points, area; /* per image of the result, per channel of x */
-} sampling;
+typedef berth__grid_sampling sampling;
+typedef berth__grid_neighbours neighbours;
 
 static berth_status grid_sample_check_names(const berth_attr *attr, berth_error *err) {
   if (berth__name_index(attr[BERTH__GRID_SAMPLE_MODE].s, berth__resample_names, BERTH__RESAMPLE_MODES) ==
@@ -138,31 +124,40 @@ static int64_t grid_sample_items(const berth_op_call *call) {
   return points;
 }
 
-static void sample(const berth_op_call *call, const sampling *s, int64_t item) {
-  const berth_tensor *x = &call->in[0], *grid = &call->in[1], *out = &call->out[0];
-  const int64_t image = item / s->points, point = item % s->points, channels = x->dim[1];
-  neighbours near[BERTH__WINDOW_AXES];
+void berth__grid_sample_near(const berth_op_call *call, const sampling *s, int64_t item, neighbours *near) {
+  const berth_tensor *x = &call->in[0], *grid = &call->in[1];
   for (uint32_t k = 0; k < s->spatial; k++)
     find_neighbours(s, berth__load_f64(grid, item * s->spatial + (s->spatial - 1 - k)), x->dim[2 + k], &near[k]);
+}
+
+static void sample(const berth_op_call *call, const sampling *s, int64_t item) {
+  const berth_tensor *x = &call->in[0], *out = &call->out[0];
+  const int64_t image = item / s->points, point = item % s->points, channels = x->dim[1];
+  neighbours near[BERTH__WINDOW_AXES];
+  berth__grid_sample_near(call, s, item, near);
   for (int64_t c = 0; c < channels; c++)
     berth__store_f64(out, (image * channels + c) * s->points + point,
                      grid_sample_look_up(s, x, (image * channels + c) * s->area, near));
 }
 
+void berth__grid_sample_read(const berth_op_call *call, sampling *s) {
+  *s = (sampling){.mode = (berth__resample_mode)berth__name_index(call->attrs[BERTH__GRID_SAMPLE_MODE].s,
+                                                                  berth__resample_names, BERTH__RESAMPLE_MODES),
+                  .padding = berth__name_index(call->attrs[BERTH__GRID_SAMPLE_PADDING].s, padding_names, N_PADDINGS),
+                  .align = call->attrs[BERTH__GRID_SAMPLE_ALIGN_CORNERS].i != 0,
+                  .spatial = call->in[0].rank - 2,
+                  .points = 1,
+                  .area = 1};
+  for (uint32_t axis = 2; axis < call->in[0].rank; axis++) {
+    s->points *= call->out[0].dim[axis];
+    s->area *= call->in[0].dim[axis];
+  }
+}
+
 static berth_status grid_sample_kernel(const berth_op_call *call, berth_error *err) {
   (void)err;
-  sampling s = {
-      .mode = (berth__resample_mode)berth__name_index(call->attrs[BERTH__GRID_SAMPLE_MODE].s, berth__resample_names,
-                                                      BERTH__RESAMPLE_MODES),
-      .padding = (padding_mode)berth__name_index(call->attrs[BERTH__GRID_SAMPLE_PADDING].s, padding_names, N_PADDINGS),
-      .align = call->attrs[BERTH__GRID_SAMPLE_ALIGN_CORNERS].i != 0,
-      .spatial = call->in[0].rank - 2,
-      .points = 1,
-      .area = 1};
-  for (uint32_t axis = 2; axis < call->in[0].rank; axis++) {
-    s.points *= call->out[0].dim[axis];
-    s.area *= call->in[0].dim[axis];
-  }
+  sampling s;
+  berth__grid_sample_read(call, &s);
   for (int64_t item = call->begin; item < call->end; item++) sample(call, &s, item);
   return BERTH_OK;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/registry.h"
+#include "ops/roi_align.h"
 
 #define MAX_SAMPLES 1024 /* per bin along one axis: regions come from data, and may have any size */
 
@@ -55,11 +56,7 @@ static berth_status roi_align_infer(berth__infer *infer, berth_error *err) {
   return BERTH_OK;
 }
 
-/* One axis of a region: its start, the length of a bin, the number of samples. */
-typedef struct bins {
-  double start, length;
-  int64_t samples, extent;
-} bins;
+typedef berth__roi_bins bins;
 
 static bins roi_align_bins_of(const berth_op_call *call, double low, double high, int64_t count, int64_t extent) {
   const double scale = call->attrs[BERTH__ROI_ALIGN_SPATIAL_SCALE].f,
@@ -92,14 +89,28 @@ static double sample_at(const bins *b, int64_t bin, int64_t sample) {
   return b->start + (double)bin * b->length + ((double)sample + 0.5) * b->length / (double)b->samples;
 }
 
+void berth__roi_align_sample(const bins *rows, const bins *columns, int64_t row, int64_t column, int64_t i, int64_t j,
+                             berth__roi_sample *out) {
+  between y, z;
+  out->inside = roi_align_place(sample_at(rows, row, i), rows->extent, &y) &&
+                roi_align_place(sample_at(columns, column, j), columns->extent, &z);
+  if (!out->inside) return;
+  const int64_t top = y.low * columns->extent, bottom = y.high * columns->extent;
+  out->from[0] = top + z.low;
+  out->from[1] = top + z.high;
+  out->from[2] = bottom + z.low;
+  out->from[3] = bottom + z.high;
+  out->weight[0] = (1 - y.fraction) * (1 - z.fraction);
+  out->weight[1] = (1 - y.fraction) * z.fraction;
+  out->weight[2] = y.fraction * (1 - z.fraction);
+  out->weight[3] = y.fraction * z.fraction;
+}
+
 /* The four elements around a sample times their weights: their sum, or their maximum. */
-static double roi_align_blend(const berth_tensor *x, int64_t plane, const between *y, const between *z, bool largest) {
-  const int64_t width = x->dim[3], top = plane + y->low * width, bottom = plane + y->high * width;
-  const double a = (1 - y->fraction) * (1 - z->fraction) * berth__load_f64(x, top + z->low);
-  const double b = (1 - y->fraction) * z->fraction * berth__load_f64(x, top + z->high);
-  const double c = y->fraction * (1 - z->fraction) * berth__load_f64(x, bottom + z->low);
-  const double d = y->fraction * z->fraction * berth__load_f64(x, bottom + z->high);
-  return largest ? fmax(fmax(a, b), fmax(c, d)) : a + b + c + d;
+static double roi_align_blend(const berth_tensor *x, int64_t plane, const berth__roi_sample *s, bool largest) {
+  double part[4];
+  for (int k = 0; k < 4; k++) part[k] = s->weight[k] * berth__load_f64(x, plane + s->from[k]);
+  return largest ? fmax(fmax(part[0], part[1]), fmax(part[2], part[3])) : part[0] + part[1] + part[2] + part[3];
 }
 
 static double roi_align_pool_bin(const berth_op_call *call, int64_t plane, const bins *rows, const bins *columns,
@@ -109,10 +120,9 @@ static double roi_align_pool_bin(const berth_op_call *call, int64_t plane, const
   bool any = false;
   for (int64_t i = 0; i < rows->samples; i++)
     for (int64_t j = 0; j < columns->samples; j++) {
-      between y, z;
-      const bool inside = roi_align_place(sample_at(rows, row, i), rows->extent, &y) &&
-                          roi_align_place(sample_at(columns, column, j), columns->extent, &z);
-      const double value = inside ? roi_align_blend(&call->in[BERTH__ROI_ALIGN_X], plane, &y, &z, largest) : 0;
+      berth__roi_sample s;
+      berth__roi_align_sample(rows, columns, row, column, i, j, &s);
+      const double value = s.inside ? roi_align_blend(&call->in[BERTH__ROI_ALIGN_X], plane, &s, largest) : 0;
       result = !largest ? result + value : any ? fmax(result, value) : value;
       any = true;
     }
@@ -123,18 +133,26 @@ static double roi_align_pool_bin(const berth_op_call *call, int64_t plane, const
 /* Items are regions. */
 static int64_t roi_align_items(const berth_op_call *call) { return call->out[0].dim[0]; }
 
-static berth_status roi_align_pool_region(const berth_op_call *call, int64_t region, berth_error *err) {
-  const berth_tensor *x = &call->in[BERTH__ROI_ALIGN_X], *corners = &call->in[BERTH__ROI_ALIGN_REGIONS],
-                     *out = &call->out[0];
-  const int64_t image = berth__load_i64(&call->in[BERTH__ROI_ALIGN_IMAGES], region), height = out->dim[2],
-                width = out->dim[3];
-  if (image < 0 || image >= x->dim[0])
+berth_status berth__roi_align_region(const berth_op_call *call, int64_t region, int64_t *image, bins *rows,
+                                     bins *columns, berth_error *err) {
+  const berth_tensor *x = &call->in[BERTH__ROI_ALIGN_X], *corners = &call->in[BERTH__ROI_ALIGN_REGIONS];
+  *image = berth__load_i64(&call->in[BERTH__ROI_ALIGN_IMAGES], region);
+  if (*image < 0 || *image >= x->dim[0])
     return berth__fail(err, BERTH_INVALID, "region %" PRId64 " is of image %" PRId64 ", and there are %" PRId64, region,
-                       image, x->dim[0]);
-  const bins columns = roi_align_bins_of(call, berth__load_f64(corners, region * 4),
-                                         berth__load_f64(corners, region * 4 + 2), width, x->dim[3]);
-  const bins rows = roi_align_bins_of(call, berth__load_f64(corners, region * 4 + 1),
-                                      berth__load_f64(corners, region * 4 + 3), height, x->dim[2]);
+                       *image, x->dim[0]);
+  *columns = roi_align_bins_of(call, berth__load_f64(corners, region * 4), berth__load_f64(corners, region * 4 + 2),
+                               call->out[0].dim[3], x->dim[3]);
+  *rows = roi_align_bins_of(call, berth__load_f64(corners, region * 4 + 1), berth__load_f64(corners, region * 4 + 3),
+                            call->out[0].dim[2], x->dim[2]);
+  return BERTH_OK;
+}
+
+static berth_status roi_align_pool_region(const berth_op_call *call, int64_t region, berth_error *err) {
+  const berth_tensor *x = &call->in[BERTH__ROI_ALIGN_X], *out = &call->out[0];
+  const int64_t height = out->dim[2], width = out->dim[3];
+  bins rows, columns;
+  int64_t image;
+  BERTH__TRY(berth__roi_align_region(call, region, &image, &rows, &columns, err));
   for (int64_t c = 0; c < x->dim[1]; c++)
     for (int64_t at = 0; at < height * width; at++)
       berth__store_f64(out, (region * x->dim[1] + c) * height * width + at,
