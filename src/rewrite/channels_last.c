@@ -342,6 +342,15 @@ static berth_status rewrite_pool(pass *p, size_t n, berth_error *err) {
   return rewrite_channels_last_follow(p, node, attrs, 1, err);
 }
 
+/* With one scale and one zero point all axes are alike. */
+static berth_status rewrite_quantize(pass *p, size_t n, berth_error *err) {
+  const berth__node *node = &p->r.old[n];
+  bool follows = has_twin(p, node->in[0]);
+  for (uint32_t i = 1; i < node->n_in; i++)
+    follows = follows && (node->in[i] == BERTH_VALUE_NONE || berth__value_count(&p->r.graph->values[node->in[i]]) == 1);
+  return follows ? rewrite_channels_last_follow(p, node, node->attrs, 1, err) : rewrite_channels_last_keep(p, n, err);
+}
+
 /* The weights of a depthwise convolution: vectors run over channels. */
 static berth_status rewrite_weight_grad(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
@@ -480,6 +489,7 @@ static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *e
     case BERTH__OP_max_pool:
     case BERTH__OP_avg_pool:
     case BERTH__OP_lp_pool: return rewrite_pool(p, n, err);
+    case BERTH__OP_quantize: return rewrite_quantize(p, n, err);
     case BERTH__OP_reduce_mean:
     case BERTH__OP_reduce_sum:
     case BERTH__OP_reduce_max:

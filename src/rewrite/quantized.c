@@ -18,6 +18,7 @@ typedef enum action {
   LEAVE_OUT, /* absorbed by another node */
   PRODUCT,   /* the sink of a product */
   SUM,
+  SAME,
   MEAN,
   RANGE
 } action;
@@ -27,6 +28,7 @@ typedef struct found {
   union {
     berth__quant_product product;
     berth__quant_sum sum;
+    berth__quant_same same;
     berth__quant_mean mean;
     berth__quant_range range;
   };
@@ -210,7 +212,7 @@ static berth_status quantized_rewrite_conv(pass *p, const berth__quant_product *
                             err);
 }
 
-/* ---- Sums and ranges ---- */
+/* ---- Sums ---- */
 
 /* a fa + b fb + c, rounded, plus the zero point; storing it as a byte clamps it. */
 static berth_status rewrite_sum(pass *p, const berth__quant_sum *s, berth_error *err) {
@@ -262,6 +264,43 @@ static berth_status rewrite_sum(pass *p, const berth__quant_sum *s, berth_error 
   p->twins.has_plain[s->out] = true;
   return berth__rewrite_make(&p->r, BERTH__OP_chain, in, 2, attrs, 3, s->out, err);
 }
+
+/* ---- Bytes that stay what they are ---- */
+
+static bool is_pool_of_bytes(const pass *p, const berth__node *node) {
+  if (node->op->code != BERTH__OP_max_pool || node->n_out != 1) return false;
+  const berth__value *x = rewrite_quantized_value_of(p, node->in[0]);
+  return (x->type == BERTH_U8 || x->type == BERTH_I8) && x->shape.rank <= 4 &&
+         p->twins.twin[node->in[0]] != BERTH_VALUE_NONE;
+}
+
+/* The same pooling of bytes, which follow their twin. */
+static berth_status rewrite_pool_of_bytes(pass *p, const berth__node *pool, berth_value x, berth_value out,
+                                          berth_error *err) {
+  berth_attr attrs[BERTH__POOL_CHANNELS_LAST + 1];
+  const bool is_last = p->twins.twin[x] != BERTH_VALUE_NONE && rewrite_quantized_value_of(p, x)->shape.rank <= 4;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < BERTH__POOL_CHANNELS_LAST; i++) /* unset strings are omitted */
+    if (pool->attrs[i].kind != BERTH_ATTR_STRING || pool->attrs[i].s != NULL) attrs[n++] = pool->attrs[i];
+  if (is_last) {
+    attrs[n++] = berth_attr_int("channels_last", 1);
+    return berth__rewrite_add(&p->r, BERTH__OP_max_pool, &p->twins.twin[x], 1, attrs, n, out, "#last",
+                              &p->twins.twin[out], err);
+  }
+  BERTH__TRY(rewrite_quantized_to_plain(p, x, err));
+  p->twins.has_plain[out] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_max_pool, &x, 1, attrs, n, out, err);
+}
+
+static berth_status rewrite_same(pass *p, const berth__quant_same *same, berth_error *err) {
+  if (same->pool != BERTH__NO_NODE) return rewrite_pool_of_bytes(p, &p->r.old[same->pool], same->x, same->out, err);
+  p->twins.twin[same->out] = p->twins.twin[same->x];
+  if (p->twins.twin[same->out] != BERTH_VALUE_NONE) return BERTH_OK;
+  p->twins.has_plain[same->out] = true;
+  return berth__rewrite_make(&p->r, BERTH__OP_identity, &same->x, 1, NULL, 0, same->out, err);
+}
+
+/* ---- Means and ranges ---- */
 
 /* The exact sum of bytes, minus as many zero points, times the scale over their number. */
 static berth_status rewrite_mean(pass *p, const berth__quant_mean *m, berth_error *err) {
@@ -344,6 +383,8 @@ static void rewrite_quantized_find(pass *p, const berth_graph *graph) {
       leave_out_inside(p, graph, &f.product);
     else if (berth__quant_match_sum(&view, n, &f.sum))
       f.what = SUM;
+    else if (berth__quant_match_same(&view, n, &f.same))
+      f.what = SAME;
     else if (berth__quant_match_mean(&view, n, &f.mean))
       f.what = MEAN;
     else if (berth__quant_match_range(&view, n, &f.range))
@@ -352,6 +393,7 @@ static void rewrite_quantized_find(pass *p, const berth_graph *graph) {
       continue;
     p->found[sink] = f;
     if (f.what == RANGE) p->found[f.range.zero_node].what = LEAVE_OUT;
+    if (f.what == SAME && f.same.pool != BERTH__NO_NODE) p->found[f.same.pool].what = LEAVE_OUT;
     p->changes = true;
   }
 }
@@ -395,10 +437,13 @@ static berth_status quantized_rewrite_node(pass *p, uint32_t n, berth_error *err
     case PRODUCT:
       return f->product.is_conv ? quantized_rewrite_conv(p, &f->product, err) : rewrite_matmul(p, &f->product, err);
     case SUM: return rewrite_sum(p, &f->sum, err);
+    case SAME: return rewrite_same(p, &f->same, err);
     case MEAN: return rewrite_mean(p, &f->mean, err);
     case RANGE: return rewrite_range(p, &f->range, err);
     case KEEP: break;
   }
+  const berth__node *node = &p->r.old[n];
+  if (is_pool_of_bytes(p, node)) return rewrite_pool_of_bytes(p, node, node->in[0], node->out[0], err);
   return can_follow(p, &p->r.old[n]) ? follow_dequantize(p, &p->r.old[n], err)
                                      : berth__twins_keep(&p->twins, &p->r, n, err);
 }

@@ -43,6 +43,13 @@ typedef struct berth__quant_mean {
   int64_t zero;
 } berth__quant_mean;
 
+/* quantize(dequantize(x)) with the same numbers, which is x; or quantize(max_pool(dequantize(x))), which is the
+ * max_pool of the bytes: dequantizing keeps their order. */
+typedef struct berth__quant_same {
+  berth_value x, out;
+  uint32_t pool; /* BERTH__NO_NODE: none */
+} berth__quant_same;
+
 /* The scale and the zero point that cover all elements of x, as imported from ONNX's DynamicQuantizeLinear. */
 typedef struct berth__quant_range {
   berth_value x, scale, zero;
@@ -60,6 +67,7 @@ typedef struct berth__quant_view { /* queries on a graph */
 bool berth__quant_match_product(const berth__quant_view *view, uint32_t node, berth__quant_product *out,
                                 uint32_t *sink);
 bool berth__quant_match_sum(const berth__quant_view *view, uint32_t node, berth__quant_sum *out);
+bool berth__quant_match_same(const berth__quant_view *view, uint32_t node, berth__quant_same *out);
 bool berth__quant_match_mean(const berth__quant_view *view, uint32_t node, berth__quant_mean *out);
 bool berth__quant_match_range(const berth__quant_view *view, uint32_t node, berth__quant_range *out);
 

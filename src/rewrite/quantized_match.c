@@ -277,6 +277,30 @@ bool berth__quant_match_sum(const berth__quant_view *view, uint32_t n, berth__qu
          out->out_scale > 0;
 }
 
+/* ---- Bytes that stay what they are ---- */
+
+/* Whether quantize(dequantize(byte)) is the byte: its distance from the zero point times the scale, divided by the
+ * scale again, is rounded to what it was, if nothing underflows or overflows. */
+static bool brings_back(double scale) { return scale >= 0x1p-126 && scale <= 0x1p118; }
+
+bool berth__quant_match_same(const berth__quant_view *view, uint32_t n, berth__quant_same *out) {
+  const berth__node *node = &view->graph->nodes[n];
+  berth__quantized x;
+  double scale, own_scale;
+  int64_t zero, own_zero;
+  if (node->op->code != BERTH__OP_quantize || berth__node_is_bounded(view->graph, node)) return false;
+  const berth__node *pool = maker(view, node->in[0], BERTH__OP_max_pool);
+  if (pool != NULL && (pool->n_out != 1 || view->uses->count[node->in[0]] != 1)) return false;
+  if (!is_dequantized(view, pool != NULL ? pool->in[0] : node->in[0], &x)) return false;
+  *out = (berth__quant_same){x.bytes, node->out[0], BERTH__NO_NODE};
+  if (pool != NULL) out->pool = rewrite_quantized_match_value_of(view, node->in[0])->node;
+  return rewrite_quantized_match_value_of(view, x.bytes)->type ==
+             rewrite_quantized_match_value_of(view, node->out[0])->type &&
+         known_numbers(view, x.scale, x.zero, &scale, &zero) &&
+         known_numbers(view, node->in[1], berth__operand_of(node, BERTH__QUANTIZE_ZERO_POINT), &own_scale, &own_zero) &&
+         scale == own_scale && zero == own_zero && brings_back(scale);
+}
+
 /* ---- Means ---- */
 
 #define MOST_COUNTED 65536 /* bytes whose sum is exact in f32 */

@@ -111,9 +111,10 @@ static void check_zeros_and_types(fast_case *c, const shape *s, const berth__cpu
 
 static void products(void **state) {
   static const shape shapes[] = {
-      {1, 9, 16, 40, FAST_PLAIN, BERTH_U8, BERTH_I8, false}, {1, 70, 33, 150, FAST_PLAIN, BERTH_I8, BERTH_U8, true},
-      {2, 13, 7, 5, FAST_PLAIN, BERTH_U8, BERTH_U8, true},   {1, 1, 300, 33, FAST_PADDED, BERTH_U8, BERTH_I8, true},
-      {1, 600, 1, 3, FAST_PLAIN, BERTH_I8, BERTH_I8, false}, {3, 1, 20, 64, FAST_PADDED, BERTH_U8, BERTH_U8, false},
+      {1, 9, 16, 40, FAST_PLAIN, BERTH_U8, BERTH_I8, false},  {1, 70, 33, 150, FAST_PLAIN, BERTH_I8, BERTH_U8, true},
+      {2, 13, 7, 5, FAST_PLAIN, BERTH_U8, BERTH_U8, true},    {1, 1, 300, 33, FAST_PADDED, BERTH_U8, BERTH_I8, true},
+      {1, 600, 1, 3, FAST_PLAIN, BERTH_I8, BERTH_I8, false},  {3, 1, 20, 64, FAST_PADDED, BERTH_U8, BERTH_U8, false},
+      {1, 2, 30001, 3, FAST_PLAIN, BERTH_I8, BERTH_U8, true},
   };
   const berth__cpu_isa *isa;
   (void)state;
@@ -128,16 +129,19 @@ static void products(void **state) {
 /* Every sum at its largest: nothing may saturate on the way. */
 static void extremes(void **state) {
   static const double most[] = {255};
-  static const shape s = {1, 8, 64, 32, FAST_PLAIN, BERTH_U8, BERTH_I8, false};
+  static const shape shapes[] = {{1, 8, 64, 32, FAST_PLAIN, BERTH_U8, BERTH_I8, false},
+                                 {1, 1, 65536, 3, FAST_PLAIN, BERTH_U8, BERTH_I8, false},
+                                 {1, 17, 32768, 2, FAST_PLAIN, BERTH_U8, BERTH_U8, false}};
   const berth__cpu_isa *isa;
   (void)state;
-  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++) {
-    fast_case c = product_case(&s, isa->panel);
-    c.in[0].values = most;
-    c.in[0].n_values = 1;
-    fast_check_on(&c, isa);
-    free_packed(&c);
-  }
+  for (uint32_t i = 0; (isa = berth__cpu_isa_at(i)) != NULL; i++)
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+      fast_case c = product_case(&shapes[k], isa->panel);
+      c.in[0].values = most;
+      c.in[0].n_values = 1;
+      fast_check_on(&c, isa);
+      free_packed(&c);
+    }
 }
 
 static void product_tails(void **state) {

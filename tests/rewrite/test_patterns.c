@@ -226,6 +226,34 @@ static void a_residual(void **state) {
   pattern_check(&residual);
 }
 
+/* A pooling between two convolutions of bytes pools bytes with their channels last, written either way; with other
+ * numbers behind it, it pools numbers, whose quantize follows their layout. */
+static void pools_of_bytes(void **state) {
+#define POOLED(pool)                                                                                              \
+  "graph \"p\" { input %x : f32[1, 4, 7, 6] param %w : i8[6, 4, 3, 3] param %v : i8[5, 6, 3, 3]\n" NUMBERS        \
+  "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %wf = dequantize(%w, %ws) %c = conv(%f, %wf)\n" pool \
+  "%vf = dequantize(%v, %ws) %d = conv(%pf, %vf) {pads = [1, 1, 1, 1]} output \"d\" = %d }"
+#define POOL "max_pool(%a) {kernel = [3, 2], strides = [2, 2], pads = [1, 0, 1, 1]}\n"
+  static const pattern patterns[] = {
+      {POOLED("%a = quantize(%c, %ys, %yz) %pq = " POOL "%pf = dequantize(%pq, %ys, %yz)\n"), "transpose", 4,
+       "quantize_range", 0.06},
+      {POOLED("%cq = quantize(%c, %ys, %yz) %a = dequantize(%cq, %ys, %yz) %p = " POOL
+              "%pq = quantize(%p, %ys, %yz) %pf = dequantize(%pq, %ys, %yz)\n"),
+       "transpose", 4, "dequantize", 0.06},
+      {POOLED("%cq = quantize(%c, %ys, %yz) %a = dequantize(%cq, %ys, %yz) %p = " POOL
+              "%pq = quantize(%p, %xs, %xz) %pf = dequantize(%pq, %xs, %xz)\n"),
+       "dequantize", 1, "conv", 0.06},
+      /* bytes that are dequantised and quantised with the same numbers */
+      {"graph \"s\" { input %x : f32[2, 3, 4] param %w : i8[12, 5]\n" NUMBERS
+       "%q = quantize(%x, %xs, %xz) %f = dequantize(%q, %xs, %xz) %r = reshape(%f) {shape = [2, 12]}\n"
+       "%rq = quantize(%r, %xs, %xz) %rf = dequantize(%rq, %xs, %xz) %wf = dequantize(%w, %ws)\n"
+       "%m = matmul(%rf, %wf) output \"m\" = %m }",
+       "quantize", 1, "dequantize", 1e-4},
+  };
+  (void)state;
+  CHECK_ALL(patterns);
+}
+
 static void products_of_bytes(void **state) {
   static const pattern patterns[] = {
       {"graph \"p\" { input %x : f32[3, 10] param %w : i8[7, 10] param %b : f32[7]\n" NUMBERS
@@ -354,6 +382,7 @@ int main(void) {
       cmocka_unit_test(convolutions_of_integers),
       cmocka_unit_test(sums_of_integers),
       cmocka_unit_test(a_residual),
+      cmocka_unit_test(pools_of_bytes),
       cmocka_unit_test(products_of_bytes),
       cmocka_unit_test(tails_of_bytes),
       cmocka_unit_test(ranges),

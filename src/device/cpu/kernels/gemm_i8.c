@@ -18,9 +18,18 @@ static bool is_clamp(const berth_op_call *call, const berth__bytes_attrs *attrs,
   return call->n_in <= berth__bytes_epilogue_first(attrs) && epilogue_clamp(attrs->code, attrs->numbers, low, high);
 }
 
-bool i8_takes(const berth_op_call *call) {
+/* Elements of x are at most 255 from their zero point; so are those of the weight, but those of i8 without a zero point
+ * at most 128. What is summed on the way may wrap: no sum of all does. */
+static int64_t most_rows(const berth_op_call *call, const berth__bytes_attrs *attrs) {
+  const bool is_centred =
+      strcmp(attrs->own[BERTH__BYTES_WEIGHTS].s, "i8") == 0 && !berth__call_has(call, BERTH__BYTES_WEIGHT_ZERO);
+  return is_centred ? 65536 : 32768;
+}
+
+bool i8_takes(const berth_op_call *call, int64_t depth) {
   const berth__bytes_attrs attrs = berth__bytes_attrs_of(call->user, call->attrs);
   float low, high;
+  if (depth < 1 || depth > most_rows(call, &attrs)) return false;
   return call->out[0].type == BERTH_F32 || is_clamp(call, &attrs, &low, &high);
 }
 
@@ -240,7 +249,7 @@ void i8_block_of(const i8_job *job, int64_t index, int64_t rows, i8_block *block
   block->is_plain = !job->needs_row_sums && !job->has_bias && job->sum == NULL && !block->end.divides &&
                     !block->end.is_odd && !block->end.may_fail;
   block->is_near = false;
-  if (VI_HAS_NEAR && rows >= NEAR_ROWS) order_block(job, block);
+  if (VI_HAS_NEAR && rows >= NEAR_ROWS && job->depth <= I8_NEAR_ROWS) order_block(job, block);
   block->is_bare = VI_SATURATES && block->is_plain && block->end.holds_type && stays_small(job, block);
 }
 

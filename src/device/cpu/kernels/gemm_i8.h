@@ -9,7 +9,7 @@
 
 #define I8_CHUNK 64               /* rows multiplied with a block of columns together */
 #define I8_COLUMNS (4 * VF_PANEL) /* columns per block */
-#define I8_MOST_ROWS 16384        /* of a weight: sums stay within 32 bits */
+#define I8_NEAR_ROWS 16384        /* of a weight: most for which i8_order has room */
 
 typedef struct i8_job {
   const berth_op_call *call;
@@ -53,7 +53,7 @@ static inline vi i8_byte(const i8_end *end, vf x) {
  * neighbouring groups near 0, then single ones, then the others. */
 typedef struct i8_order {
   int64_t n_pairs, n_near, n_far;
-  uint16_t group[VI_HAS_NEAR ? I8_MOST_ROWS / 4 : 1]; /* of pairs: the first */
+  uint16_t group[VI_HAS_NEAR ? I8_NEAR_ROWS / 4 : 1]; /* of pairs: the first */
 } i8_order;
 
 /* What turns the sums of a block of columns into results. */
@@ -78,8 +78,9 @@ typedef struct i8_block {
 #define i8_end_of BERTH__PER_ISA(berth__i8_end_of)
 #define i8_epilogue BERTH__PER_ISA(berth__i8_epilogue)
 
-/* The type of the result and the epilogue can be handled in registers, or the result is f32. */
-bool i8_takes(const berth_op_call *call);
+/* The type of the result and the epilogue can be handled in registers, or the result is f32; and sums over `depth` rows
+ * of the weight stay within 32 bits. */
+bool i8_takes(const berth_op_call *call, int64_t depth);
 /* `depth`: rows of the weight; `group`: of a convolution. */
 void i8_prepare(i8_job *job, const berth_op_call *call, int64_t depth, int64_t columns, int64_t group);
 /* The number of blocks of columns, which have about equal size; block `index` never crosses groups. `rows`: about so

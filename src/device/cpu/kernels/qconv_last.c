@@ -41,7 +41,7 @@ static bool qconv_last_kernel_takes(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
   const int64_t depth = depth_of(call, &last);
-  return depth >= 1 && depth <= I8_MOST_ROWS && call->attrs[BERTH__LAST_PANEL].i == VF_PANEL && i8_takes(call);
+  return call->attrs[BERTH__LAST_PANEL].i == VF_PANEL && i8_takes(call, depth);
 }
 
 #define ENOUGH 16       /* with so many items, chunks may have full size */

@@ -84,7 +84,7 @@ static bool qdepth_pairs_takes(const berth_op_call *call) {
   berth__last_read(call, &last);
   const berth__window_axis *w = &last.window.axis[2];
   return last.channels >= WIDTH && qdepth_pairs_lines_of(&last) <= MOST_LINES && (w->kernel == 3 || w->kernel == 5) &&
-         (w->stride == 1 || w->stride == 2) && w->dilation == 1 && i8_takes(call);
+         (w->stride == 1 || w->stride == 2) && w->dilation == 1 && i8_takes(call, berth__window_taps(&last.window));
 }
 
 /* Items are lines of the result, each for a set of blocks of channels; those of a line are neighbours. */

@@ -52,7 +52,8 @@ static int64_t sets_of(int64_t count) { return (blocks_of(count) + MOST_BLOCKS -
 static bool qdepthwise_kernel_takes(const berth_op_call *call) {
   berth__last last;
   berth__last_read(call, &last);
-  return berth__window_taps(&last.window) <= MOST_TAPS && i8_takes(call);
+  const int64_t taps = berth__window_taps(&last.window);
+  return taps <= MOST_TAPS && i8_takes(call, taps);
 }
 
 static int64_t qdepthwise_kernel_lines_of(const berth__last *last) {

@@ -21,8 +21,8 @@ static bool qproduct_kernel_rows_of(const berth_tensor *x, int64_t *count, int64
 static bool qproduct_kernel_takes(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
   int64_t count, stride;
-  return qproduct_kernel_rows_of(x, &count, &stride) && x->dim[x->rank - 1] >= 1 &&
-         x->dim[x->rank - 1] <= I8_MOST_ROWS && call->attrs[BERTH__PRODUCT_PANEL].i == VF_PANEL && i8_takes(call);
+  return qproduct_kernel_rows_of(x, &count, &stride) && call->attrs[BERTH__PRODUCT_PANEL].i == VF_PANEL &&
+         i8_takes(call, x->dim[x->rank - 1]);
 }
 
 /* Items are blocks of rows times blocks of columns. */
@@ -56,7 +56,10 @@ static bool is_direct(const berth_tensor *x) { return x->type == BERTH_U8 && x->
 static uint64_t qproduct_kernel_scratch(const berth_op_call *call) {
   const berth_tensor *x = &call->in[0];
   const uint64_t sums = I8_CHUNK * sizeof(int32_t);
-  return sums + (is_direct(x) ? 0 : (uint64_t)(I8_CHUNK * 4 * berth__bytes_groups(x->dim[x->rank - 1])));
+  int64_t rows, stride;
+  qproduct_kernel_rows_of(x, &rows, &stride);
+  rows = rows < I8_CHUNK ? rows : I8_CHUNK;
+  return sums + (is_direct(x) ? 0 : (uint64_t)(rows * 4 * berth__bytes_groups(x->dim[x->rank - 1])));
 }
 
 static void qproduct_kernel_copy_rows(const i8_job *job, const uint8_t *x, int64_t stride, int64_t n, uint8_t *to) {
