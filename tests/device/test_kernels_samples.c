@@ -1,4 +1,4 @@
-/* grid_sample and roi_align: fast kernels against the reference kernels, to the last bit. */
+/* grid_sample and roi_align, to the last bit, and deform_conv: fast kernels against the reference kernels. */
 #include <math.h>
 
 #include "fast.h"
@@ -63,10 +63,54 @@ static void regions_of_every_kind(void **state) {
                         FAST_FLOAT("spatial_scale", ratio == 1 ? 0.25 : 1)}});
 }
 
+/* Taps that stay inside, leave the image or are moved nowhere; groups of both kinds; a mask, and a bias. */
+static void taps_that_move(void **state) {
+  static const double odd[] = {0.25, -0.75, 2.5, -40, 0, NAN, 1, 60, INFINITY, -1.125, 3};
+  static const struct {
+    int64_t x[4], weight[4], stride, pad, dilation, group, offset_group;
+  } shapes[] = {{{2, 6, 9, 11}, {5, 6, 3, 3}, 1, 1, 1, 1, 1},
+                {{1, 4, 20, 70}, {8, 2, 3, 3}, 2, 1, 1, 2, 2},
+                {{1, 3, 7, 40}, {1, 3, 1, 1}, 1, 0, 1, 1, 3},
+                {{1, 8, 13, 37}, {12, 4, 3, 2}, 1, 2, 2, 2, 4},
+                {{1, 2, 5, 33}, {7, 2, 2, 3}, 1, 0, 1, 1, 1}};
+  (void)state;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int way = 0; way < 8; way++) {
+      const int64_t *x = shapes[i].x, *k = shapes[i].weight + 2;
+      int64_t offset[4] = {x[0], 2 * shapes[i].offset_group * k[0] * k[1], 0, 0};
+      for (int axis = 0; axis < 2; axis++)
+        offset[2 + axis] =
+            (x[2 + axis] + 2 * shapes[i].pad - (k[axis] - 1) * shapes[i].dilation - 1) / shapes[i].stride + 1;
+      fast_case c = {
+          .op = "deform_conv",
+          .in = {{.type = BERTH_F32, .rank = 4}, {.type = BERTH_F32, .rank = 4}, {.type = BERTH_F32, .rank = 4}},
+          .attrs = {FAST_INTS("strides", shapes[i].stride, shapes[i].stride),
+                    FAST_INTS("pads", shapes[i].pad, shapes[i].pad, shapes[i].pad, shapes[i].pad),
+                    FAST_INTS("dilations", shapes[i].dilation, shapes[i].dilation), FAST_INT("group", shapes[i].group),
+                    FAST_INT("offset_group", shapes[i].offset_group)},
+          .absolute = 2e-4,
+          .relative = 1e-5};
+      memcpy(c.in[0].dim, shapes[i].x, sizeof shapes[i].x);
+      memcpy(c.in[1].dim, shapes[i].weight, sizeof shapes[i].weight);
+      memcpy(c.in[2].dim, offset, sizeof offset);
+      if (way & 1) c.in[3] = (fast_operand){.type = BERTH_F32, .rank = 1, .dim = {shapes[i].weight[0]}};
+      if (way & 2) {
+        c.in[4] = c.in[2];
+        c.in[4].dim[1] /= 2;
+      }
+      if (way & 4) {
+        c.in[2].values = odd;
+        c.in[2].n_values = 11;
+      }
+      fast_check(&c);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(points_of_every_kind),
       cmocka_unit_test(regions_of_every_kind),
+      cmocka_unit_test(taps_that_move),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

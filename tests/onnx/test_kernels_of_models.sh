@@ -98,6 +98,8 @@ done
 form "points of a picture" 'input %x : f32[1, 3, 8, 9] input %g : f32[1, 5, 6, 2] %y = grid_sample(%x, %g)'
 form "regions of a picture" 'input %x : f32[1, 3, 8, 9] input %r : f32[4, 4] input %i : i64[4]
   %y = roi_align(%x, %r, %i) {output_height = 2, output_width = 2, sampling_ratio = 2}'
+form "taps that move" 'input %x : f32[1, 3, 8, 9] param %w : f32[4, 3, 3, 3] input %o : f32[1, 18, 6, 7]
+  %y = deform_conv(%x, %w, %o)'
 form "a class drawn by its chance" 'input %x : f64[4, 9] %s = softmax(%x) {axis = 1} %y = cumsum(%s) {axis = 1}'
 for type in f64 i32 i64; do form "products of $type" "input %x : $type[4, 4] %y = matmul(%x, %x)"; done
 form "an extent that a run finds" 'input %m : bool[50] %p = non_zero(%m) %n = shape(%p) {start = 1}
