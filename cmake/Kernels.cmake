@@ -30,9 +30,9 @@ list(PREPEND kernel_sources ${token_kernels})
 
 # What quantised models are made of gives the same bytes on every instruction set (docs/ops.md): a product and a sum
 # are rounded apart there, as in the reference kernels; so are resized integers and samples (resize_any, grid_sample,
-# roi_align). non_max_suppression keeps the boxes that those keep. Elsewhere compilers may make one multiply-add of them.
+# roi_align). resize gives the same bits on every instruction set. non_max_suppression keeps the boxes that those keep. Elsewhere compilers may make one multiply-add of them.
 foreach(name chain_run chain_steps elementwise gemm_i8 grid_sample non_max_suppression pool qconv_last qdepth_pairs
-        qdepthwise qproduct quant resize_any roi_align unpack)
+        qdepthwise qproduct quant resize resize_any roi_align unpack)
   set_source_files_properties(src/device/cpu/kernels/${name}.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 endforeach()
 

@@ -208,9 +208,47 @@ static void real_models_give_the_same_bytes(void **state) {
   assert_int_equal(wrong, 0);
 }
 
+/* Between dequantize and quantize, one unit in the last place would be a byte. */
+static void resizes_give_the_same_bytes_on_the_cpu(void **state) {
+  static const char *const extents[] = {"[1, 5, 9, 11]", "[1, 9, 11, 5]"};
+  static const char *const targets[] = {"[1, 5, 31, 45]", "[1, 31, 45, 5]", "[1, 5, 4, 7]", "[1, 4, 7, 5]"};
+  static const char *const modes[] = {"linear", "cubic"};
+  int wrong = 0;
+  (void)state;
+  for (int i = 0; i < 8; i++) {
+    char text[600];
+    uint64_t seed = 5;
+    float x[495];
+    static float first[6975], got[6975];
+    berth_error err;
+    for (int k = 0; k < 495; k++) x[k] = test_random_f32(&seed);
+    snprintf(text, sizeof text,
+             "graph \"g\" { input %%x : f32%s const %%t : i64[4] = %s %%y = resize(%%x, %%t) {mode = \"%s\"%s} "
+             "output \"y\" = %%y }",
+             extents[i % 2], targets[i / 4 * 2 + i % 2], modes[i / 2 % 2], i > 3 ? ", antialias = 1" : "");
+    const size_t size = (i > 3 ? 140 : 6975) * sizeof(float);
+    for (uint32_t k = 0; berth__cpu_isa_at(k) != NULL; k++) {
+      berth_context *ctx = context_for(&(way){.isa = berth__cpu_isa_at(k)->name, .threads = 2});
+      berth_graph *graph = NULL;
+      berth_session *session = NULL;
+      TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+      TEST_OK(berth_session_create(graph, NULL, &session, &err));
+      TEST_OK(berth_session_write_at(session, 0, x, sizeof x, &err));
+      TEST_OK(berth_session_run(session, &err));
+      TEST_OK(berth_session_read_at(session, 0, k == 0 ? first : got, size, &err));
+      if (k > 0 && memcmp(first, got, size) != 0) wrong++;
+      berth_session_destroy(session);
+      berth_graph_destroy(graph);
+      berth_context_destroy(ctx);
+    }
+  }
+  assert_int_equal(wrong, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_networks_give_the_same_bytes),
+      cmocka_unit_test(resizes_give_the_same_bytes_on_the_cpu),
       cmocka_unit_test(real_models_give_the_same_bytes),
   };
   return cmocka_run_group_tests(tests, find_models, NULL);

@@ -144,7 +144,8 @@ static void resize_kernel_prepare(resizing *r, const berth_op_call *call) {
 
 /* ---- Lines ---------------------------------------------------------------------------------------------------- */
 
-/* to = (or +=) from * weight */
+/* to = (or +=) from * weight. Products and sums are rounded apart here and below, so that no instruction set gives
+ * other bits than another. */
 static void resize_kernel_mix(float *to, const float *from, float weight, int64_t n, bool is_first) {
   const vf by = vf_set1(weight);
   int64_t i = 0;
@@ -153,7 +154,7 @@ static void resize_kernel_mix(float *to, const float *from, float weight, int64_
   else
     for (; i < n; i += VF_LANES) {
       const int64_t count = vf_tail(n - i);
-      vf_store_n(to + i, vf_fma(vf_load_n(from + i, count), by, vf_load_n(to + i, count)), count);
+      vf_store_n(to + i, vf_load_n(from + i, count) * by + vf_load_n(to + i, count), count);
     }
 }
 
@@ -161,7 +162,7 @@ static void mix_pair(float *to, const float *a, float by_a, const float *b, floa
   const vf wa = vf_set1(by_a), wb = vf_set1(by_b);
   for (int64_t i = 0; i < n; i += VF_LANES) {
     const int64_t count = vf_tail(n - i);
-    vf_store_n(to + i, vf_fma(vf_load_n(a + i, count), wa, vf_load_n(b + i, count) * wb), count);
+    vf_store_n(to + i, vf_load_n(a + i, count) * wa + vf_load_n(b + i, count) * wb, count);
   }
 }
 
