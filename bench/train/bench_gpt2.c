@@ -2,7 +2,7 @@
  * (whose library scripts/bench-train.sh builds) the losses of all steps and every gradient.
  *   bench_gpt2 [--steps N] [--threads N] [--sgd] [--layers N] [--batch N] [--length N] [--device NAME]
  *              [--vocabulary N] [--channels N (heads of 64)] [--profile GPU] [--compute bf16] [--budget MEGABYTES]
- *              [--llmc FILE.so] [--print FILE] */
+ *              [--llmc FILE.so] [--print FILE] [--plan-only (needs no device: --profile says for which GPU)] */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 typedef struct options {
   gpt2_shape shape;
   int steps, threads;
-  int sgd;
+  int sgd, plan_only;
   double budget; /* megabytes; 0: none */
   const char *llmc, *print, *device, *compute, *profile;
 } options;
@@ -221,12 +221,26 @@ static berth_status write_file(void *user, const char *text, size_t size) {
   return fwrite(text, 1, size, user) == size ? BERTH_OK : BERTH_IO;
 }
 
+/* Prints what a plan takes, with a session or without one. */
+static void print_plan(const berth_plan *plan, double before) {
+  berth_error err;
+  berth_plan_info info = BERTH_PLAN_INFO_INIT;
+  MUST(berth_plan_get_info(plan, &info, &err));
+  printf("berth: one block of %.0f MB (%.0f of weights and moments), planned in %.1f s, %d steps of the program",
+         (double)info.arena_size * 1e-6, (double)(info.weights_size + info.state_size) * 1e-6, (now() - before) * 1e-3,
+         (int)info.n_steps);
+  if (info.n_recomputed != 0 || info.n_split != 0)
+    printf("; %d nodes again, %d groups of nodes in %d slices", (int)info.n_recomputed, (int)info.n_split,
+           (int)info.n_slices);
+  printf("\n");
+}
+
 static void open_session(bench *b) {
   berth_error err;
   berth_train_desc how = BERTH_TRAIN_DESC_INIT;
   berth_session_desc desc = BERTH_SESSION_DESC_INIT;
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
-  berth_plan_info info = BERTH_PLAN_INFO_INIT;
+  berth_plan *only;
   if (b->o.sgd) {
     how.optimizer = BERTH_OPTIMIZER_SGD;
     how.momentum = 0;
@@ -248,11 +262,14 @@ static void open_session(bench *b) {
   plan.gpu_profile = b->o.profile;
   plan.budget = (uint64_t)(b->o.budget * 1e6);
   if (b->o.compute != NULL) MUST(berth_compute_from_name(b->o.compute, &plan.compute, &err));
+  if (b->o.plan_only) {
+    MUST(berth_plan_create(b->graph, &plan, &only, &err));
+    print_plan(only, before);
+    berth_plan_destroy(only);
+    return;
+  }
   MUST(berth_session_create(b->graph, &desc, &b->session, &err));
-  MUST(berth_plan_get_info(berth_session_plan(b->session), &info, &err));
-  printf("berth: one block of %.0f MB (%.0f of weights and moments), planned in %.1f s, %d steps of the program\n",
-         (double)info.arena_size * 1e-6, (double)(info.weights_size + info.state_size) * 1e-6, (now() - before) * 1e-3,
-         (int)info.n_steps);
+  print_plan(berth_session_plan(b->session), before);
 }
 
 static void open_llmc(bench *b) {
@@ -332,8 +349,8 @@ static void run_steps(bench *b) {
 static void parse(int argc, char **argv, options *o) {
   for (int i = 1; i < argc; i++) {
     const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-    if (strcmp(argv[i], "--sgd") == 0) {
-      o->sgd = 1;
+    if (strcmp(argv[i], "--sgd") == 0 || strcmp(argv[i], "--plan-only") == 0) {
+      *(argv[i][2] == 's' ? &o->sgd : &o->plan_only) = 1;
       continue;
     }
     if (value == NULL) stop("%s takes a value", argv[i]);
@@ -379,8 +396,8 @@ int main(int argc, char **argv) {
   describe(&b);
   open_llmc(&b);
   open_session(&b);
-  set_weights(&b);
-  run_steps(&b);
+  if (!b.o.plan_only) set_weights(&b);
+  if (!b.o.plan_only) run_steps(&b);
   if (b.llmc == NULL && getrusage(RUSAGE_SELF, &usage) == 0)
     printf("berth: peak RSS %.0f MB\n", (double)usage.ru_maxrss * 1024e-6);
   berth_session_destroy(b.session);

@@ -292,20 +292,21 @@ static uint64_t plan_budget_fixed(const berth_plan *plan) {
   return info->arena_size - info->activations_size - info->scratch_size - info->preparation_size;
 }
 
-static double plan_budget_work(const berth_plan *plan) {
+static double plan_budget_work(const berth_plan *plan, const berth__limits *limits) {
   double work = 0;
   for (uint32_t step = plan->n_prelude; step < plan->n_steps; step++) {
     const berth__node *node = &plan->graph->nodes[plan->order[step]];
-    work += berth__node_work(plan->graph, node, plan->places[node->out[0]].is_view);
+    work += berth__plan_work(plan, limits, node, plan->places[node->out[0]].is_view);
   }
   return work;
 }
 
 /* Whether `plan` is better than *best: it meets the budget with less work, or is smaller if neither does. */
-static bool plan_budget_is_better(const berth_plan *plan, const berth_plan *best, uint64_t budget) {
+static bool plan_budget_is_better(const budgeter *b, const berth_plan *plan, const berth_plan *best, uint64_t budget) {
   const bool meets = plan_budget_size(plan) <= budget, best_meets = plan_budget_size(best) <= budget;
   if (meets != best_meets) return meets;
-  return meets ? plan_budget_work(plan) < plan_budget_work(best) : plan_budget_size(plan) < plan_budget_size(best);
+  return meets ? plan_budget_work(plan, b->limits) < plan_budget_work(best, b->limits)
+               : plan_budget_size(plan) < plan_budget_size(best);
 }
 
 typedef struct remaking {
@@ -332,7 +333,7 @@ static berth_status plan_budget_remake_once(budgeter *b, remaking *r, uint64_t b
   const uint64_t size = plan_budget_size(plan), over = size > budget ? size - budget : 0;
   *goes_on = over != 0 && cost.peak <= r->target && r->target > over + over / 8;
   r->target -= *goes_on ? over + over / 8 : 0;
-  if (plan_budget_is_better(plan, r->best != NULL ? r->best : b->plan, budget)) {
+  if (plan_budget_is_better(b, plan, r->best != NULL ? r->best : b->plan, budget)) {
     berth_plan_destroy(r->best);
     r->best = plan;
   } else {
@@ -400,7 +401,7 @@ static berth_status plan_budget_slice_remade(budgeter *b, uint64_t budget, int64
     b->plan = whole;
     berth_plan_destroy(remade);
     if (status != BERTH_OK || sliced == NULL) return status;
-    const bool is_better = plan_budget_is_better(sliced, *best, budget);
+    const bool is_better = plan_budget_is_better(b, sliced, *best, budget);
     berth_plan_destroy(is_better ? *best : sliced);
     if (!is_better) return BERTH_OK;
     *best = sliced;
@@ -422,7 +423,7 @@ static berth_status plan_budget_batch(budgeter *b, uint64_t budget, berth_plan *
     berth_status status = plan_budget_slice_batch(b, extent, n, &plan, err);
     if (status != BERTH_OK) berth_plan_destroy(*best);
     if (status != BERTH_OK || plan == NULL) return status;
-    const bool is_better = plan_budget_is_better(plan, *best != NULL ? *best : b->plan, budget);
+    const bool is_better = plan_budget_is_better(b, plan, *best != NULL ? *best : b->plan, budget);
     meets = is_better && plan_budget_size(plan) <= budget;
     berth_plan_destroy(is_better ? *best : plan);
     if (is_better) *best = plan;
@@ -452,13 +453,13 @@ static berth_status plan_budget_peaks(budgeter *b, uint64_t budget, berth_error 
 
 /* Recomputed values, and slices of groups, as far as they are worth it. */
 static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *err) {
-  const double before = plan_budget_work(b->plan);
+  const double before = plan_budget_work(b->plan, b->limits);
   berth_plan *remade;
   BERTH__TRY(plan_budget_peaks(b, budget, err));
   if (plan_budget_size(b->plan) <= budget) return BERTH_OK;
   BERTH__TRY(plan_budget_remake(b, budget, &remade, err));
   const bool meets = remade != NULL && plan_budget_size(remade) <= budget;
-  const bool is_cheap = meets && plan_budget_work(remade) <= before * (1 + CHEAP);
+  const bool is_cheap = meets && plan_budget_work(remade, b->limits) <= before * (1 + CHEAP);
   const bool is_small = b->plan->n_steps <= (b->plan->graph->n_updates == 0 ? SMALL_GRAPH : SMALL_TRAINING);
   if (is_cheap || (remade != NULL && !is_small)) { /* the third way continues from the result of the second */
     berth_plan_destroy(b->plan);
@@ -466,7 +467,7 @@ static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *
     return meets ? BERTH_OK : plan_budget_search(b, budget, err);
   }
   const berth_status status = plan_budget_search(b, budget, err);
-  const bool is_better = status == BERTH_OK && remade != NULL && plan_budget_is_better(remade, b->plan, budget);
+  const bool is_better = status == BERTH_OK && remade != NULL && plan_budget_is_better(b, remade, b->plan, budget);
   berth_plan_destroy(is_better ? b->plan : remade);
   if (is_better) b->plan = remade;
   return status;
@@ -474,14 +475,14 @@ static berth_status plan_budget_both(budgeter *b, uint64_t budget, berth_error *
 
 /* Tries a batch in slices first and takes it if it meets the budget cheaply; otherwise the cheapest of all. */
 static berth_status plan_budget_all(budgeter *b, uint64_t budget, berth_error *err) {
-  const double before = plan_budget_work(b->plan);
+  const double before = plan_budget_work(b->plan, b->limits);
   berth_plan *sliced;
   BERTH__TRY(plan_budget_batch(b, budget, &sliced, err));
-  const bool is_cheap =
-      sliced != NULL && plan_budget_size(sliced) <= budget && plan_budget_work(sliced) <= before * (1 + CHEAP);
+  const bool is_cheap = sliced != NULL && plan_budget_size(sliced) <= budget &&
+                        plan_budget_work(sliced, b->limits) <= before * (1 + CHEAP);
   const berth_status status = is_cheap ? BERTH_OK : plan_budget_both(b, budget, err);
   const bool is_better =
-      is_cheap || (status == BERTH_OK && sliced != NULL && plan_budget_is_better(sliced, b->plan, budget));
+      is_cheap || (status == BERTH_OK && sliced != NULL && plan_budget_is_better(b, sliced, b->plan, budget));
   berth_plan_destroy(is_better ? b->plan : sliced);
   if (is_better) b->plan = sliced;
   return status;

@@ -28,6 +28,10 @@ typedef struct berth__limits {
    * value. NULL: all follow from their types. */
   berth_status (*choose_storages)(const struct berth__limits *limits, const berth_graph *graph, uint32_t flags,
                                   berth_storage *out, berth_error *err);
+  /* What a node with such storages costs, in numbers of any unit, to choose what runs again to meet a budget. NULL:
+   * berth__node_work. */
+  double (*work)(const struct berth__limits *limits, const berth_graph *graph, const berth__node *node,
+                 const berth_storage *storages);
 } berth__limits;
 
 #endif

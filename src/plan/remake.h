@@ -10,8 +10,12 @@
 
 #include "plan/alias.h"
 
-/* The work of a node in operations, including the elements it moves; 0 for a view. */
-double berth__node_work(const berth_graph *graph, const berth__node *node, bool is_view);
+/* The operations of a product, an attention and the like; 0 for other nodes. And its work: with the elements it moves.
+ */
+double berth__node_operations(const berth_graph *graph, const berth__node *node);
+double berth__node_work(const berth_graph *graph, const berth__node *node);
+/* The work of a plan's node, as its device counts it; 0 for a view. */
+double berth__plan_work(const berth_plan *plan, const berth__limits *limits, const berth__node *node, bool is_view);
 
 #define BERTH__REMAKE_NEVER UINT32_MAX
 

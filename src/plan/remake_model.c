@@ -14,6 +14,7 @@
 typedef struct maker {
   berth__remake_model *model;
   const berth__alias *alias;
+  const berth__limits *limits;
   uint32_t n_touches;
   uint32_t *gap, *seen; /* one per class: its longest idle stretch so far; the last step that touched it */
   uint32_t *updated;    /* one per value: for a state, the step that writes its next value */
@@ -156,7 +157,7 @@ static void plan_remake_fill(maker *m) {
     plan_remake_add_step(m, step);
     const uint64_t scratch = m->alias->scratch != NULL && is_in_run ? m->alias->scratch[node] : 0;
     model->scratch[step] = (scratch + align - 1) & ~(align - 1);
-    model->work[step] = is_in_run ? berth__node_work(plan->graph, &plan->graph->nodes[node],
+    model->work[step] = is_in_run ? berth__plan_work(plan, m->limits, &plan->graph->nodes[node],
                                                      model->is_view[plan->graph->nodes[node].out[0]])
                                   : 0;
     model->whole += model->work[step];
@@ -201,7 +202,7 @@ berth_status berth__remake_model_create(berth__remake_model *model, const berth_
   berth__alias alias;
   *model = (berth__remake_model){.ctx = plan->ctx, .plan = plan, .n_steps = plan->n_steps};
   BERTH__TRY(berth__alias_create(&alias, plan->graph, plan->storages, flags, plan->order, plan->n_prelude, err));
-  maker m = {.model = model, .alias = &alias};
+  maker m = {.model = model, .alias = &alias, .limits = limits};
   berth_status status = berth__alias_scratch(&alias, limits, plan->n_threads, err);
   if (status == BERTH_OK) status = plan_remake_allocate(&m, err);
   if (status == BERTH_OK) plan_remake_fill(&m);

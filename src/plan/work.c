@@ -36,7 +36,7 @@ static double plan_work_attention(const berth_graph *graph, const berth__node *n
   return 4 * plan_work_elements(graph, node->in[BERTH__ATTENTION_Q]) * keys * (is_limited ? 0.5 : 1);
 }
 
-static double plan_work_operations(const berth_graph *graph, const berth__node *node) {
+double berth__node_operations(const berth_graph *graph, const berth__node *node) {
   switch (node->op->code) {
     case BERTH__OP_matmul:
     case BERTH__OP_product:
@@ -70,10 +70,15 @@ static double plan_work_operations(const berth_graph *graph, const berth__node *
   }
 }
 
-double berth__node_work(const berth_graph *graph, const berth__node *node, bool is_view) {
+double berth__node_work(const berth_graph *graph, const berth__node *node) {
   double moved = 0;
-  if (is_view) return 0;
   for (uint32_t i = 0; i < node->n_in; i++) moved += plan_work_elements(graph, node->in[i]);
   for (uint32_t i = 0; i < node->n_out; i++) moved += plan_work_elements(graph, node->out[i]);
-  return plan_work_operations(graph, node) + PER_ELEMENT * moved;
+  return berth__node_operations(graph, node) + PER_ELEMENT * moved;
+}
+
+double berth__plan_work(const berth_plan *plan, const berth__limits *limits, const berth__node *node, bool is_view) {
+  if (is_view) return 0;
+  if (limits->work == NULL) return berth__node_work(plan->graph, node);
+  return limits->work(limits, plan->graph, node, plan->storages);
 }

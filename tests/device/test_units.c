@@ -20,7 +20,20 @@ typedef struct unit_case {
   "%x, %y, %z = attention_grad(%q, %k, %v, _, _, _, _, %d) " \
   "{heads = 3, mode = \"causal\", scale = 0.02} "
 
+/* %h is read by an activation and by the epilogue of a product, and each makes a factor. */
+#define ACTIVATION                                                                                                  \
+  "graph \"g\" { input %a : f32[80, 64] input %b : f32[64, 144] input %c : f32[144, 72] %h = matmul(%a, %b) "       \
+  "%g = gelu_tanh(%h) %y = matmul(%g, %c) %t = transpose(%c) {perm = [1, 0]} %e = matmul(%y, %t) %d = mul(%e, %h) " \
+  "%o = matmul(%d, %c) "
+#define LOSSES                                                                                             \
+  "graph \"g\" { input %a : f32[80, 64] input %b : f32[64, 144] input %c : f32[80] %l = matmul(%a, %b) "   \
+  "const %n : i64[1] = [7] %i = expand(%n) {shape = [80]} "                                                \
+  "%e = cross_entropy(%l, %i) %d = cross_entropy_grad(%l, %i, %c, %e) %t = transpose(%b) {perm = [1, 0]} " \
+  "%g = matmul(%d, %t) %r = unsqueeze(%e) {axes = [1]} %o = concat(%g, %r) {axis = 1} output \"o\" = %o }"
+
 static const unit_case wide_cases[] = {
+    {.text = ACTIVATION "output \"o\" = %o }", .in = {80 * 64, 64 * 144, 144 * 72}, .out = 80 * 72},
+    {.text = LOSSES, .in = {80 * 64, 64 * 144, 80}, .out = 80 * 65},
     {.text = "graph \"g\" { input %a : f32[70, 136] input %b : f32[136, 72] %o = matmul(%a, %b) output \"o\" = %o }",
      .in = {70 * 136, 136 * 72},
      .out = 70 * 72},
@@ -215,6 +228,53 @@ static void factors_lie_as_they_are_multiplied(void **state) {
   }
 }
 
+static berth_type stored_as(const char *text, const char *name, berth_compute compute) {
+  berth_context *ctx = test_context();
+  berth_plan_desc desc = BERTH_PLAN_DESC_INIT;
+  berth_slot slot = BERTH_SLOT_INIT;
+  berth_graph *graph;
+  berth_plan *plan;
+  berth_error err;
+  desc.device = "interp";
+  desc.gpu_profile = "hopper";
+  desc.compute = compute;
+  TEST_OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  TEST_OK(berth_plan_create(graph, &desc, &plan, &err));
+  TEST_OK(berth_plan_slot(plan, berth_graph_find(berth_plan_graph(plan), name), &slot, &err));
+  berth_plan_destroy(plan);
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+  return slot.storage.type;
+}
+
+/* What an activation and its gradient read is rounded to bf16, which has the range of f32, but not to f16; so are
+ * logits. What else reads a product's result gets all of it. */
+static void activations_read_what_is_rounded(void **state) {
+  (void)state;
+  assert_int_equal(stored_as(ACTIVATION "output \"o\" = %o }", "h", BERTH_COMPUTE_BF16), BERTH_BF16);
+  assert_int_equal(stored_as(ACTIVATION "output \"o\" = %o }", "h", BERTH_COMPUTE_F16), BERTH_F32);
+  assert_int_equal(stored_as(ACTIVATION "output \"o\" = %o }", "h", BERTH_COMPUTE_TF32), BERTH_F32);
+  assert_int_equal(stored_as(ACTIVATION "output \"o\" = %o output \"h\" = %h }", "h", BERTH_COMPUTE_BF16), BERTH_F32);
+  assert_int_equal(
+      stored_as(ACTIVATION "%s = softmax(%h) output \"o\" = %o output \"s\" = %s }", "h", BERTH_COMPUTE_BF16),
+      BERTH_F32);
+  /* the result of the activation leaves as it is, so that is not a factor */
+  assert_int_equal(stored_as(ACTIVATION "output \"o\" = %o output \"g\" = %g }", "h", BERTH_COMPUTE_BF16), BERTH_F32);
+  assert_int_equal(stored_as(LOSSES, "l", BERTH_COMPUTE_BF16), BERTH_BF16);
+  assert_int_equal(stored_as(LOSSES, "l", BERTH_COMPUTE_F16), BERTH_F32);
+}
+
+/* What a convolution makes for another one, with channels last. */
+static void convolutions_read_factors(void **state) {
+  static const char text[] =
+      "graph \"g\" { input %a : f32[1, 24, 14, 14] input %b : f32[24, 24, 3, 3] input %c : f32[40, 24, 1, 1] "
+      "%x = conv(%a, %b) {pads = [1, 1, 1, 1]} %y = relu(%x) %z = conv(%y, %c) output \"o\" = %z }";
+  (void)state;
+  assert_int_equal(stored_as(text, "y#last", BERTH_COMPUTE_BF16), BERTH_BF16);
+  assert_int_equal(stored_as(text, "y#last", BERTH_COMPUTE_F16), BERTH_F16);
+  assert_int_equal(stored_as(text, "y#last", BERTH_COMPUTE_TF32), BERTH_F32);
+}
+
 /* What products make for attention and its gradients alone. */
 static void attention_reads_factors(void **state) {
   static const char text[] =
@@ -283,8 +343,9 @@ static void large_products_get_copies(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(f32_is_rounded_as_asked), cmocka_unit_test(factors_lie_as_they_are_multiplied),
-      cmocka_unit_test(attention_reads_factors), cmocka_unit_test(large_products_get_copies),
-      cmocka_unit_test(what_is_narrow_stays_so)};
+      cmocka_unit_test(f32_is_rounded_as_asked),  cmocka_unit_test(factors_lie_as_they_are_multiplied),
+      cmocka_unit_test(attention_reads_factors),  cmocka_unit_test(large_products_get_copies),
+      cmocka_unit_test(what_is_narrow_stays_so),  cmocka_unit_test(activations_read_what_is_rounded),
+      cmocka_unit_test(convolutions_read_factors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,19 @@
 /* Stores factors in 16 bits: values that matrix units multiply as bf16 or f16 anyway. This halves the bytes to write
  * and to read, and the largest products need this form.
  *
- * A factor is a result whose only readers, direct or through views, are such products (or attention and its gradients,
- * if they use matrix units). Nothing is lost, since it would be rounded when it is multiplied. Sums over all rows (the
- * gradient of a bias) read it in this form, too. Values with other readers stay f32, and large products get a copy. */
+ * A factor is a result whose only readers, direct or through views, are such products (or convolutions, attention and
+ * its gradients, if they use matrix units). Nothing is lost, since it would be rounded when it is multiplied. Sums over
+ * all rows (the gradient of a bias) read it in this form, too. Values with other readers stay f32, and large products
+ * get a copy.
+ *
+ * With bf16, which has the range of f32, results of products without a residual are stored so as well if element-wise
+ * nodes make nothing but factors of them (what an activation and its gradient read), or if they are logits. They are
+ * rounded once more than they were multiplied, by at most as much as each of their factors was. */
 #include "device/gpu/recipe.h"
 #include "graph/rewrite.h"
+#include "kernel/lower/tile.h"
+#include "ops/cross_entropy.h"
+#include "ops/epilogue.h"
 #include "ops/registry.h"
 
 #define MANY_RESULTS 4096               /* fewer results with long sums are not worth a tile */
@@ -51,6 +59,14 @@ bool berth__gpu_multiplies_weight(const berth_graph *graph, const berth__node *n
   return factors_size(graph, node, &s) && factors_by_units(&s);
 }
 
+double berth__gpu_product_time(const berth_graph *graph, const berth__node *node) {
+  const berth__op_code code = node->op->code;
+  product_size s;
+  if (code != BERTH__OP_product && code != BERTH__OP_conv_last) return 0;
+  if (berth__node_is_bounded(graph, node) || !factors_size(graph, node, &s) || !factors_by_units(&s)) return 0;
+  return berth__tile_time(s.results / (s.rows * s.columns), s.rows, s.columns, s.depth);
+}
+
 static bool factors_is_f32(const berth_graph *graph, berth_value value) {
   return value != BERTH_VALUE_NONE && graph->values[value].type == BERTH_F32;
 }
@@ -60,6 +76,14 @@ static bool factors_of_product(const berth_graph *graph, const berth__node *node
   return node->op->code == BERTH__OP_product && node->attrs[BERTH__PRODUCT_PANEL].i == 0 &&
          factors_is_f32(graph, node->in[0]) && factors_is_f32(graph, node->in[1]) &&
          !berth__node_is_bounded(graph, node) && factors_size(graph, node, &s) && factors_by_units(&s);
+}
+
+/* With whole runs of 16 bytes per pixel, which windows are copied by. */
+static bool factors_of_conv(const berth_graph *graph, const berth__node *node) {
+  const berth__shape *x = &graph->values[node->in[0]].shape;
+  return node->op->code == BERTH__OP_conv_last && factors_is_f32(graph, node->in[0]) &&
+         !berth__node_is_bounded(graph, node) && x->dim[x->rank - 1] % CHUNK == 0 &&
+         berth__gpu_multiplies_weight(graph, node, 1);
 }
 
 /* All axes but the last are reduced. */
@@ -95,6 +119,7 @@ static bool factors_may_make(const berth_graph *graph, const berth__node *node) 
     return true;
   switch (node->op->code) {
     case BERTH__OP_product:
+    case BERTH__OP_conv_last:
     case BERTH__OP_layer_norm:
     case BERTH__OP_rms_norm:
     case BERTH__OP_layer_norm_grad:
@@ -114,6 +139,7 @@ typedef struct search {
   const berth__kernel_limits *limits;
   const berth_graph *graph;
   bool *is_read, *is_lost; /* one per value: read as a factor; read in another way */
+  bool *may_round; /* one per value: a product's result, which may be rounded before element-wise nodes read it */
 } search;
 
 /* For attention and its gradients: the operands that are multiplied. */
@@ -122,9 +148,28 @@ static bool factors_of_attention(const search *s, const berth__node *node, uint3
   return is_factor && factors_is_f32(s->graph, node->in[i]) && berth__gpu_attends_by_units(s->limits, s->graph, node);
 }
 
+/* Whether the node reads operand i element by element, and makes a factor. */
+static bool factors_feeds(const search *s, const berth__node *node, uint32_t i) {
+  const berth__family *f = node->op->family;
+  const bool is_elementwise =
+      f == &berth__family_unary || f == &berth__family_binary || f == &berth__family_chain || f == &berth__family_clamp;
+  const bool is_epilogue =
+      node->op->code == BERTH__OP_product && i >= berth__epilogue_first(&node->attrs[BERTH__PRODUCT_ADDS]);
+  return (is_elementwise || is_epilogue) && s->is_read[node->out[0]] && !s->is_lost[node->out[0]];
+}
+
+static bool factors_are_logits(const berth__node *node, uint32_t i) {
+  const berth__op_code code = node->op->code;
+  return (code == BERTH__OP_cross_entropy || code == BERTH__OP_cross_entropy_grad) && i == BERTH__CROSS_ENTROPY_LOGITS;
+}
+
 static void factors_note(search *s, const berth__node *node, uint32_t i) {
   const berth_value value = node->in[i];
-  if ((i <= 1 && factors_of_product(s->graph, node)) || factors_of_attention(s, node, i)) {
+  const bool is_multiplied =
+      (i <= 1 && factors_of_product(s->graph, node)) || (i == 0 && factors_of_conv(s->graph, node));
+  if (is_multiplied || factors_of_attention(s, node, i)) {
+    s->is_read[value] = true;
+  } else if (s->may_round[value] && (factors_feeds(s, node, i) || factors_are_logits(node, i))) {
     s->is_read[value] = true;
   } else if (factors_shows(node) || node->op->code == BERTH__OP_concat) {
     for (uint32_t k = 0; k < node->n_out; k++) {
@@ -164,8 +209,21 @@ static bool factors_look_ahead(search *s) {
   return is_any;
 }
 
+/* Forwards, because views show what comes before them. */
+static void factors_mark_rounded(search *s) {
+  const berth_graph *graph = s->graph;
+  const bool has_range = berth__compute_storage(s->limits->compute) == BERTH_BF16;
+  for (size_t n = 0; n < graph->n_nodes && has_range; n++) {
+    const berth__node *node = &graph->nodes[n];
+    const bool is_product = factors_of_product(graph, node) && node->attrs[BERTH__PRODUCT_ADDS].i == 0;
+    const bool is_shown = factors_shows(node) && s->may_round[node->in[0]];
+    for (uint32_t k = 0; k < node->n_out; k++) s->may_round[node->out[k]] = is_product || is_shown;
+  }
+}
+
 static void factors_search(search *s) {
   const berth_graph *graph = s->graph;
+  factors_mark_rounded(s);
   for (berth_value v = 0; v < graph->n_values; v++)
     s->is_lost[v] = graph->values[v].kind != BERTH_VALUE_NODE || graph->values[v].type != BERTH_F32;
   for (size_t i = 0; i < berth__graph_n_kept(graph); i++) s->is_lost[berth__graph_kept(graph, i)] = true;
@@ -192,12 +250,16 @@ berth_status berth__gpu_find_factors(const berth__kernel_limits *limits, const b
   search s = {.limits = limits, .graph = graph, .is_read = is_factor};
   memset(is_factor, 0, graph->n_values * sizeof *is_factor);
   s.is_lost = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *s.is_lost);
-  if (s.is_lost == NULL) return berth__fail_nomem(err, "a plan");
-  factors_search(&s);
-  for (berth_value v = 0; v < graph->n_values; v++) is_factor[v] = is_factor[v] && !s.is_lost[v];
-  factors_give_on(graph, is_factor);
+  s.may_round = berth__alloc_array_zero(graph->ctx, graph->n_values, sizeof *s.may_round);
+  const berth_status status = s.is_lost != NULL && s.may_round != NULL ? BERTH_OK : berth__fail_nomem(err, "a plan");
+  if (status == BERTH_OK) {
+    factors_search(&s);
+    for (berth_value v = 0; v < graph->n_values; v++) is_factor[v] = is_factor[v] && !s.is_lost[v];
+    factors_give_on(graph, is_factor);
+  }
   berth__free(graph->ctx, s.is_lost);
-  return BERTH_OK;
+  berth__free(graph->ctx, s.may_round);
+  return status;
 }
 
 /* ---- Copies ---- */

@@ -14,5 +14,6 @@ berth__limits berth__gpu_limits(const char *device) {
                          .has_prelude = true,
                          .scratch = gpu_limits_scratch,
                          .rewrite = berth__gpu_rewrite,
-                         .choose_storages = berth__gpu_choose_storages};
+                         .choose_storages = berth__gpu_choose_storages,
+                         .work = berth__gpu_work};
 }

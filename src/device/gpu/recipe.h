@@ -62,6 +62,9 @@ berth__limits berth__gpu_limits(const char *device);
 /* storages.c */
 berth_status berth__gpu_choose_storages(const berth__limits *limits, const berth_graph *graph, uint32_t flags,
                                         berth_storage *out, berth_error *err);
+/* work.c */
+double berth__gpu_work(const berth__limits *limits, const berth_graph *graph, const berth__node *node,
+                       const berth_storage *storages);
 /* Whether the plan lets matrix units multiply f32 in a narrower type. */
 bool berth__gpu_multiplies_narrowly(const berth__kernel_limits *limits);
 /* factors.c: whether a plan may store results in the type that matrix units multiply; which results of a graph are
@@ -72,6 +75,8 @@ berth_status berth__gpu_find_factors(const berth__kernel_limits *limits, const b
                                      berth_error *err);
 berth_status berth__gpu_copy_factors(const berth__kernel_limits *limits, berth_graph *graph, berth_error *err);
 bool berth__gpu_multiplies_weight(const berth_graph *graph, const berth__node *node, uint32_t i);
+/* Nanoseconds that matrix units take for a product; 0 if they do not compute it. */
+double berth__gpu_product_time(const berth_graph *graph, const berth__node *node);
 /* attention.c: whether matrix units multiply the floats of an attention node or its gradients. */
 bool berth__gpu_attends_by_units(const berth__kernel_limits *limits, const berth_graph *graph, const berth__node *node);
 /* rewrite.c: rewrites a bound graph for GPUs; a uniform plan for the CPU is made from the same graph, so that sizes

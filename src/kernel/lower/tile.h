@@ -219,6 +219,8 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
  * 0 if there is none. And of the best form for warps, or f32. */
 double berth__tile_warpgroup_cost(const berth__tile *tile, uint32_t sections, berth__matrix_form *out);
 double berth__tile_units_cost(const berth__tile *tile, berth_compute kind, uint32_t sections);
+/* For warpgroups, by shape alone, before there is a tile. */
+double berth__tile_shape_cost(int64_t batch, int64_t rows, int64_t columns, int64_t depth);
 /* Rows of tiles that workgroups go through together, column by column: those that run at the same time load few
  * different bytes then; or all rows, if the cache keeps the whole left side but not the right one. */
 int64_t berth__tile_band(const berth__tile *tile, int64_t rows, int64_t columns);
@@ -237,6 +239,8 @@ void berth__tile_store_staged(const berth__tile *tile, berth__kernel *k, const b
  * sums go to the step's scratch, and a second kernel adds them up, always in the same order. The number of sections
  * depends only on extents, types and limits; 1: the tile is not cut. */
 uint32_t berth__tile_sections(const berth__tile *tile);
+/* Estimated nanoseconds of a product by warpgroups, in sections where that is faster, by shape alone. */
+double berth__tile_time(int64_t batch, int64_t rows, int64_t columns, int64_t depth);
 uint64_t berth__tile_scratch(const berth__tile *tile); /* bytes of scratch */
 berth_status berth__tile_lower_sections(berth__tile *tile, berth_error *err);
 /* tile.c: the number of workgroups for tiles of this size. */

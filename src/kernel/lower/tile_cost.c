@@ -19,11 +19,25 @@ typedef struct cost_form {
 static const cost_form cost_forms[] = {
     {128, 256, 256, 12.8}, {192, 256, 384, 20.5}, {128, 192, 256, 11.2}, {128, 128, 256, 9.5}, {64, 128, 128, 6.8}};
 
+static double time_of_groups(int64_t groups, double depth, const cost_form *f) {
+  const int64_t rounds = (groups + CORES - 1) / CORES;
+  return (double)rounds * (depth * f->step + START + RESULT * f->rows * f->columns);
+}
+
 static double time_of(const berth__tile *tile, const cost_form *f, uint32_t sections) {
   const int64_t groups = berth__tile_groups(tile, f->rows, f->columns) * sections;
-  const int64_t rounds = (groups + CORES - 1) / CORES;
-  const double depth = (double)berth__tile_count(&tile->depth) / sections;
-  return (double)rounds * (depth * f->step + START + RESULT * f->rows * f->columns);
+  return time_of_groups(groups, (double)berth__tile_count(&tile->depth) / sections, f);
+}
+
+double berth__tile_shape_cost(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
+  double best = 0;
+  for (size_t i = 0; i < sizeof cost_forms / sizeof *cost_forms; i++) {
+    const cost_form *f = &cost_forms[i];
+    const int64_t down = (rows + f->rows - 1) / f->rows, across = (columns + f->columns - 1) / f->columns;
+    const double time = time_of_groups(batch * down * across, (double)depth, f);
+    if (i == 0 || time < best) best = time;
+  }
+  return best;
 }
 
 /* Tiles of 16-bit numbers have no padding. */

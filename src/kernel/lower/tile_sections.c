@@ -104,6 +104,17 @@ uint32_t berth__tile_sections(const berth__tile *tile) {
   return chosen;
 }
 
+double berth__tile_time(int64_t batch, int64_t rows, int64_t columns, int64_t depth) {
+  const int64_t results = batch * rows * columns;
+  double best = berth__tile_shape_cost(batch, rows, columns, depth);
+  for (uint32_t n = 2; n <= MOST_SECTIONS && depth / n >= SECTION_DEPTH && results <= MOST_SCRATCH / 4 / n; n++) {
+    const double time = berth__tile_shape_cost(batch * n, rows, columns, depth / n) + SECTION_MERGE +
+                        8.0 * (double)results * (double)n / SECTION_BYTES;
+    if (time < best) best = time;
+  }
+  return best;
+}
+
 uint64_t berth__tile_scratch(const berth__tile *tile) {
   const uint32_t n = berth__tile_sections(tile);
   return n > 1 ? 4 * (uint64_t)section_results(tile) * n : 0;
