@@ -76,6 +76,7 @@ static takes taken_by(berth__inst_code code) {
     case BERTH__INST_not: return TAKES_NO_F32;
     case BERTH__INST_eq:
     case BERTH__INST_ne: return TAKES_ANY;
+    case BERTH__INST_dot4:
     case BERTH__INST_unpack_half: return TAKES_U32;
     default: return TAKES_F32; /* fma and functions */
   }

@@ -27,10 +27,12 @@ typedef enum berth__function_shape {
   BERTH__FN_U32,
   BERTH__FN_PACK,
   BERTH__FN_F32_F32,
+  BERTH__FN_U32_U32_U32,
   BERTH__FN_SHAPES
 } berth__function_shape;
 typedef struct berth__dialect_words {
-  /* The head of a function $v, by signature: f32(f32 x); i32(i32 a, b); u32(u32 a, b); u32(f32 x); f32(f32 x, y). */
+  /* The head of a function $v, by signature: f32(f32 x); i32(i32 a, b); u32(u32 a, b); u32(f32 x); f32(f32 x, y);
+   * u32(u32 a, b, c). */
   const char *open[BERTH__FN_SHAPES];
   const char *f32, *i32, *u32;     /* @f @i @u: declares a new name of this type */
   const char *f32_bits, *u32_bits; /* @asf( @asu( */

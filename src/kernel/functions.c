@@ -55,6 +55,10 @@
   "  @i q = a / (b * (1 - odd) + odd);\n"
 #define SAFE_U32 "  @u odd = @select(0u, 1u, b == 0u);\n"
 
+#define DOT4_FACTOR(x, by) "(((" #x " >> " #by "u) & 255u) ^ 128u) - 128u"
+#define DOT4_PRODUCT(by) "(" DOT4_FACTOR(a, by) ") * (" DOT4_FACTOR(b, by) ")"
+#define DOT4 "  return c + " DOT4_PRODUCT(0) " + " DOT4_PRODUCT(8) " + " DOT4_PRODUCT(16) " + " DOT4_PRODUCT(24) ";\n"
+
 const berth__function berth__functions[] = {
     {"berth_to_half", BERTH__FN_F32, TO_HALF},
     {"berth_pack_half", BERTH__FN_PACK, PACK_HALF},
@@ -63,5 +67,6 @@ const berth__function berth__functions[] = {
     {"berth_rem_i32", BERTH__FN_I32, SAFE_I32 "  return (a - q * b) * (1 - odd);\n"},
     {"berth_div_u32", BERTH__FN_U32, SAFE_U32 "  return (a / (b + odd)) * (1u - odd);\n"},
     {"berth_rem_u32", BERTH__FN_U32, SAFE_U32 "  return a % (b + odd);\n"},
+    {"berth_dot4", BERTH__FN_U32_U32_U32, DOT4},
 };
 const size_t berth__n_functions = sizeof berth__functions / sizeof berth__functions[0];

@@ -70,6 +70,14 @@ static bool compute_u32(berth__inst_code code, result out, in a, in b, uint32_t 
   }
 }
 
+/* The products of four bytes with four others. */
+static uint32_t dot4(uint32_t a, uint32_t b) {
+  uint32_t sum = 0;
+  for (uint32_t by = 0; by < 32; by += 8)
+    sum += (((a >> by & 255u) ^ 128u) - 128u) * (((b >> by & 255u) ^ 128u) - 128u);
+  return sum;
+}
+
 static bool compute_bool(berth__inst_code code, result out, in a, in b, uint32_t n) {
   if (code != BERTH__INST_not) return compute_u32(code, out, a, b, n);
   LANES(out[j].u = a[j].u ^ 1u);
@@ -160,6 +168,7 @@ bool berth__lanes_compute(berth__inst_code code, berth__number type, berth__numb
     case BERTH__INST_bits: memcpy(out, a, n * sizeof *out); return true;
     case BERTH__INST_select: LANES(out[j].u = a[j].u != 0 ? b[j].u : c[j].u);
     case BERTH__INST_byte: return kernel_lanes_byte(from, out, a, b, n);
+    case BERTH__INST_dot4: LANES(out[j].u = dot4(a[j].u, b[j].u) + c[j].u);
     case BERTH__INST_unpack_half: LANES(out[j].f = berth__f16_to_f32((uint16_t)a[j].u));
     default: break;
   }

@@ -167,7 +167,7 @@ static const berth__dialect glsl = {
               [BERTH_U8] = STORE_8,
               [BERTH_BOOL] = STORE_8},
     .words = {.open = {"float $v(float x) {", "int $v(int a, int b) {", "uint $v(uint a, uint b) {",
-                       "uint $v(float x) {", "float $v(float x, float y) {"},
+                       "uint $v(float x) {", "float $v(float x, float y) {", "uint $v(uint a, uint b, uint c) {"},
               .f32 = "precise float",
               .i32 = "int",
               .u32 = "uint",

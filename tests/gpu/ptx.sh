@@ -34,6 +34,11 @@ static __device__ unsigned __float_as_uint(float x) { return __builtin_bit_cast(
 static __device__ int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 static __device__ float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 static __device__ float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
+static __device__ int __dp4a(int a, int b, int c) {
+  int sum;
+  asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+  return sum;
+}
 static __device__ unsigned __byte_perm(unsigned a, unsigned b, unsigned bytes) { return __nvvm_prmt(a, b, bytes); }
 static __device__ unsigned atomicMax(unsigned *at, unsigned x) { return __nvvm_atom_max_gen_ui(at, x); }
 PRELUDE

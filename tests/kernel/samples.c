@@ -165,6 +165,7 @@ static uint32_t types_of(berth__inst_code code) {
     case BERTH__INST_trunc:
     case BERTH__INST_to_half:
     case BERTH__INST_pack_half: return F;
+    case BERTH__INST_dot4:
     case BERTH__INST_unpack_half: return U;
     default: return F | I | U;
   }

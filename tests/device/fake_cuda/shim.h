@@ -58,6 +58,12 @@ static unsigned __byte_perm(unsigned x, unsigned y, unsigned which) {
   for (int i = 0; i < 4; i++) out |= (unsigned)(both >> 8 * (which >> 4 * i & 7u) & 255u) << 8 * i;
   return out;
 }
+static int __dp4a(int a, int b, int c) {
+  unsigned sum = (unsigned)c;
+  for (int i = 0; i < 4; i++)
+    sum += (unsigned)((signed char)((unsigned)a >> 8 * i) * (signed char)((unsigned)b >> 8 * i));
+  return (int)sum;
+}
 static int fake_min_i(int a, int b) { return a < b ? a : b; }
 static int fake_max_i(int a, int b) { return a > b ? a : b; }
 static unsigned fake_min_u(unsigned a, unsigned b) { return a < b ? a : b; }
