@@ -14,6 +14,7 @@ typedef struct berth__kernel_limits {
   uint32_t lanes;        /* threads per subgroup */
   bool exchanges;        /* subgroup exchange; their number is fixed then */
   bool begins_early;     /* kernels may begin before those before them end, and wait at their `await` */
+  bool has_dot4;         /* products of four bytes are one instruction */
   uint32_t shared_bytes; /* most bytes of a workgroup's shared arrays */
   bool shares_well;      /* tiles in shared memory pay off; false where a CPU plays the GPU */
   uint32_t multiplies;   /* bit c: matrix units for berth_compute c, for which kernels are rendered; of f32: tiles */

@@ -18,6 +18,7 @@ berth_status berth__device_profile(const berth__device *device, const berth__eng
   else
     BERTH__TRY(berth__profile_find(name != NULL ? name : "generic", out, err));
   if (!is_asked && !device->exchanges) out->loops.exchanges = false;
+  if (!is_asked && !device->has_dot4) out->loops.has_dot4 = false;
   if (!device->multiplies) out->loops.multiplies = 0;
   return BERTH_OK;
 }

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "base/blocks.h"
-#include "base/half.h"
-#include "kernel/lower/tile.h"
+#include "packed.h"
 #include "run.h"
 
 #define ROWS 150
@@ -110,62 +109,6 @@ static void split_forms(void **state) {
 
 /* ---- Weights in blocks ---- */
 
-#define WIDE 512 /* a depth of whole blocks */
-#define MANY 37  /* columns: no multiple of anything */
-#define MOST 112 /* rows */
-
-static const berth_type packed_types[] = {BERTH_Q8_0,    BERTH_Q4_0,    BERTH_Q4_1,   BERTH_Q5_0,  BERTH_Q5_1,
-                                          BERTH_Q2_K,    BERTH_Q3_K,    BERTH_Q4_K,   BERTH_Q5_K,  BERTH_Q6_K,
-                                          BERTH_IQ2_XXS, BERTH_IQ4_NL,  BERTH_IQ4_XS, BERTH_MXFP4, BERTH_IQ2_XS,
-                                          BERTH_IQ2_S,   BERTH_IQ3_XXS, BERTH_IQ3_S,  BERTH_F16,   BERTH_BF16};
-#define N_PACKED (sizeof packed_types / sizeof *packed_types)
-
-typedef struct packed_data {
-  uint32_t blocks[MANY * WIDE + 8]; /* the bytes of the widest type, and some before them */
-  float x[MOST * WIDE], weights[MANY * WIDE], result[MOST * (MANY + 1)];
-} packed_data;
-
-static uint64_t packed_bytes(berth_type type, uint64_t elements) {
-  const berth_storage storage = berth_type_storage(type);
-  return elements / storage.elements * storage.bytes;
-}
-
-/* Random bytes, but for the scales of formats, which are numbers of an ordinary size. */
-static void packed_fill(packed_data *d, berth_type type, uint32_t before) {
-  static const struct {
-    berth_type type;
-    uint8_t halves[2];
-  } scales[] = {{BERTH_Q8_0, {0, 0}},   {BERTH_Q4_0, {0, 0}},     {BERTH_Q4_1, {0, 2}},     {BERTH_Q5_0, {0, 0}},
-                {BERTH_Q5_1, {0, 2}},   {BERTH_Q2_K, {80, 82}},   {BERTH_Q3_K, {108, 108}}, {BERTH_Q4_K, {0, 2}},
-                {BERTH_Q5_K, {0, 2}},   {BERTH_Q6_K, {208, 208}}, {BERTH_IQ2_XXS, {0, 0}},  {BERTH_IQ4_NL, {0, 0}},
-                {BERTH_IQ4_XS, {0, 0}}, {BERTH_IQ2_XS, {0, 0}},   {BERTH_IQ2_S, {0, 0}},    {BERTH_IQ3_XXS, {0, 0}},
-                {BERTH_IQ3_S, {0, 0}}};
-  const berth_storage storage = berth_type_storage(type);
-  uint8_t *bytes = (uint8_t *)d->blocks + before;
-  uint64_t seed = 5;
-  for (size_t i = 0; i < MOST * WIDE; i++) d->x[i] = test_random_f32(&seed);
-  for (size_t i = 0; i < sizeof d->blocks; i++) ((uint8_t *)d->blocks)[i] = (uint8_t)(test_random_f32(&seed) * 127);
-  for (size_t i = 0; i < MANY * WIDE && type == BERTH_F32; i++) {
-    d->weights[i] = test_random_f32(&seed);
-    memcpy(&d->blocks[i], &d->weights[i], sizeof d->weights[i]);
-  }
-  if (type == BERTH_F32) return;
-  for (uint64_t at = 0; at < packed_bytes(type, MANY * WIDE); at += storage.bytes) {
-    if (type == BERTH_MXFP4) bytes[at] = (uint8_t)(120 + at % 5);
-    if (storage.elements == 1) bytes[at + 1] = (uint8_t)((bytes[at + 1] & 0x83) | 0x34); /* a number near 1 */
-    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
-      for (int h = 0; h < 2 && scales[i].type == type; h++) {
-        bytes[at + scales[i].halves[h]] = (uint8_t)at;
-        bytes[at + scales[i].halves[h] + 1] = 0x24; /* about 1/64 */
-      }
-  }
-  for (size_t i = 0; i < MANY * WIDE && storage.elements == 1; i++) {
-    const uint16_t half = (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8);
-    d->weights[i] = type == BERTH_F16 ? berth__f16_to_f32(half) : berth__bf16_to_f32(half);
-  }
-  berth__blocks_decode(type, bytes, MANY * WIDE, d->weights);
-}
-
 static void packed_compare(const packed_data *d, berth_type type, size_t rows) {
   for (size_t i = 0; i < rows; i++)
     for (size_t j = 0; j < MANY; j++) {
@@ -196,70 +139,13 @@ static void packed_count(const berth__kernel *k, double weights, double *insts, 
   }
 }
 
-static void packed_run(packed_data *d, const berth__lowering *l, berth_type type, uint32_t rows, uint32_t before) {
-  for (size_t n = 0; n < l->n_kernels; n++) {
-    const berth__kernel *k = l->kernels[n];
-    uint32_t *words[8];
-    uint64_t counts[8];
-    berth_error err;
-    for (uint32_t i = 0; i < k->n_buffers; i++) {
-      const uint32_t operand = k->buffers[i].operand;
-      words[i] = operand == 0 ? (uint32_t *)(void *)d->x : operand == 1 ? d->blocks : (uint32_t *)(void *)d->result;
-      counts[i] = operand == 0   ? (uint64_t)rows * WIDE
-                  : operand == 1 ? (before + packed_bytes(type, MANY * WIDE) + 3) / 4
-                                 : sizeof d->result / sizeof *d->result;
-      counts[i] *= berth__storage_per_word(k->buffers[i].storage);
-    }
-    TEST_OK(run_kernel(k, words, counts, &err));
-  }
-}
-
-/* NULL: the form that is chosen. */
-static const berth__tile_form *packed_form;
-static uint32_t packed_groups;
-static bool packed_is_deep = true; /* a column's weights are contiguous, or a row's */
-
-/* Lowers a product of so many rows of x and columns of weights of a depth. */
-static void packed_lower_of(berth__lowering *l, berth_type type, uint32_t rows, int64_t columns, int64_t depth,
-                            uint32_t before, const berth__kernel_limits *with, berth_context *ctx) {
-  static berth_tensor tensors[3];
-  static berth_op_call call;
-  static uint64_t at[3];
-  berth__tile tile;
-  berth_error err;
-  tensors[0] = (berth_tensor){.type = BERTH_F32, .rank = 2, .dim = {rows, depth}, .stride = {depth, 1}};
-  tensors[1] = (berth_tensor){.type = type, .rank = 2, .dim = {columns, depth}, .stride = {depth, 1}};
-  tensors[2] = (berth_tensor){.type = BERTH_F32, .rank = 2, .dim = {rows, columns}, .stride = {columns, 1}};
-  call = (berth_op_call){.in = tensors, .out = tensors + 2, .n_in = 2, .n_out = 1};
-  at[1] = before;
-  *l =
-      (berth__lowering){.ctx = ctx, .limits = with, .op = berth__op_builtin(BERTH__OP_matmul), .call = &call, .at = at};
-  berth__tile_init(&tile, l, BERTH__NUM_F32);
-  tile.finish = store;
-  berth__tile_axis(&tile.rows, rows, 0, 1);
-  berth__tile_axis(&tile.columns, columns, 1, 1);
-  berth__tile_axis(&tile.depth, depth, 0, 0);
-  tile.left.line[0] = depth;
-  tile.left.depth[0] = 1;
-  tile.right.line[0] = packed_is_deep ? depth : 1;
-  tile.right.depth[0] = packed_is_deep ? 1 : columns;
-  TEST_OK(packed_form != NULL ? berth__tile_packed(&tile, packed_form, packed_groups, &err)
-                              : berth__tile_lower(&tile, &err));
-  assert_int_equal(l->n_kernels, 1);
-}
-
-static void packed_lower(berth__lowering *l, berth_type type, uint32_t rows, int64_t depth, uint32_t before,
-                         const berth__kernel_limits *with, berth_context *ctx) {
-  packed_lower_of(l, type, rows, MANY, depth, before, with, ctx);
-}
-
 static void packed_check(packed_data *d, berth_type type, uint32_t rows, uint32_t before,
                          const berth__kernel_limits *with) {
   berth_context *ctx = test_context();
   berth__lowering l;
   for (size_t i = 0; i < MOST * MANY; i++) d->result[i] = NAN;
   packed_lower(&l, type, rows, WIDE, before, with, ctx);
-  packed_run(d, &l, type, rows, before);
+  packed_run(d, &l, type, before);
   packed_compare(d, type, rows);
   berth__lowering_free(&l);
   berth_context_destroy(ctx);
@@ -329,7 +215,7 @@ static void narrow_fours(void **state) {
     packed_fill(d, type, 0);
     packed_lower_of(&l, type, MOST, columns[t / 2], depth, 0, &fours, ctx);
     assert_non_null(strstr(l.kernels[0]->name, "fours"));
-    packed_run(d, &l, type, MOST, 0);
+    packed_run(d, &l, type, 0);
     for (size_t i = 0; i < MOST; i++)
       for (size_t j = 0; j < (size_t)columns[t / 2]; j++) {
         double sum = 0;
@@ -372,6 +258,32 @@ static void packed_early(void **state) {
       packed_form = NULL;
     }
   }
+  free(d);
+}
+
+/* A block has two slices, for two lanes, which have the sums of four rows. */
+static void there_may_be_more_sums_than_lanes(void **state) {
+  enum {
+    SHORT = 32,
+    ROWS_OF_IT = 4
+  };
+  packed_data *d = calloc(1, sizeof *d);
+  berth_context *ctx = test_context();
+  berth__lowering l;
+  assert_non_null(d);
+  (void)state;
+  packed_fill(d, BERTH_Q8_0, 0);
+  for (size_t i = 0; i < ROWS_OF_IT * MANY; i++) d->result[i] = NAN;
+  packed_lower_of(&l, BERTH_Q8_0, ROWS_OF_IT, MANY, SHORT, 0, &early_limits, ctx);
+  packed_run(d, &l, BERTH_Q8_0, 0);
+  for (size_t i = 0; i < ROWS_OF_IT; i++)
+    for (size_t j = 0; j < MANY; j++) {
+      double sum = 0;
+      for (size_t k = 0; k < SHORT; k++) sum += (double)d->x[i * SHORT + k] * (double)d->weights[j * SHORT + k];
+      assert_true(fabs(sum - (double)d->result[i * MANY + j]) <= 1e-4);
+    }
+  berth__lowering_free(&l);
+  berth_context_destroy(ctx);
   free(d);
 }
 
@@ -510,7 +422,7 @@ static void bytes_past_31_bits_are_refused(void **state) {
 /* The lines of memory, of 32 numbers, that 32 neighbouring lanes come to when they load x, for each weight. */
 static double packed_lines(berth_type type) {
   const berth_storage storage = berth_type_storage(type);
-  const berth__l_slices slices = storage.elements == 1 ? (berth__l_slices){1, 2} : berth__l_slices_of(type);
+  const berth__l_slices slices = storage.elements == 1 ? (berth__l_slices){1, 2, 2, 2} : berth__l_slices_of(type);
   const uint32_t elements = storage.elements == 1 ? 8 : storage.elements;
   berth_context *ctx = test_context();
   berth__kernel *k;
@@ -522,8 +434,8 @@ static double packed_lines(berth_type type) {
     for (uint32_t lane = 0; lane < 32; lane++) {
       uint32_t quad = i;
       if (storage.elements > 1)
-        assert_true(
-            berth__x_is_constant(k, berth__l_slice_quad(k, type, berth__x_i32(k, lane % slices.per_block), i), &quad));
+        assert_true(berth__x_is_constant(
+            k, berth__l_slice_quad(k, &slices, berth__x_i32(k, lane % slices.per_block), i), &quad));
       const uint32_t line = (lane / slices.per_block * elements + 4 * quad) / 32;
       lines += !is_seen[line];
       is_seen[line] = true;
@@ -575,6 +487,7 @@ int main(void) {
                                      cmocka_unit_test(packed_fours),
                                      cmocka_unit_test(narrow_fours),
                                      cmocka_unit_test(packed_early),
+                                     cmocka_unit_test(there_may_be_more_sums_than_lanes),
                                      cmocka_unit_test(weights_come_before_the_rows),
                                      cmocka_unit_test(tables_are_counted),
                                      cmocka_unit_test(rows_are_staged_where_they_fit),

@@ -23,6 +23,7 @@ const berth__device berth__cuda_device = {
     .limits = cuda_limits,
     .multiplies = true,
     .exchanges = true,
+    .has_dot4 = true,
     .open = berth__cuda_open,
     .use_threads = berth__gpu_use_threads,
     .close = berth__cuda_close,

@@ -12,6 +12,7 @@
 #define TILE_SHARED 114688  /* for a kernel with matrix units, so that two workgroups fit on a core */
 #define LARGE_SHARED 229376 /* for a workgroup that has a core to itself */
 #define EARLY 90            /* from this compute capability on, kernels can begin early */
+#define DOT4 61             /* and from this one on multiply four bytes at once */
 #define WARPGROUPS 90       /* the only compute capability with wgmma */
 #define MOST_ROWS 65535u
 
@@ -134,6 +135,7 @@ static void cuda_engine_read_properties(berth__engine *engine) {
       .lanes = cuda_engine_positive(attribute(cu, engine->device, BERTH__CU_WARP_SIZE), 32),
       .exchanges = true,
       .begins_early = capability(cu, engine->device) >= EARLY,
+      .has_dot4 = capability(cu, engine->device) >= DOT4,
       .shared_bytes = declared,
       .shares_well = true,
       .multiplies = capability(cu, engine->device) >= 80 ? BERTH__MATRIX_UNITS : 0,

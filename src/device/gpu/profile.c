@@ -1,5 +1,5 @@
-/* Named profiles, for planning on a machine without the GPU. Matrix units and subgroup exchange count only for devices
- * whose kernels can use them (device/plan_create.c). */
+/* Named profiles, for planning on a machine without the GPU. Matrix units, subgroup exchange and dot4 count only for
+ * devices whose kernels can use them (device/plan_create.c). */
 #include "device/gpu/profile.h"
 
 #include <stdio.h>
@@ -22,6 +22,7 @@ static const berth__profile named[] = {
      {.group_size = 256,
       .lanes = 32,
       .exchanges = true,
+      .has_dot4 = true,
       .shared_bytes = 49152,
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
@@ -32,6 +33,7 @@ static const berth__profile named[] = {
       .lanes = 32,
       .exchanges = true,
       .begins_early = true,
+      .has_dot4 = true,
       .shared_bytes = 49152,
       .shares_well = true,
       .multiplies = BERTH__MATRIX_UNITS,
@@ -39,7 +41,8 @@ static const berth__profile named[] = {
       .large_bytes = 229376,
       .has_warpgroups = true}},
     /* NVIDIA GPUs before compute capability 8.0, whose matrix units are not supported. */
-    {"turing", {.group_size = 256, .lanes = 32, .exchanges = true, .shared_bytes = 49152, .shares_well = true}},
+    {"turing",
+     {.group_size = 256, .lanes = 32, .exchanges = true, .has_dot4 = true, .shared_bytes = 49152, .shares_well = true}},
     /* A CPU that plays the GPU: lavapipe, SwiftShader. */
     {"cpu", {.group_size = 256, .lanes = 8, .shared_bytes = 32768, .shares_well = false}},
     /* The minimum that the standards guarantee: such a plan runs everywhere, but is optimal nowhere. */

@@ -240,6 +240,7 @@ const berth__device berth__interp_device = {
     .limits = interp_limits,
     .multiplies = true,
     .exchanges = true,
+    .has_dot4 = true,
     .open = open_interp,
     .use_threads = berth__gpu_use_threads,
     .close = close_interp,

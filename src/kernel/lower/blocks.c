@@ -197,8 +197,16 @@ berth__x berth__l_blocks_look_up(berth__l_blocks *b, berth__x index) {
 
 /* ---- Quads and elements ---- */
 
+bool berth__l_blocks_has_bytes(berth_type type) {
+  const berth__l_format *format = berth__l_format_of(type);
+  return format != NULL && (format->table_size == 0 || format->table_type != BERTH__NUM_F32);
+}
+
 berth__l_quad berth__l_blocks_quad(berth__l_blocks *b, berth__x index) {
-  return berth__l_format_of(b->l->call->in[b->operand].type)->quad(b, index);
+  const berth__l_format *format = berth__l_format_of(b->l->call->in[b->operand].type);
+  berth__l_quad quad = format->quad(b, index);
+  quad.bias = format->bias;
+  return quad;
 }
 
 static berth__x blocks_value(berth__kernel *k, const berth__l_quad *quad, berth__x q) {
@@ -251,46 +259,49 @@ berth__x berth__l_load_block(const berth__lowering *l, berth__kernel *k, uint32_
 
 /* ---- Slices ---- */
 
-/* The order of a slice's quads: some adjacent ones, and then again `step` further on, namely those that share words. A
- * slice continues after the adjacent quads of the previous one or, after `step` of them, begins a new run. */
-typedef struct slicing { /* short slices if the format allows: neighbouring lanes then read neighbouring parts of x */
-  uint8_t per_block, n, beside, step;
-} slicing;
-
-static slicing blocks_slicing(berth_type type) {
+/* Short slices if the format allows: neighbouring lanes then read neighbouring parts of x. */
+berth__l_slices berth__l_slices_of(berth_type type) {
   switch ((int)type) {
-    case BERTH_Q8_0: return (slicing){2, 4, 4, 4};
+    case BERTH_Q8_0: return (berth__l_slices){2, 4, 4, 4};
     case BERTH_Q4_K:
-    case BERTH_Q5_K: return (slicing){8, 8, 4, 8};
+    case BERTH_Q5_K: return (berth__l_slices){8, 8, 4, 8};
     case BERTH_Q2_K:
     case BERTH_Q3_K:
-    case BERTH_Q6_K: return (slicing){8, 8, 2, 8};
+    case BERTH_Q6_K: return (berth__l_slices){8, 8, 2, 8};
     case BERTH_IQ2_XXS:
     case BERTH_IQ2_XS:
     case BERTH_IQ2_S:
     case BERTH_IQ3_XXS:
-    case BERTH_IQ3_S: return (slicing){8, 8, 8, 8}; /* decoding words of signs is expensive */
-    case BERTH_IQ4_XS: return (slicing){16, 4, 2, 4};
-    default: return (slicing){2, 4, 2, 4};
+    case BERTH_IQ3_S: return (berth__l_slices){8, 8, 8, 8}; /* decoding words of signs is expensive */
+    case BERTH_IQ4_XS: return (berth__l_slices){16, 4, 2, 4};
+    default: return (berth__l_slices){2, 4, 2, 4};
   }
 }
 
-berth__l_slices berth__l_slices_of(berth_type type) {
-  const slicing s = blocks_slicing(type);
-  return (berth__l_slices){s.per_block, s.n};
+berth__l_slices berth__l_slices_for_bytes(berth_type type) {
+  switch ((int)type) {
+    case BERTH_Q4_K:
+    case BERTH_Q5_K: return (berth__l_slices){4, 16, 8, 8};
+    case BERTH_Q2_K:
+    case BERTH_Q3_K:
+    case BERTH_Q6_K: return (berth__l_slices){4, 16, 4, 8};
+    case BERTH_Q4_0:
+    case BERTH_Q4_1:
+    case BERTH_Q5_0:
+    case BERTH_Q5_1: return (berth__l_slices){1, 8, 8, 8};
+    default: return berth__l_slices_of(type);
+  }
 }
 
-uint32_t berth__l_slice_first(berth_type type, uint32_t slice) {
-  const slicing s = blocks_slicing(type);
-  const uint32_t in_run = s.step / s.beside, run = (uint32_t)s.n / s.beside * s.step;
-  return slice / in_run * run + slice % in_run * s.beside;
+uint32_t berth__l_slice_first(const berth__l_slices *s, uint32_t slice) {
+  const uint32_t in_run = s->step / s->beside, run = s->n_quads / s->beside * s->step;
+  return slice / in_run * run + slice % in_run * s->beside;
 }
 
-berth__x berth__l_slice_quad(berth__kernel *k, berth_type type, berth__x slice, uint32_t i) {
-  const slicing s = blocks_slicing(type);
-  const int64_t in_run = s.step / s.beside, run = (int64_t)s.n / s.beside * s.step;
+berth__x berth__l_slice_quad(berth__kernel *k, const berth__l_slices *s, berth__x slice, uint32_t i) {
+  const int64_t in_run = s->step / s->beside, run = (int64_t)(s->n_quads / s->beside) * s->step;
   const berth__x group = berth__x_i32(k, in_run);
   const berth__x first = berth__x_add(k, berth__x_affine(k, berth__x_div(k, slice, group), run, 0),
-                                      berth__x_affine(k, berth__x_rem(k, slice, group), s.beside, 0));
-  return berth__x_affine(k, first, 1, (int64_t)(i / s.beside) * s.step + i % s.beside);
+                                      berth__x_affine(k, berth__x_rem(k, slice, group), s->beside, 0));
+  return berth__x_affine(k, first, 1, (int64_t)(i / s->beside) * s->step + i % s->beside);
 }

@@ -49,23 +49,30 @@ berth__l_blocks berth__l_blocks_at(const berth__lowering *l, berth__kernel *k, u
 /* element i = factor * (q[i] - bias) + offset. */
 typedef struct berth__l_quad {
   berth__x q[4];           /* f32 */
-  int bias;                /* the same for the whole format */
+  berth__x bytes;          /* the same as four bytes with signs, u32; BERTH__X_NONE: the format has no such form */
+  int bias;                /* that of the format */
   berth__x factor, offset; /* BERTH__X_NONE: 1 and 0. Equal numbers mean equal factors. */
 } berth__l_quad;
 /* Quad `index` of the block. */
 berth__l_quad berth__l_blocks_quad(berth__l_blocks *b, berth__x index);
+bool berth__l_blocks_has_bytes(berth_type type); /* quads have `bytes` */
 /* Its elements, rounded as in base/blocks.c. */
 void berth__l_quad_values(berth__kernel *k, const berth__l_quad *quad, berth__x *values);
 
-/* Slices: the pieces of a block that threads share out in kernels over whole blocks. */
-#define BERTH__SLICE_QUADS 8u
+/* Slices: the pieces of a block that threads share out in kernels over whole blocks. The order of a slice's quads: some
+ * adjacent ones, and then again `step` further on, namely those that share words. A slice continues after the adjacent
+ * quads of the previous one or, after `step` of them, begins a new run. */
+#define BERTH__SLICE_QUADS 16u
 typedef struct berth__l_slices {
-  uint32_t per_block, n_quads;
+  uint32_t per_block, n_quads, beside, step;
 } berth__l_slices;
 berth__l_slices berth__l_slices_of(berth_type type);
+/* The same for products with bytes, where what a slice has in common costs more than its elements: adjacent quads are
+ * multiples of 16 elements. */
+berth__l_slices berth__l_slices_for_bytes(berth_type type);
 /* Quad i of slice `slice` of a block. */
-uint32_t berth__l_slice_first(berth_type type, uint32_t slice); /* its first quad */
-berth__x berth__l_slice_quad(berth__kernel *k, berth_type type, berth__x slice, uint32_t i);
+uint32_t berth__l_slice_first(const berth__l_slices *slices, uint32_t slice); /* its first quad */
+berth__x berth__l_slice_quad(berth__kernel *k, const berth__l_slices *slices, berth__x slice, uint32_t i);
 
 /* Element `place` of an operand of a block type, as f32; and the four elements from `place`, a multiple of four, on. */
 berth__x berth__l_load_block(const berth__lowering *l, berth__kernel *k, uint32_t operand, berth__x place);
@@ -86,7 +93,8 @@ berth__x berth__l_blocks_look_up(berth__l_blocks *b, berth__x index);
 /* blocks_formats.c: one row per format. */
 typedef struct berth__l_format {
   berth__l_quad (*quad)(berth__l_blocks *b, berth__x index);
-  bool has_rest;       /* quads have a bias or an offset */
+  bool has_rest; /* quads have a bias or an offset */
+  int bias;
   uint32_t table_size; /* entries of its table, a power of two; 0: no table */
   berth__number table_type;
   uint32_t (*entry)(uint32_t i); /* the bits of entry i */

@@ -44,22 +44,22 @@ static berth__x formats_opposite(const blocks *b, berth__x product) {
 }
 
 /* The bytes of a word as f32. */
-static quad formats_unsigned(const blocks *b, berth__x bytes, int bias, berth__x factor, berth__x offset) {
-  quad q = {.bias = bias, .factor = factor, .offset = offset};
+static quad formats_unsigned(const blocks *b, berth__x bytes, berth__x factor, berth__x offset) {
+  quad q = {.factor = factor, .offset = offset, .bytes = bytes}; /* below 128 */
   for (uint32_t i = 0; i < 4; i++) q.q[i] = berth__x_byte(b->k, bytes, i);
   return q;
 }
 
 static quad formats_signed(const blocks *b, berth__x bytes, berth__x factor) {
   const berth__x word = berth__x_bits(b->k, BERTH__NUM_I32, bytes);
-  quad q = {.factor = factor, .offset = BERTH__X_NONE};
+  quad q = {.factor = factor, .offset = BERTH__X_NONE, .bytes = bytes};
   for (uint32_t i = 0; i < 4; i++) q.q[i] = berth__x_byte(b->k, word, i);
   return q;
 }
 
 /* Entries of the format's table, indexed by the bytes of a word. */
 static quad formats_looked_up(blocks *b, berth__x bytes, berth__x factor) {
-  quad q = {.factor = factor, .offset = BERTH__X_NONE};
+  quad q = {.factor = factor, .offset = BERTH__X_NONE, .bytes = BERTH__X_NONE};
   for (int i = 0; i < 4; i++) q.q[i] = berth__l_blocks_look_up(b, formats_bits_at(b, bytes, 8 * i, 255));
   return q;
 }
@@ -87,11 +87,11 @@ static berth__x formats_nibbles(blocks *b, int64_t first, berth__x index) {
 }
 
 static quad formats_q4_0(blocks *b, berth__x index) {
-  return formats_unsigned(b, formats_nibbles(b, 2, index), 8, berth__l_blocks_half(b, 0), BERTH__X_NONE);
+  return formats_unsigned(b, formats_nibbles(b, 2, index), berth__l_blocks_half(b, 0), BERTH__X_NONE);
 }
 
 static quad formats_q4_1(blocks *b, berth__x index) {
-  return formats_unsigned(b, formats_nibbles(b, 4, index), 0, berth__l_blocks_half(b, 0), berth__l_blocks_half(b, 2));
+  return formats_unsigned(b, formats_nibbles(b, 4, index), berth__l_blocks_half(b, 0), berth__l_blocks_half(b, 2));
 }
 
 static berth__x formats_fives(blocks *b, int64_t fifth, int64_t halves, berth__x index) {
@@ -100,11 +100,11 @@ static berth__x formats_fives(blocks *b, int64_t fifth, int64_t halves, berth__x
 }
 
 static quad formats_q5_0(blocks *b, berth__x index) {
-  return formats_unsigned(b, formats_fives(b, 2, 6, index), 16, berth__l_blocks_half(b, 0), BERTH__X_NONE);
+  return formats_unsigned(b, formats_fives(b, 2, 6, index), berth__l_blocks_half(b, 0), BERTH__X_NONE);
 }
 
 static quad formats_q5_1(blocks *b, berth__x index) {
-  return formats_unsigned(b, formats_fives(b, 4, 8, index), 0, berth__l_blocks_half(b, 0), berth__l_blocks_half(b, 2));
+  return formats_unsigned(b, formats_fives(b, 4, 8, index), berth__l_blocks_half(b, 0), berth__l_blocks_half(b, 2));
 }
 
 static quad formats_iq4_nl(blocks *b, berth__x index) {
@@ -134,7 +134,7 @@ static quad formats_q2_k(blocks *b, berth__x index) {
   const berth__x factor = formats_scaled(b, berth__l_blocks_half(b, 80), formats_bits_at(b, scales, 0, 15), 0);
   const berth__x offset =
       formats_opposite(b, formats_scaled(b, berth__l_blocks_half(b, 82), formats_bits_at(b, scales, 4, 15), 0));
-  return formats_unsigned(b, formats_pairs(b, 16, index), 0, factor, offset);
+  return formats_unsigned(b, formats_pairs(b, 16, index), factor, offset);
 }
 
 static quad formats_q3_k(blocks *b, berth__x index) {
@@ -149,7 +149,7 @@ static quad formats_q3_k(blocks *b, berth__x index) {
   const berth__x third =
       formats_bits(b, berth__l_blocks_word(b, 0, formats_modulo(b, index, 8)), formats_over(b, index, 8), 0x01010101u);
   const berth__x bytes = berth__x_or(k, formats_pairs(b, 32, index), formats_up(b, third, 2));
-  return formats_unsigned(b, bytes, 4, formats_scaled(b, berth__l_blocks_half(b, 108), by, 32), BERTH__X_NONE);
+  return formats_unsigned(b, bytes, formats_scaled(b, berth__l_blocks_half(b, 108), by, 32), BERTH__X_NONE);
 }
 
 /* Scales of six bits: those of the first four groups are in `low`; of those of the others, two bits are there, above
@@ -177,7 +177,7 @@ static quad formats_k_quad(blocks *b, berth__x index, berth__x bytes) {
                  least = formats_k_six(b, is_first, m, formats_bits_at(b, c, 4, 15 * every), every);
   const berth__x factor = is_known ? berth__x_byte(k, scale, which) : formats_f32(b, scale),
                  offset = is_known ? berth__x_byte(k, least, which) : formats_f32(b, least);
-  return formats_unsigned(b, bytes, 0, berth__x_mul(k, berth__l_blocks_half(b, 0), factor),
+  return formats_unsigned(b, bytes, berth__x_mul(k, berth__l_blocks_half(b, 0), factor),
                           formats_opposite(b, berth__x_mul(k, berth__l_blocks_half(b, 2), offset)));
 }
 
@@ -202,7 +202,7 @@ static quad formats_q6_k(blocks *b, berth__x index) {
   const berth__x scale = berth__l_blocks_byte(b, 192, formats_over(b, index, 4));
   const berth__x up = formats_up(b, berth__x_bits(b->k, BERTH__NUM_I32, scale), 24);
   const berth__x by = berth__x2(b->k, BERTH__INST_shr, up, berth__x_i32(b->k, 24));
-  return formats_unsigned(b, bytes, 32, formats_scaled(b, berth__l_blocks_half(b, 208), by, 0), BERTH__X_NONE);
+  return formats_unsigned(b, bytes, formats_scaled(b, berth__l_blocks_half(b, 208), by, 0), BERTH__X_NONE);
 }
 
 static quad formats_iq4_xs(blocks *b, berth__x index) {
@@ -360,23 +360,23 @@ static uint32_t formats_fours_s(uint32_t i) { return berth__block_points_iq3_s[i
 const berth__l_format *berth__l_format_of(berth_type type) {
   static const berth__l_format rows[] = {
       [0] = {.quad = formats_q8_0},
-      [BERTH_Q4_0 - BERTH_Q8_0] = {.quad = formats_q4_0, .has_rest = true},
+      [BERTH_Q4_0 - BERTH_Q8_0] = {.quad = formats_q4_0, .has_rest = true, .bias = 8},
       [BERTH_Q4_1 - BERTH_Q8_0] = {.quad = formats_q4_1, .has_rest = true},
-      [BERTH_Q5_0 - BERTH_Q8_0] = {.quad = formats_q5_0, .has_rest = true},
+      [BERTH_Q5_0 - BERTH_Q8_0] = {.quad = formats_q5_0, .has_rest = true, .bias = 16},
       [BERTH_Q5_1 - BERTH_Q8_0] = {.quad = formats_q5_1, .has_rest = true},
       [BERTH_Q2_K - BERTH_Q8_0] = {.quad = formats_q2_k, .has_rest = true},
-      [BERTH_Q3_K - BERTH_Q8_0] = {.quad = formats_q3_k, .has_rest = true},
+      [BERTH_Q3_K - BERTH_Q8_0] = {.quad = formats_q3_k, .has_rest = true, .bias = 4},
       [BERTH_Q4_K - BERTH_Q8_0] = {.quad = formats_q4_k, .has_rest = true},
       [BERTH_Q5_K - BERTH_Q8_0] = {.quad = formats_q5_k, .has_rest = true},
-      [BERTH_Q6_K - BERTH_Q8_0] = {.quad = formats_q6_k, .has_rest = true},
-      [BERTH_IQ2_XXS - BERTH_Q8_0] = {formats_iq2_xxs, false, 128, BERTH__NUM_U32, formats_grid},
-      [BERTH_IQ4_NL - BERTH_Q8_0] = {formats_iq4_nl, false, 16, BERTH__NUM_F32, formats_curve},
-      [BERTH_IQ4_XS - BERTH_Q8_0] = {formats_iq4_xs, false, 16, BERTH__NUM_F32, formats_curve},
-      [BERTH_MXFP4 - BERTH_Q8_0] = {formats_mxfp4, false, 16, BERTH__NUM_F32, formats_floats},
-      [BERTH_IQ2_XS - BERTH_Q8_0] = {formats_iq2_xs, false, 256, BERTH__NUM_U32, formats_points_xs},
-      [BERTH_IQ2_S - BERTH_Q8_0] = {formats_iq2_s, false, 512, BERTH__NUM_U32, formats_points_s},
-      [BERTH_IQ3_XXS - BERTH_Q8_0] = {formats_iq3_xxs, false, 256, BERTH__NUM_U32, formats_fours_xxs},
-      [BERTH_IQ3_S - BERTH_Q8_0] = {formats_iq3_s, false, 512, BERTH__NUM_U32, formats_fours_s},
+      [BERTH_Q6_K - BERTH_Q8_0] = {.quad = formats_q6_k, .has_rest = true, .bias = 32},
+      [BERTH_IQ2_XXS - BERTH_Q8_0] = {formats_iq2_xxs, false, 0, 128, BERTH__NUM_U32, formats_grid},
+      [BERTH_IQ4_NL - BERTH_Q8_0] = {formats_iq4_nl, false, 0, 16, BERTH__NUM_F32, formats_curve},
+      [BERTH_IQ4_XS - BERTH_Q8_0] = {formats_iq4_xs, false, 0, 16, BERTH__NUM_F32, formats_curve},
+      [BERTH_MXFP4 - BERTH_Q8_0] = {formats_mxfp4, false, 0, 16, BERTH__NUM_F32, formats_floats},
+      [BERTH_IQ2_XS - BERTH_Q8_0] = {formats_iq2_xs, false, 0, 256, BERTH__NUM_U32, formats_points_xs},
+      [BERTH_IQ2_S - BERTH_Q8_0] = {formats_iq2_s, false, 0, 512, BERTH__NUM_U32, formats_points_s},
+      [BERTH_IQ3_XXS - BERTH_Q8_0] = {formats_iq3_xxs, false, 0, 256, BERTH__NUM_U32, formats_fours_xxs},
+      [BERTH_IQ3_S - BERTH_Q8_0] = {formats_iq3_s, false, 0, 512, BERTH__NUM_U32, formats_fours_s},
   };
   const int at = (int)type - (int)BERTH_Q8_0;
   return at >= 0 && at < (int)(sizeof rows / sizeof rows[0]) && rows[at].quad != NULL ? &rows[at] : NULL;

@@ -319,6 +319,15 @@ static uint32_t choose_packed_lanes(const berth__tile *tile, uint32_t threads) {
   return lanes;
 }
 
+/* No more columns than there are, but whole subgroups if these round the rows. */
+static void shrink_packed(const berth__tile *tile, berth__tile_form *form) {
+  const int64_t columns = berth__tile_count(&tile->columns);
+  const uint32_t least = tile->in_bytes ? tile->l->limits->lanes : 1;
+  while (form->group_columns > 1 && (int64_t)form->group_columns / 2 * form->thread_columns >= columns &&
+         form->group_rows * form->group_columns / 2 >= least)
+    form->group_columns /= 2;
+}
+
 /* A thread has several columns, which reuse the rows that it loads, if there are enough threads. */
 static berth__tile_form choose_packed(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
@@ -333,8 +342,7 @@ static berth__tile_form choose_packed(const berth__tile *tile) {
   while (form.thread_columns < most && rows * form.thread_columns < 4 && lanes / (2 * form.thread_columns) >= enough)
     form.thread_columns *= 2;
   form.group_columns = threads / form.group_rows;
-  while (form.group_columns > 1 && (int64_t)form.group_columns / 2 * form.thread_columns >= columns)
-    form.group_columns /= 2;
+  shrink_packed(tile, &form);
   return form;
 }
 
@@ -355,8 +363,7 @@ static berth__tile_form choose_flow(const berth__tile *tile) {
   while (form.thread_columns < PACKED_COLUMNS && rows * form.thread_columns < 4 &&
          columns / (2 * form.thread_columns * form.group_columns) >= FLOW_ROUNDS * (int64_t)FLOW_GROUPS)
     form.thread_columns *= 2;
-  while (form.group_columns > 1 && (int64_t)form.group_columns / 2 * form.thread_columns >= columns)
-    form.group_columns /= 2;
+  shrink_packed(tile, &form);
   return form;
 }
 
@@ -366,13 +373,20 @@ static bool wants_packed(const berth__tile *tile) {
   return berth__tile_has_blocks(tile) || tile->second != BERTH__TILE_NONE || tile->l->limits->shares_well;
 }
 
-static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
-  if (wants_packed(tile)) {
-    const berth__kernel_limits *limits = tile->l->limits;
-    const bool flows = limits->begins_early && limits->exchanges;
-    const berth__tile_form packed = flows ? choose_flow(tile) : choose_packed(tile);
-    return berth__tile_packed(tile, &packed, flows ? FLOW_GROUPS : 0, err);
+static berth_status lower_packed(berth__tile *tile, berth_error *err) {
+  const berth__kernel_limits *limits = tile->l->limits;
+  const bool flows = limits->begins_early && limits->exchanges;
+  tile->in_bytes = berth__tile_takes_bytes(tile);
+  berth__tile_form form = flows ? choose_flow(tile) : choose_packed(tile);
+  if (tile->in_bytes && !berth__tile_fits_bytes(tile, &form)) {
+    tile->in_bytes = false;
+    form = flows ? choose_flow(tile) : choose_packed(tile);
   }
+  return berth__tile_packed(tile, &form, flows ? FLOW_GROUPS : 0, err);
+}
+
+static berth_status lower_chosen(berth__tile *tile, berth_error *err) {
+  if (wants_packed(tile)) return lower_packed(tile, err);
   berth__tile_form form;
   if (tile->second != BERTH__TILE_NONE) {
     form = choose_registers(tile);

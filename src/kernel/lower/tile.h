@@ -9,7 +9,8 @@
  * shared     a workgroup loads pieces of both sides into shared memory and uses each element of them many times
  * split      for few results with long sums: the threads of a workgroup share the depth
  * deep       like shared, for few results with long sums: parts of a workgroup share the depth
- * packed     for few rows and weights in blocks, or 16-bit floats: threads decode whole slices of them
+ * packed     for few rows and weights in blocks, or 16-bit floats: threads decode whole slices of them, or multiply
+ *            their integers by rows of bytes
  * matrix     like shared, for matrix units: if the plan allows their rounding, or operands are no wider
  *
  * Long sums with few results are first cut into sections, each of which is such a tile (tile_sections.c). */
@@ -89,6 +90,7 @@ typedef struct berth__tile {
   berth__tile_side second_side;
   berth__x *second_sum;
   berth__l_table table; /* of block types on the right: set by the forms */
+  bool in_bytes;        /* packed: the rows are rounded to bytes, set when the form is chosen */
   /* Preloaded epilogue operands of the current cell; NULL: they are loaded on use. A result may overwrite one of them,
    * so compilers cannot hoist these loads over stores. */
   const berth__x *extras;
@@ -181,6 +183,9 @@ typedef struct berth__tile_cells {
 /* The number of adjacent columns that make up a word of the result; 1 if elements are words, or words contain other
  * elements too. A thread that has all columns of a word stores them together. */
 uint32_t berth__tile_word(const berth__tile *tile);
+/* Loads the epilogue operands of one cell, for the `extras` of a tile that stores it later; the nearest ones if it is
+ * outside the result. Whether there are any. */
+bool berth__tile_load_ahead(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cell, berth__x *values);
 /* Finishes the cells inside the result. `together`: this many columns at a time make up a word. */
 void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together);
 /* The same for sums of tiles, the first of which has this row and column; sums that belong together make up a word. */
@@ -248,6 +253,9 @@ int64_t berth__tile_groups(const berth__tile *tile, int64_t rows, int64_t column
 /* tile_packed.c: whether the packed form is possible, and the slices per sum. */
 bool berth__tile_takes_packed(const berth__tile *tile);
 int64_t berth__tile_packed_slices(const berth__tile *tile);
+/* Whether its rows can be rounded to bytes; and, in this form, with `in_bytes` set. */
+bool berth__tile_takes_bytes(const berth__tile *tile);
+bool berth__tile_fits_bytes(const berth__tile *tile, const berth__tile_form *form);
 /* Whether the right side has a block type. */
 bool berth__tile_has_blocks(const berth__tile *tile);
 /* Opens the kernel: sets its work, workgroups and threads. */

@@ -28,13 +28,30 @@ static void packed_flow_factors(const berth__packed *w, berth__x *factors) {
 }
 
 /* Every lane has every sum: lane i finishes sum i. */
-static void packed_flow_store(const berth__packed *w, const berth__tile_cells *cells, const berth__x *factors) {
+static berth__tile_cells packed_flow_one(const berth__packed *w, const berth__tile_cells *cells) {
+  berth__kernel *k = w->k;
+  const berth__x columns = berth__x_i32(k, cells->columns);
+  berth__tile_cells one = {.rows = 1, .columns = 1, .batch = cells->batch};
+  one.row[0] = berth__tile_clamp(k, berth__x_div(k, w->lane, columns), cells->rows);
+  one.column[0] = berth__x_add(k, cells->column[0], berth__x_rem(k, w->lane, columns));
+  return one;
+}
+
+/* Loads the other operands of the lane's sum, which are on their way while it adds up. */
+static bool packed_flow_load(const berth__packed *w, const berth__tile_cells *cells, berth__x *extras) {
+  const berth__tile_cells one = packed_flow_one(w, cells);
+  return berth__tile_load_ahead(w->tile, w->k, &one, extras);
+}
+
+/* extras NULL: nothing was loaded for the cell. */
+static void packed_flow_store(const berth__packed *w, const berth__tile_cells *cells, const berth__x *factors,
+                              const berth__x *extras) {
   berth__kernel *k = w->k;
   const bool has_second = w->tile->second != BERTH__TILE_NONE;
-  const berth__x columns = berth__x_i32(k, cells->columns), n = berth__x_i32(k, cells->rows * cells->columns);
-  berth__tile_cells one = {.rows = 1, .columns = 1, .batch = cells->batch};
-  one.row[0] = berth__x_div(k, w->lane, columns);
-  one.column[0] = berth__x_add(k, cells->column[0], berth__x_rem(k, w->lane, columns));
+  const berth__x n = berth__x_i32(k, cells->rows * cells->columns);
+  berth__tile_cells one = packed_flow_one(w, cells);
+  berth__tile of_one = *w->tile;
+  of_one.extras = extras;
   for (uint32_t row = cells->rows; row-- > 0;)
     for (uint32_t column = cells->columns; column-- > 0;) {
       berth__tile_cells all = {.sum = {{berth__packed_exchange(w, w->sum[row][column])}}};
@@ -48,8 +65,7 @@ static void packed_flow_store(const berth__packed *w, const berth__tile_cells *c
         one.second[0][0] = is_last ? all.second[0][0] : berth__x_select(k, is_mine, all.second[0][0], one.second[0][0]);
     }
   berth__x_if(k, berth__x_lt(k, w->lane, n));
-  one.row[0] = berth__tile_clamp(k, one.row[0], cells->rows);
-  berth__tile_store(w->tile, k, &one, 1);
+  berth__tile_store(&of_one, k, &one, 1);
   berth__x_end(k);
 }
 
@@ -66,7 +82,8 @@ void berth__packed_flow(berth__packed *w, berth__tile *tile, int64_t sets) {
   const berth__tile_form *f = w->form;
   berth__kernel *k = w->k;
   const int64_t groups = (int64_t)k->n_groups;
-  berth__x of[2], factors[BERTH__TILE_MOST];
+  berth__x of[2], factors[BERTH__TILE_MOST], extras[BERTH__TILE_EXTRAS];
+  bool has_extras;
   berth__packed_slice early[BERTH__PACKED_EARLY];
   tile->table = berth__packed_table(tile, k, BERTH__TABLE_SHARED);
   berth__l_unravel(k, berth__x_thread(k), 2, (const int64_t[]){f->group_columns, f->group_rows}, of);
@@ -74,18 +91,21 @@ void berth__packed_flow(berth__packed *w, berth__tile *tile, int64_t sets) {
   berth__tile_cells cells = packed_flow_cells(w, berth__x_group(k), of[0]);
   berth__packed_start(w, &cells);
   berth__packed_load_first(w, early);
+  berth__packed_load_scales(w);
   if (w->n_early != 0) berth__x_await(k);
+  has_extras = packed_flow_load(w, &cells, extras);
   berth__packed_put_rows(w);
   packed_flow_factors(w, factors);
   berth__packed_sum(w, w->n_early != 0 ? early : NULL);
   if (w->n_early != 0 && sets <= groups) berth__x_release(k);
-  packed_flow_store(w, &cells, factors);
+  packed_flow_store(w, &cells, factors, has_extras ? extras : NULL);
   if (sets <= groups) return;
   const berth__x set =
       berth__x_loop(k, berth__x_affine(k, berth__x_group(k), 1, groups), berth__x_i32(k, sets), groups);
   cells = packed_flow_cells(w, set, of[0]);
   berth__packed_start(w, &cells);
+  has_extras = packed_flow_load(w, &cells, extras);
   berth__packed_sum(w, NULL);
-  packed_flow_store(w, &cells, factors);
+  packed_flow_store(w, &cells, factors, has_extras ? extras : NULL);
   berth__x_end(k);
 }

@@ -219,6 +219,7 @@ static void packed_together(berth__packed *w, berth__tile *tile, const int64_t *
   berth__packed_start(w, &cells);
   berth__packed_slice early[BERTH__PACKED_EARLY];
   berth__packed_load_first(w, early);
+  berth__packed_load_scales(w);
   if (w->n_early != 0) berth__x_await(k);
   if (w->is_staged) packed_stage(w);
   berth__packed_sum(w, w->n_early != 0 ? early : NULL);
@@ -248,18 +249,14 @@ static uint32_t packed_count_early(const berth__packed *w) {
   return (uint32_t)(n < of_lane ? n : of_lane);
 }
 
+/* Each of a thread's sums is finished by a lane of its own. */
 static bool packed_can_flow(const berth__packed *w) {
-  return w->is_staged && w->reach > 1 && w->reach == w->form->group_rows;
+  const berth__tile_form *f = w->form;
+  return w->is_staged && w->reach > 1 && w->reach == f->group_rows && f->thread_rows * f->thread_columns <= w->reach;
 }
 
-berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, uint32_t most_groups,
-                                berth_error *err) {
+static berth__packed packed_of(const berth__tile *tile, const berth__tile_form *form, berth__kernel *k) {
   const berth__storage storage = berth__l_storage_of(tile->l, tile->right.operand);
-  const int64_t width = (int64_t)form->group_columns * form->thread_columns;
-  const int64_t dims[2] = {berth__tile_count(&tile->batch), (berth__tile_count(&tile->columns) + width - 1) / width};
-  berth__kernel *k = berth__tile_begin(tile, berth_type_name(storage), (uint64_t)(dims[0] * dims[1]),
-                                       form->group_rows * form->group_columns);
-  if (k == NULL) return berth__l_end(tile->l, k, err);
   berth__packed w = {.tile = tile,
                      .form = form,
                      .k = k,
@@ -271,6 +268,24 @@ berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form,
                      .reach = packed_reach(tile->l->limits, form)};
   w.n_early = packed_count_early(&w);
   if (form->group_rows > 1) berth__packed_choose_stage(&w, storage, packed_parts_bytes(&w));
+  return w;
+}
+
+/* Threads round the rows together: in whole subgroups. */
+bool berth__tile_fits_bytes(const berth__tile *tile, const berth__tile_form *form) {
+  const berth__packed w = packed_of(tile, form, NULL);
+  return w.is_staged && form->group_rows * form->group_columns % tile->l->limits->lanes == 0;
+}
+
+berth_status berth__tile_packed(berth__tile *tile, const berth__tile_form *form, uint32_t most_groups,
+                                berth_error *err) {
+  const berth__storage storage = berth__l_storage_of(tile->l, tile->right.operand);
+  const int64_t width = (int64_t)form->group_columns * form->thread_columns;
+  const int64_t dims[2] = {berth__tile_count(&tile->batch), (berth__tile_count(&tile->columns) + width - 1) / width};
+  berth__kernel *k = berth__tile_begin(tile, berth_type_name(storage), (uint64_t)(dims[0] * dims[1]),
+                                       form->group_rows * form->group_columns);
+  if (k == NULL) return berth__l_end(tile->l, k, err);
+  berth__packed w = packed_of(tile, form, k);
   if (form->group_rows == 1)
     packed_alone(&w, tile);
   else if (most_groups != 0 && dims[0] == 1 && packed_can_flow(&w)) {

@@ -31,7 +31,8 @@ int64_t berth__packed_elements(const berth__tile *tile) {
 
 berth__l_slices berth__packed_slices(const berth__tile *tile) {
   const berth__storage storage = berth__l_storage_of(tile->l, tile->right.operand);
-  return berth__packed_is_plain(storage) ? (berth__l_slices){1, PLAIN_BLOCK / 4} : berth__l_slices_of(storage);
+  if (berth__packed_is_plain(storage)) return (berth__l_slices){1, PLAIN_BLOCK / 4, PLAIN_BLOCK / 4, PLAIN_BLOCK / 4};
+  return tile->in_bytes ? berth__l_slices_for_bytes(storage) : berth__l_slices_of(storage);
 }
 
 static bool packed_are_multiples(const berth__tile_space *space, const int64_t *stride, int64_t of) {
@@ -86,7 +87,7 @@ bool berth__packed_has_wide_scale(const berth__tile *tile) {
 
 /* ---- Loading ---- */
 
-static void packed_load_scale(const berth__packed *w, berth__x depth, berth__x *out) {
+void berth__packed_load_scale(const berth__packed *w, berth__x depth, berth__x *out) {
   const berth__tile *t = w->tile;
   berth__kernel *k = w->k;
   if (!w->has_wide_scale) {
@@ -97,7 +98,7 @@ static void packed_load_scale(const berth__packed *w, berth__x depth, berth__x *
   for (uint32_t i = 0; i < 4; i++) out[i] = berth__x_part(k, quad, i);
 }
 
-static void packed_load_row(const berth__packed *w, berth__x place, berth__x *out) {
+void berth__packed_load_row(const berth__packed *w, berth__x place, berth__x *out) {
   const berth__tile *t = w->tile;
   berth__kernel *k = w->k;
   if (!w->is_wide) {
@@ -112,7 +113,7 @@ static void packed_load_row(const berth__packed *w, berth__x place, berth__x *ou
 }
 
 static berth__l_quad packed_plain_quad(berth__l_blocks *b, berth__storage storage, uint32_t i) {
-  berth__l_quad quad = {.factor = BERTH__X_NONE, .offset = BERTH__X_NONE};
+  berth__l_quad quad = {.factor = BERTH__X_NONE, .offset = BERTH__X_NONE, .bytes = BERTH__X_NONE};
   for (uint32_t f = 0; f < 4 && storage == BERTH_F32; f++)
     quad.q[f] = berth__x_bits(b->k, BERTH__NUM_F32, berth__l_blocks_word(b, 0, berth__x_i32(b->k, 4 * i + f)));
   if (storage == BERTH_F32) return quad;
@@ -136,7 +137,7 @@ static void packed_load_slice(const berth__packed *w, uint32_t operand, uint32_t
   }
   for (uint32_t i = 0; i < w->slices.n_quads; i++)
     quads[i] = w->is_plain ? packed_plain_quad(&b, storage, i)
-                           : berth__l_blocks_quad(&b, berth__l_slice_quad(k, storage, slice, i));
+                           : berth__l_blocks_quad(&b, berth__l_slice_quad(k, &w->slices, slice, i));
 }
 
 /* ---- Rows in shared memory: slices are apart, so lanes that load them from memory would use a cache line each ---- */
@@ -148,11 +149,11 @@ static berth__x packed_staged_quad(const berth__packed *w, berth__x quad) {
 }
 
 /* The number of bank conflicts among the first lanes, with a gap of one quad after every `between`. */
-static uint32_t packed_conflicts(const berth__packed *w, berth__storage storage, uint32_t between) {
+static uint32_t packed_conflicts(const berth__packed *w, uint32_t between) {
   uint32_t seen[STAGED_LANES] = {0}, most = 0;
   for (uint32_t lane = 0; lane < STAGED_LANES; lane++) {
     const uint32_t block = lane / w->slices.per_block, slice = lane % w->slices.per_block;
-    const uint32_t in_block = w->is_plain ? 0 : berth__l_slice_first(storage, slice);
+    const uint32_t in_block = w->is_plain ? 0 : berth__l_slice_first(&w->slices, slice);
     const uint32_t quad = block * (uint32_t)w->elements / 4 + in_block;
     const uint32_t n = ++seen[(quad + quad / between) % STAGED_LANES];
     most = n > most ? n : most;
@@ -164,8 +165,12 @@ static uint32_t packed_conflicts(const berth__packed *w, berth__storage storage,
 void berth__packed_choose_stage(berth__packed *w, berth__storage storage, uint64_t parts_bytes) {
   const uint64_t depth = (uint64_t)w->tile->depth.dim[0];
   uint32_t best = UINT32_MAX;
+  if (w->tile->in_bytes) {
+    w->is_staged = berth__packed_bytes_room(w) + parts_bytes <= w->tile->l->limits->shared_bytes;
+    return;
+  }
   for (uint32_t between = 4; between <= 64; between *= 2) {
-    const uint32_t conflicts = packed_conflicts(w, storage, between);
+    const uint32_t conflicts = packed_conflicts(w, between);
     if (conflicts >= best) continue;
     best = conflicts;
     w->between = between;
@@ -183,9 +188,9 @@ static void packed_put_quad(const berth__packed *w, berth__x quad) {
   berth__kernel *k = w->k;
   const berth__x depth = berth__x_affine(k, quad, 4, 0), to = berth__x_affine(k, packed_staged_quad(w, quad), 4, 0);
   berth__x scale[4], x[4];
-  if (berth__tile_is_normed(w->tile)) packed_load_scale(w, depth, scale);
+  if (berth__tile_is_normed(w->tile)) berth__packed_load_scale(w, depth, scale);
   for (uint32_t row = 0; row < w->form->thread_rows; row++) {
-    packed_load_row(w, berth__x_add(k, w->left[row].index, depth), x);
+    berth__packed_load_row(w, berth__x_add(k, w->left[row].index, depth), x);
     if (berth__tile_is_normed(w->tile)) berth__tile_norm_square(k, w->squares[row], x, 4);
     for (uint32_t f = 0; f < 4; f++) {
       if (berth__tile_is_normed(w->tile)) x[f] = berth__x_mul(k, x[f], scale[f]);
@@ -203,6 +208,10 @@ static void packed_put_quad(const berth__packed *w, berth__x quad) {
  * once for all of them if there are few. */
 void berth__packed_put_rows(berth__packed *w) {
   berth__kernel *k = w->k;
+  if (w->tile->in_bytes) {
+    berth__packed_put_bytes(w);
+    return;
+  }
   const int64_t quads = w->tile->depth.dim[0] / 4, threads = k->group_size, whole = quads / threads;
   const berth__x thread = berth__x_thread(k);
   w->staged = berth__kernel_shared(k, BERTH__NUM_F32, w->pitch * w->form->thread_rows);
@@ -288,13 +297,12 @@ static void packed_add_column(const berth__packed *w, const berth__x (*sums)[BER
 
 /* The rows' elements for a slice, scaled if rows are normalised. */
 static void packed_load_rows(const berth__packed *w, berth__x block, berth__x slice, values *x) {
-  const berth__storage storage = berth__l_storage_of(w->tile->l, w->tile->right.operand);
   berth__kernel *k = w->k;
   for (uint32_t i = 0; i < w->slices.n_quads; i++) {
-    const berth__x quad = w->is_plain ? berth__x_i32(k, i) : berth__l_slice_quad(k, storage, slice, i);
+    const berth__x quad = w->is_plain ? berth__x_i32(k, i) : berth__l_slice_quad(k, &w->slices, slice, i);
     const berth__x depth = berth__x_add(k, berth__x_affine(k, block, w->elements, 0), berth__x_affine(k, quad, 4, 0));
     berth__x scale[4];
-    if (berth__tile_is_normed(w->tile) && !w->is_staged) packed_load_scale(w, depth, scale);
+    if (berth__tile_is_normed(w->tile) && !w->is_staged) berth__packed_load_scale(w, depth, scale);
     for (uint32_t row = 0; row < w->form->thread_rows; row++) {
       row_quad *out = &x[row][i];
       out->total = BERTH__X_NONE;
@@ -302,7 +310,7 @@ static void packed_load_rows(const berth__packed *w, berth__x block, berth__x sl
         packed_load_staged(w, depth, row, out);
         continue;
       }
-      packed_load_row(w, berth__x_add(k, w->left[row].index, depth), out->x);
+      berth__packed_load_row(w, berth__x_add(k, w->left[row].index, depth), out->x);
       if (!berth__tile_is_normed(w->tile)) continue;
       berth__tile_norm_square(k, w->squares[row], out->x, 4);
       for (uint32_t f = 0; f < 4; f++) out->x[f] = berth__x_mul(k, out->x[f], scale[f]);
@@ -329,19 +337,36 @@ void berth__packed_load_first(const berth__packed *w, berth__packed_slice *quads
   }
 }
 
+/* What the rows have for a slice. */
+typedef struct packed_rows {
+  values x[BERTH__TILE_MOST];
+  berth__packed_units units;
+} packed_rows;
+
+static void packed_add_quads(const berth__packed *w, const berth__x (*sums)[BERTH__TILE_MOST], uint32_t column,
+                             const berth__l_quad *quads, packed_rows *rows) {
+  if (w->tile->in_bytes)
+    berth__packed_add_units(w, sums, column, quads, &rows->units);
+  else
+    packed_add_column(w, sums, column, quads, rows->x);
+}
+
 /* loaded NULL: loads them first. */
 static void packed_add_slice(const berth__packed *w, berth__x number, berth__packed_slice loaded) {
-  values x[BERTH__TILE_MOST];
+  packed_rows rows;
   berth__x block, slice;
   packed_find_slice(w, number, &block, &slice);
-  packed_load_rows(w, block, slice, x);
+  if (w->tile->in_bytes)
+    berth__packed_load_units(w, block, slice, &rows.units);
+  else
+    packed_load_rows(w, block, slice, rows.x);
   for (uint32_t column = 0; column < w->form->thread_columns; column++) {
     berth__l_quad quads[BERTH__SLICE_QUADS];
     if (loaded == NULL) packed_load_slice(w, w->tile->right.operand, column, block, slice, quads);
-    packed_add_column(w, w->sum, column, loaded != NULL ? loaded[0][column] : quads, x);
+    packed_add_quads(w, w->sum, column, loaded != NULL ? loaded[0][column] : quads, &rows);
     if (w->tile->second == BERTH__TILE_NONE) continue;
     if (loaded == NULL) packed_load_slice(w, w->tile->second, column, block, slice, quads);
-    packed_add_column(w, w->second, column, loaded != NULL ? loaded[1][column] : quads, x);
+    packed_add_quads(w, w->second, column, loaded != NULL ? loaded[1][column] : quads, &rows);
   }
 }
 

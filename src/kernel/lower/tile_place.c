@@ -241,7 +241,7 @@ static void finish_cells(const berth__tile *tile, berth__kernel *k, const berth_
     if (i == 0) first = place[0];
     if (together > 1) berth__l_word_lane(k, i, place[0]);
     if (tile->second_sum != NULL) *tile->second_sum = cells->second[row][column + i];
-    of_cell.extras = extras != NULL ? extras[column + i] : NULL;
+    if (extras != NULL) of_cell.extras = extras[column + i];
     tile->finish(&of_cell, k, place, cells->sum[row][column + i]);
   }
   if (together > 1) berth__l_word_end(tile->l, k, first);
@@ -255,8 +255,19 @@ static void store_cells(const berth__tile *tile, berth__kernel *k, const berth__
       finish_cells(tile, k, cells, s, i, j, together, extras != NULL ? extras[i] : NULL);
 }
 
+bool berth__tile_load_ahead(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cell,
+                            berth__x *values) {
+  berth__x place[BERTH__TILE_VIEWS];
+  shares s;
+  if (berth__tile_n_extras(tile) == 0) return false;
+  share_cells(tile, k, cell, &s);
+  place_cell(tile, k, &s, 0, 0, place);
+  berth__tile_load_extras(tile, k, place, values);
+  return true;
+}
+
 void berth__tile_store(const berth__tile *tile, berth__kernel *k, const berth__tile_cells *cells, uint32_t together) {
-  const bool has_extras = berth__tile_n_extras(tile) > 0 && cells->rows * cells->columns > 1;
+  const bool has_extras = berth__tile_n_extras(tile) > 0 && cells->rows * cells->columns > 1 && tile->extras == NULL;
   shares s;
   cell_extras extras;
   share_cells(tile, k, cells, &s);
