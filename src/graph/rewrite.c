@@ -74,9 +74,11 @@ void berth__rewrite_name(berth_graph *graph, berth_value base, const char *suffi
 
 /* Rewriting uses explicit extents, never the 0 in the shape of a reshape, which means "as before". */
 static bool rewrite_has_zero(berth__op_code op, const berth_attr *attrs, size_t n_attrs) {
-  if (op != BERTH__OP_reshape || n_attrs != 1 || attrs->kind != BERTH_ATTR_DIMS) return false;
+  if (op != BERTH__OP_reshape || n_attrs != 1) return false;
   for (uint32_t i = 0; i < attrs->count; i++)
-    if (attrs->dims[i].name == NULL && attrs->dims[i].extent == 0) return true;
+    if (attrs->kind == BERTH_ATTR_DIMS ? attrs->dims[i].name == NULL && attrs->dims[i].extent == 0
+                                       : attrs->ints[i] == 0)
+      return true;
   return false;
 }
 

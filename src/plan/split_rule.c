@@ -295,6 +295,7 @@ void berth__split_attrs(const berth_graph *graph, const berth__node *node, uint3
     const berth__shape *shape = plan_split_rule_shape_of(graph, node->out[0]);
     for (uint32_t i = 0; i < shape->rank; i++) ints[i] = i == axis ? rows.end - rows.begin : shape->dim[i];
     attrs[BERTH__RESHAPE_SHAPE] = berth_attr_ints("shape", ints, shape->rank);
+    attrs[BERTH__RESHAPE_ALLOW_ZERO] = berth_attr_int("allowzero", 1); /* these are extents */
   }
   if (!is_window(node) || !spatial_axis(graph, node, axis, &spatial)) return;
   const window w = window_of(graph, node, spatial);

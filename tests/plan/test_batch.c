@@ -82,6 +82,10 @@ static const row rows[] = {
      X "%a = reshape(%x) {shape = [24, 8]} %b = reshape(%a) {shape = [1, 4, 48]} %c = flatten(%b) {axis = 2}"
        "%d = reshape(%c) {shape = [2, 96]} output \"c\" = %c output \"d\" = %d",
      0},
+    {"a reshape of nothing",
+     "input %x : f32[4, 5, 0] input %z : f32[4, 3] %r = reshape(%x) {shape = [4, -1]} %y = concat(%z, %r) {axis = 1}"
+     "output \"y\" = %y",
+     0},
     {"axes of extent 1", "input %x : f32[4, 1, 8] %n = neg(%x) %s = squeeze(%n) %y = relu(%s) output \"y\" = %y", 0},
     {"sums over the batch for each of several",
      "input %x : f32[4, 3, 6] input %d : f32[4, 3, 5] %a = transpose(%x) {perm = [1, 2, 0]}"

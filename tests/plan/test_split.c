@@ -111,6 +111,21 @@ static void test_branches(void **state) {
   assert_same_results(f->graph, &desc, 0);
 }
 
+/* The extents of a reshape in slices are extents: a 0 is not taken from its operand. */
+static void test_a_reshape_of_nothing(void **state) {
+  fixture *f = *state;
+  berth_error err;
+  f->graph =
+      parse_graph(f->ctx,
+                  "input %x : f32[1, 8, 5, 0]\ninput %y : f32[1, 8, 512]\n%r = reshape(%x) {shape = [1, 8, -1]}\n"
+                  "%c = cumsum(%y) {axis = 1}\n%e = exp(%c)\n%f = concat(%e, %r) {axis = 2}\n%g = tanh(%f)\n"
+                  "%h = mul(%g, %e)\n%s = reduce_sum(%h) {axes = [2]}\noutput \"s\" = %s");
+  berth_plan_desc desc = one_thread(0);
+  TEST_OK(plan_with_share(f, &desc, 0.75, &err));
+  assert_true(test_plan_info(f->plan).n_split >= 1);
+  assert_same_results(f->graph, &desc, 0);
+}
+
 /* ---- Any windows ---- */
 
 typedef struct net {
@@ -247,10 +262,8 @@ static void test_random_windows(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      PLAN_TEST(test_what_slices_make),
-      PLAN_TEST(test_no_row_is_made_twice),
-      PLAN_TEST(test_branches),
-      PLAN_TEST(test_random_windows),
+      PLAN_TEST(test_what_slices_make),     PLAN_TEST(test_no_row_is_made_twice), PLAN_TEST(test_branches),
+      PLAN_TEST(test_a_reshape_of_nothing), PLAN_TEST(test_random_windows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
