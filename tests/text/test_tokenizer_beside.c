@@ -189,11 +189,11 @@ static size_t compare(berth_context *ctx, const llama *l, const char *folder, co
 
 static void every_vocabulary_agrees(void **state) {
   const char *folder = getenv("BERTH_TEST_VOCABS");
-  DIR *dir = folder != NULL ? opendir(folder) : NULL;
   llama l;
   size_t n = 0, wrong = 0;
   (void)state;
   if (TEST_IS_SANITIZED) TEST_SKIP("llama.cpp's library was built without sanitizers");
+  DIR *dir = folder != NULL ? opendir(folder) : NULL;
   if (dir == NULL || !llama_open(&l))
     TEST_SKIP("BERTH_TEST_VOCABS and BERTH_TEST_LLAMA name no vocabularies and no library (make check-slow gets them)");
   berth_context *ctx = test_context();
