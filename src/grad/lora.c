@@ -86,8 +86,8 @@ static berth_status lora_factor(lora *l, const berth__node *node, double factor,
   const berth_type type = l->from->values[node->out[0]].type;
   const float number = (float)factor;
   char name[LORA_NAME];
-  double room;
-  BERTH__TRY(berth_from_f32(type, &number, 1, &room, err));
+  double room = factor; /* of f64, as it is */
+  if (type != BERTH_F64) BERTH__TRY(berth_from_f32(type, &number, 1, &room, err));
   return berth_graph_constant(l->to, lora_name(l, node, "lora_factor", name), type, berth_shape_fixed(0, NULL), &room,
                               berth_type_size(type), out, err);
 }
@@ -147,6 +147,13 @@ static berth_status lora_node(lora *l, const berth__node *node, berth_error *err
   return status;
 }
 
+/* What a node sees of a value: of a transposed matrix, the matrix. */
+static berth_value lora_seen(const berth_graph *graph, berth_value value) {
+  const berth__value *v = &graph->values[value];
+  const bool is_view = v->kind == BERTH_VALUE_NODE && graph->nodes[v->node].op->code == BERTH__OP_transpose;
+  return is_view ? graph->nodes[v->node].in[0] : value;
+}
+
 /* A matrix with other readers gets no adapter: merging it would change these, too. The same applies to one that is
  * multiplied both directly and transposed, which one adapter does not fit. */
 static void lora_look(lora *l) {
@@ -157,16 +164,14 @@ static void lora_look(lora *l) {
     const berth_value w = lora_matrix(l, node, &is_transposed);
     if (w != BERTH_VALUE_NONE) (is_transposed ? l->is_turned : l->is_plain)[w] = true;
     for (uint32_t i = 0; i < node->n_in; i++) {
-      berth_value read = node->in[i];
+      const berth_value read = node->in[i];
       if (read == BERTH_VALUE_NONE || (i == 1 && w != BERTH_VALUE_NONE)) continue;
-      const berth__value *value = &graph->values[read];
-      const bool is_view = value->kind == BERTH_VALUE_NODE && graph->nodes[value->node].op->code == BERTH__OP_transpose;
-      if (is_view) read = graph->nodes[value->node].in[0];
-      if (node->op->code != BERTH__OP_transpose || is_view) l->is_shared[read] = true;
+      const berth_value seen = lora_seen(graph, read);
+      if (node->op->code != BERTH__OP_transpose || seen != read) l->is_shared[seen] = true;
     }
   }
-  for (size_t i = 0; i < graph->n_outputs; i++) l->is_shared[graph->outputs[i].value] = true;
-  for (size_t i = 0; i < graph->n_updates; i++) l->is_shared[graph->updates[i].next] = true;
+  for (size_t i = 0; i < graph->n_outputs; i++) l->is_shared[lora_seen(graph, graph->outputs[i].value)] = true;
+  for (size_t i = 0; i < graph->n_updates; i++) l->is_shared[lora_seen(graph, graph->updates[i].next)] = true;
   for (size_t v = 0; v < graph->n_values; v++)
     if (l->is_shared[v] || (l->is_plain[v] && l->is_turned[v])) l->is_asked[v] = false;
 }

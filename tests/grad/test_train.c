@@ -206,6 +206,23 @@ static void set_adapter(berth_session *session, const char *name, const float *d
   OK(berth_session_set_param(session, name, data, count * sizeof *data, &err));
 }
 
+/* Merging the adapter would change what the graph gives of the matrix itself. */
+static void a_matrix_that_is_an_output_has_no_adapter(void **state) {
+  static const char text[] =
+      "graph \"o\" { input %x : f32[2, 6] param %w : f32[4, 6] %t = transpose(%w) %y = matmul(%x, %t)\n"
+      "output \"y\" = %y output \"t\" = %t }";
+  berth_lora_desc desc = BERTH_LORA_DESC_INIT;
+  berth_context *ctx = test_context();
+  berth_graph *graph, *adapted;
+  berth_error err;
+  (void)state;
+  desc.rank = 2;
+  OK(berth_graph_parse(ctx, text, strlen(text), &graph, &err));
+  test_expect_error(berth_graph_lora(graph, &desc, &adapted, &err), BERTH_INVALID, &err, "has no product");
+  berth_graph_destroy(graph);
+  berth_context_destroy(ctx);
+}
+
 /* With B = 0 nothing changes; with others, as if factor A B had been added to the matrix. */
 static void an_adapter_is_a_matrix_that_is_added(void **state) {
   berth_lora_desc desc = BERTH_LORA_DESC_INIT;
@@ -344,6 +361,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(runs_that_are_averaged_are_one_of_all_their_rows),
       cmocka_unit_test(weights_of_16_bits_have_a_copy_that_small_steps_add_up_in),
+      cmocka_unit_test(a_matrix_that_is_an_output_has_no_adapter),
       cmocka_unit_test(an_adapter_is_a_matrix_that_is_added),
       cmocka_unit_test(what_gets_no_adapter_is_named),
       cmocka_unit_test(frozen_weights_stay_in_the_prelude),
