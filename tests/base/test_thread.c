@@ -153,7 +153,7 @@ static void bursts_that_help_slows_down_wake_nobody(void **state) {
   berth_context_destroy(ctx);
 }
 
-/* Runs that follow each other keep workers awake, which then get pieces that would wake nobody. */
+/* Runs that follow each other keep workers awake, which then take pieces too small to wake a worker for. */
 static void threads_that_are_awake_get_smaller_pieces(void **state) {
   (void)state;
   berth_context *ctx = test_context();
@@ -175,7 +175,7 @@ static void threads_that_are_awake_get_smaller_pieces(void **state) {
   berth_context_destroy(ctx);
 }
 
-/* Less than two grains: nobody is woken for them but where bursts follow each other, and who is awake helps. */
+/* Less than two grains: they wake no worker, unless bursts follow each other; workers that are awake help. */
 static void small_work_is_shared_by_threads_that_are_awake(void **state) {
   (void)state;
   berth_context *ctx = test_context();
@@ -290,7 +290,7 @@ static void small_work_after_a_pause_wakes_nobody(void **state) {
   berth_context_destroy(ctx);
 }
 
-/* Where help was found to pay, a burst wakes others as it begins, whatever its jobs are. */
+/* Where other workers were found to save time, a burst wakes them as it begins, whatever its jobs are. */
 static void bursts_that_help_speeds_up_call_others(void **state) {
   (void)state;
   berth_context *ctx = test_context();

@@ -1,4 +1,4 @@
-/* The device "cuda" on a library that plays NVIDIA's driver and compiler (fake_cuda/fake.h), for its tests. */
+/* The device "cuda" on a library that emulates NVIDIA's driver and compiler (fake_cuda/fake.h), for its tests. */
 #ifndef BERTH_TESTS_DEVICE_CUDA_USE_H
 #define BERTH_TESTS_DEVICE_CUDA_USE_H
 

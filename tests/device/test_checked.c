@@ -216,7 +216,7 @@ static void the_session_is_whole_after_an_error(void **state) {
   finish(&f);
 }
 
-/* Without the mode nobody looks. */
+/* Without checked mode, nothing is verified. */
 static void only_in_checked_mode(void **state) {
   fixture f;
   berth_error err;

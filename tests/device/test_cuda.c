@@ -1,4 +1,4 @@
-/* The device "cuda" on a library that plays the driver: what is missing, bytes in and out of blocks, programs, what a
+/* The device "cuda" on an emulated driver: what is missing, bytes in and out of blocks, programs, what a
  * run costs, and compiling. */
 #include <math.h>
 

@@ -82,7 +82,7 @@ static void any_call_may_fail(void **state) {
       assert_int_equal(cuda_fake->failed, 1);
       assert_int_equal(cuda_fake->live, 0);
       assert_int_equal(cuda_fake->current, 0);
-      /* Before something is freed, nobody needs to know how what used it ended. */
+      /* Before something is freed, it does not matter how the work that used it ended. */
       if (status == BERTH_OK && strcmp(cuda_fake->failed_call, "cuStreamQuery") == 0) continue;
       if (status == BERTH_OK) fail_msg("%s failed, and nobody said so", cuda_fake->failed_call);
       assert_true(b.err.message[0] != '\0');

@@ -216,7 +216,7 @@ static void rings(void **state) {
       }
 }
 
-/* No rows at all: nobody sees anything. */
+/* No rows at all: no query sees a key. */
 static void a_ring_without_rows(void **state) {
   static const int64_t queries[] = {1, 4, 21};
   static const double none = 0;

@@ -76,8 +76,8 @@ static void phases_are_as_few_as_bytes_allow(void **state) {
   berth_context_destroy(ctx);
 }
 
-/* Where kernels begin early, those of a phase become one; what a product loads before it waits may be stored by nobody,
- * or it begins when all before it have ended. */
+/* Where kernels begin early, those of a phase become one. No kernel may store what a product loads before it waits;
+ * otherwise the product begins when all before it have ended. */
 static void phases_become_kernels(void **state) {
   static const char *const texts[] = {
       "graph \"g\" { input %x : f32[1, 64] param %v : f32[64, 64] param %w : f32[64, 64] "
@@ -114,8 +114,8 @@ static void phases_become_kernels(void **state) {
   }
 }
 
-/* How many buffers of each dispatch CUDA's compiler may take for memory that nobody writes, and which dispatches begin
- * early. */
+/* How many buffers of each dispatch CUDA's compiler may take for memory that no kernel writes, and which dispatches
+ * begin early. */
 static void expect_constant(const char *text, const char *profile, const char *counts, const char *early) {
   static const char word[] = "__restrict__ b";
   berth_error err;

@@ -1,4 +1,4 @@
-/* How values lie in the arena of a device, and that nobody sees it but by the plan. BERTH_TEST_DEVICE names a GPU;
+/* How values are stored in the arena of a device, which only the plan shows. BERTH_TEST_DEVICE names a GPU;
  * without it, it is "interp". */
 #include <stdbool.h>
 #include <stdio.h>

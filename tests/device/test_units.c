@@ -73,7 +73,7 @@ static const unit_case wide_cases[] = {
              "output \"o\" = %o }",
      .in = {72 * 64, 64 * 72},
      .out = 72 * 72},
-    /* a part that nobody reads, beside one that is multiplied, where parts are copied */
+    /* a part that nothing reads, next to one that is multiplied, where parts are copied */
     {.text = "graph \"g\" { input %a : f32[72, 64] input %b : f32[64, 144] input %c : f32[72, 72] "
              "%h = matmul(%a, %b) %r = relu(%h) %p, %q = split(%r) {axis = 1} %o = matmul(%q, %c) output \"o\" = %o }",
      .flags = BERTH_PLAN_NO_STRIDED,

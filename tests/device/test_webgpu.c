@@ -96,8 +96,8 @@ static void blocks_that_cannot_be(void **state) {
   test_context_done(ctx, &alloc);
 }
 
-/* A weight of 21 halves takes 42 bytes, whatever lies after it; its last one shares a word with nobody's bytes, and
- * the words around it stay as they are. */
+/* A weight of 21 halves takes 42 bytes, whatever lies after it; its last one shares a word with unused bytes, and the
+ * words around it stay as they are. */
 static void lengths_are_true(void **state) {
   static const char text[] =
       "graph \"g\" { input %x : f32[2, 7] param %w : f32[7, 3] %y = matmul(%x, %w) output \"y\" = %y }";
@@ -177,7 +177,7 @@ static void expect_right(berth_context *ctx, const float got[N_OUT]) {
   berth_graph_destroy(graph);
 }
 
-/* Nothing is taken for a run, and nothing stays behind; and a run is one submission. */
+/* A run allocates nothing, leaves nothing behind, and is one submission. */
 static void runs_take_nothing(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);
@@ -445,7 +445,7 @@ static void what_the_implementation_says_arrives(void **state) {
   test_context_done(ctx, &alloc);
 }
 
-/* More than there is: the first blocks that do not fit are refused, and small ones are still to be had. */
+/* More than there is: blocks that do not fit are refused, and small ones can still be allocated. */
 static void no_memory_left(void **state) {
   test_alloc alloc = {0};
   berth_context *ctx = test_context_counting(&alloc);

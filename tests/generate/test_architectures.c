@@ -144,7 +144,7 @@ static void logits_are_those_of_llama_cpp(void **state) {
   }
 }
 
-/* One by one, and with rows that nobody asked for after the last token. */
+/* One by one, and with rows that were not asked for after the last token. */
 static void other_cuts_give_the_same(void **state) {
   (void)state;
   static const uint32_t cuts[] = {1, 5, 17};

@@ -354,7 +354,7 @@ static const char *ring_path(void) {
   return file;
 }
 
-/* The logits after so many tokens, of a generator that has nothing else behind it. */
+/* The logits after so many tokens, of a generator that has read nothing else. */
 static void ring_expect(berth_generator *g, const berth_generator_desc *desc) {
   speaker fresh;
   berth_error err;

@@ -500,7 +500,7 @@ static void what_cannot_be_is_refused(void **state) {
 /* ---- Vectors of texts ---- */
 
 /* Says of itself that it takes 2^31 - 1 tokens, which costs nothing before somebody has a text so long. */
-/* A run of 100 rows that reads the last 12 of 512 tokens has rows behind the end of the table. */
+/* A run of 100 rows that reads the last 12 of 512 tokens has rows after the end of the table. */
 static void positions_end_with_their_table(void **state) {
   (void)state;
   static const uint32_t chunks[] = {64, 100};

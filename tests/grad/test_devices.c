@@ -1,4 +1,4 @@
-/* The gradients of every case on every device but the CPU, beside the reference kernels.
+/* The gradients of every case on every device but the CPU, compared with the reference kernels.
  *
  *   BERTH_TEST_DEVICE=interp   that device alone */
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* berth_graph_grad beside its rules: what it refuses and how, graphs that are not bound yet, quantised numbers; and
- * berth_graph_train. */
+/* berth_graph_grad, apart from its rules: what it refuses and how, graphs that are not bound yet, quantised numbers;
+ * and berth_graph_train. */
 #include <math.h>
 #include <stdio.h>
 

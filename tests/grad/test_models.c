@@ -1,4 +1,4 @@
-/* Whole small models beside PyTorch (recorded.h): every gradient, and ten steps of two optimisers. */
+/* Whole small models compared with PyTorch (recorded.h): every gradient, and ten steps of two optimisers. */
 #include <math.h>
 #include <stdlib.h>
 

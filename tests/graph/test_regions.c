@@ -97,7 +97,7 @@ static void wrong_loops_are_refused(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) expect_refused(cases[i].text, cases[i].part);
 }
 
-/* A graph that nobody verified is refused when it is planned. */
+/* A graph that was not verified is refused when it is planned. */
 static void plans_are_not_made_of_them(void **state) {
   berth_graph *graph;
   berth_plan *plan;

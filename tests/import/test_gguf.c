@@ -149,7 +149,7 @@ static void reads_every_kind_of_value(void **state) {
   berth_context_destroy(ctx);
 }
 
-/* Two tensors out of order, one of no dimensions, one without elements, one of a type that nobody knows. */
+/* Two tensors out of order, one of no dimensions, one without elements, one of an unknown type. */
 static const char tensors[] = GGUF_HEAD(5, 0)
     "'b' w2 q4 q2 w0 q32 'a' w1 q32 w8 q64 'scalar' w0 w26 q0 'none' w2 q0 q3 w1 q128 'new' w1 q5 w99 q128 "
     "pad32 w7 z28 c32 c34 z30";

@@ -419,7 +419,7 @@ static void bytes_past_31_bits_are_refused(void **state) {
   berth_context_destroy(ctx);
 }
 
-/* The lines of memory, of 32 numbers, that 32 neighbouring lanes come to when they load x, for each weight. */
+/* The lines of memory, of 32 numbers, that 32 neighbouring lanes touch when they load x, for each weight. */
 static double packed_lines(berth_type type) {
   const berth_storage storage = berth_type_storage(type);
   const berth__l_slices slices = storage.elements == 1 ? (berth__l_slices){1, 2, 2, 2} : berth__l_slices_of(type);

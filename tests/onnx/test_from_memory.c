@@ -1,6 +1,4 @@
-/* A graph from bytes in memory: when they are let go of, that they are not copied, and what cannot be had without
- * files.
- */
+/* A graph from bytes in memory: when they are released, that they are not copied, and what needs files. */
 #include <stdbool.h>
 
 #include "onnx_writer.h"

@@ -41,7 +41,7 @@ static pb weight_beside(const char *name, const char *offset) {
   return tensor;
 }
 
-/* out = (x + a) * b, with a field that nobody knows in the graph and in the model */
+/* out = (x + a) * b, with unknown fields in the graph and in the model */
 static void write_model(const char *path, bool is_beside) {
   pb graph = {0};
   pb a = is_beside ? weight_beside("a", "0") : weight("a", true, 0);

@@ -1,5 +1,5 @@
-/* What becomes of constants: results that follow from them, operands that turn into attributes, and what nobody needs.
- */
+/* What becomes of constants: results that follow from them, operands that turn into attributes, and nodes that are
+ * not needed any more. */
 #include <stdlib.h>
 
 #include "pass/pass.h"

@@ -456,7 +456,7 @@ static void test_order(void **state) {
   b.plan->order[0] = b.plan->order[8];
   b.plan->order[8] = first;
   expect_rejected(b.plan, "outside its lifetime");
-  /* One node twice, in place of one that nobody needs. */
+  /* One node twice, in place of one that nothing needs. */
   plan_text(f, "input %in : f32[4]\n%a = exp(%in)\n%b = exp(%in)\noutput \"a\" = %a", 0);
   f->plan->order[1] = 0;
   expect_rejected(f->plan, "outside its lifetime");

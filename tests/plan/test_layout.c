@@ -78,7 +78,7 @@ static void test_another_graph(void **state) {
   berth_plan_info info = test_plan_info(plan);
   const char *names[] = {"v", "w"};
   for (size_t i = 0; i < 2; i++) assert_int_equal(slot_of(plan, names[i]).offset, slot_of(l.forward, names[i]).offset);
-  /* b is not in this graph; its bytes are still nobody else's. */
+  /* b is not in this graph; its bytes still belong to no other value. */
   uint64_t b = slot_of(l.forward, "b").offset;
   for (size_t i = 0; i < plan->n_buffers; i++)
     assert_true(plan->buffers[i].offset >= b + 32 || plan->buffers[i].offset + plan->buffers[i].size <= b);

@@ -85,7 +85,7 @@ static void the_next_value_is_made_in_place(void **state) {
   assert_false(share_bytes(plan, "next", "acc"));
 }
 
-/* From outside: alive to the end of the loop, and not written over inside though nobody reads it later. */
+/* From outside: alive to the end of the loop, and not written over inside though nothing reads it later. */
 static void what_comes_from_outside_stays(void **state) {
   const berth_plan *plan = plan_text(*state,
                                      INPUTS
@@ -275,7 +275,7 @@ static void loops_of_constants_run(void **state) {
 
 /* ---- Values that grow ---- */
 
-/* v = v with `added` behind it, five times at most and while the sum stays below a limit. */
+/* v = v with `added` after it, five times at most and while the sum stays below a limit. */
 #define LONGER(added, begin, end)                                                                    \
   "input %limit : f32[]\ninput %x : f32[1]\nconst %trips : i64[] = [5]\nconst %yes : bool[] = [1]\n" \
   "%first = lt(%x, %limit)\n%round, %starts, %v = loop_begin(%trips, %first, %x)" begin              \

@@ -1,4 +1,4 @@
-/* Values that are made again, beside an integer program (Debian's coinor-cbc solves it): of all ways to keep a value or
+/* Recomputed values, compared with an integer program (Debian's coinor-cbc solves it): of all ways to keep a value or
  * to make it again, any number of times, none meets the target with less work.
  *
  * For class c and step t, a is 1 where its bytes are there during the step, r where it is made again just before it:

@@ -1,4 +1,5 @@
-/* Large graphs are no trouble. Times are printed, never asserted: this runs under sanitizers, beside others. */
+/* Large graphs are no trouble. Times are printed, never asserted: this runs under sanitizers, along with other tests.
+ */
 #include <stdio.h>
 #include <time.h>
 
