@@ -1,6 +1,6 @@
 """A step of training of GPT-2 124M on the device cuda beside PyTorch: ms a step (median) and bytes.
 
-    bench_train.py [--bench PROGRAM] [--batch N] [--length N] [--vocabulary N] [--steps N]
+    bench_train.py [--bench PROGRAM] [--batch N] [--length N] [--vocabulary N] [--steps N] [--budget MEGABYTES (of berth)]
 
 PROGRAM is bench_gpt2 (the preset bench builds it). Both train in bf16 with AdamW from random weights on one batch shape;
 PyTorch with autocast, as it is and compiled, where that works without a network. 50304 tokens, not 50257: rows begin at
@@ -14,7 +14,7 @@ import sys
 
 def run_berth(args):
     command = [args.bench, "--device", "cuda", "--compute", "bf16"]
-    for name in ("batch", "length", "vocabulary", "steps"):
+    for name in ("batch", "length", "vocabulary", "steps", "budget"):
         command += ["--" + name, str(getattr(args, name))]
     done = subprocess.run(command, capture_output=True, text=True)
     ms = re.search(r"berth: ([0-9.]+) ms a step", done.stdout)
@@ -103,6 +103,7 @@ def main():
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--vocabulary", type=int, default=50304)
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--budget", type=float, default=0)
     args = parser.parse_args()
     print("| berth | PyTorch | PyTorch, compiled |\n|---|---|---|")
     cells = [run_berth(args), run_torch(args, False)]
