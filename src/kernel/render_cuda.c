@@ -193,6 +193,7 @@ static void kernel_render_cuda_open(const berth__kernel *kernel, const berth__re
 #define SIGNED_BYTE(bytes) \
   "__uint_as_float(__byte_perm((unsigned)$a ^ 0x80808080u, 0x4b000000u, " bytes ")) - 8388736.0f"
 
+#define BERTH__DIALECT_DOT4 "(unsigned)__dp4a((int)$a, (int)$b, (int)$c)"
 static const berth__dialect cuda = {
     .type = {"float", "int", "unsigned", "bool"},
     .literal = kernel_render_cuda_literal,
@@ -222,6 +223,8 @@ static const berth__dialect cuda = {
     .shared_store = {[BERTH_F16] = "s$n[#a] = (unsigned short)berth_half_bits(#b);",
                      [BERTH_BF16] = "s$n[#a] = berth_bf16_bits(#b);"},
 };
+
+#undef BERTH__DIALECT_DOT4
 
 /* HIP differs from CUDA C by `hip_prelude`. Its matrix units are not used: kernels have no tiles. */
 static const berth__dialect hip = {

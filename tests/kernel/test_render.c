@@ -280,6 +280,25 @@ static void test_cuda_reads_what_is_only_read(void **state) {
               "}\n");
 }
 
+static void sample_dot4(berth__kernel *k) {
+  const uint32_t words = berth__kernel_buffer_of(k, 0, BERTH_U32);
+  berth__x word[3];
+  for (uint32_t i = 0; i < 3; i++) word[i] = berth__x_load(k, words, berth__x_i32(k, i));
+  berth__x_store(k, words, berth__x_i32(k, 3), berth__x3(k, BERTH__INST_dot4, word[0], word[1], word[2]));
+}
+
+/* Without it, profiles would choose a form that is slower than the one it replaces. */
+static void test_cuda_multiplies_four_bytes_at_once(void **state) {
+  (void)state;
+  expect_cuda(sample_dot4, 0,
+              "// golden\n"
+              "BERTH_KERNEL(1) berth_golden(unsigned *b0) {\n"
+              "  berth_await();\n"
+              "  berth_release();\n"
+              "  b0[3] = (unsigned)__dp4a((int)b0[0], (int)b0[1], (int)b0[2]);\n"
+              "}\n");
+}
+
 static void test_cuda_has_elements_of_their_width(void **state) {
   (void)state;
   expect_cuda(sample_windows, 0,
@@ -351,6 +370,7 @@ int main(void) {
       cmocka_unit_test(test_every_instruction_compiles),
       cmocka_unit_test(test_memory_that_runs_out),
       cmocka_unit_test(test_cuda_reads_what_is_only_read),
+      cmocka_unit_test(test_cuda_multiplies_four_bytes_at_once),
       cmocka_unit_test(test_cuda_has_elements_of_their_width),
       cmocka_unit_test(test_cuda_wraps_where_it_may),
   };
