@@ -335,11 +335,24 @@ static berth_status rewrite_pool(pass *p, size_t n, berth_error *err) {
   const berth__node *node = &p->r.old[n];
   berth_attr attrs[MAX_ATTRS];
   const uint32_t n_attrs = node->op->family->n_attrs;
-  if (!has_twin(p, node->in[0]) || node->n_out != 1 || rewrite_channels_last_shape_of(p, node->in[0])->rank > 4)
-    return rewrite_channels_last_keep(p, n, err);
+  if (!has_twin(p, node->in[0]) || node->n_out != 1) return rewrite_channels_last_keep(p, n, err);
   memcpy(attrs, node->attrs, n_attrs * sizeof *attrs);
   attr_named(attrs, n_attrs, "channels_last")->i = 1;
   return rewrite_channels_last_follow(p, node, attrs, 1, err);
+}
+
+/* An output of the graph must be plain. It is better turned before it grows: the last upsampling of a segmentation, and
+ * what is computed element by element behind it. */
+static bool grows_to_an_output(const pass *p, const berth__node *node) {
+  const berth__value *values = p->r.graph->values;
+  berth_value value = node->out[0];
+  if (berth__value_count(&values[value]) <= berth__value_count(&values[node->in[0]])) return false;
+  while (!p->uses.is_output[value] && p->uses.count[value] == 1) {
+    const berth__node *reader = &p->r.old[p->uses.reader[value]];
+    if (reader->op == NULL || !is_elementwise(reader) || reader->n_in != 1 || reader->n_out != 1) return false;
+    value = reader->out[0];
+  }
+  return p->uses.is_output[value] && p->uses.reader[value] == UINT32_MAX;
 }
 
 /* With one scale and one zero point all axes are alike. */
@@ -513,7 +526,8 @@ static berth_status channels_last_rewrite_node(pass *p, size_t n, berth_error *e
     case BERTH__OP_pad:
       return has && node->n_in == 1 ? follow_axes(p, node, rank, 1, err) : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_resize:
-      return has && node->n_in == 2 ? follow_axes(p, node, rank, 1, err) : rewrite_channels_last_keep(p, n, err);
+      return has && node->n_in == 2 && !grows_to_an_output(p, node) ? follow_axes(p, node, rank, 1, err)
+                                                                    : rewrite_channels_last_keep(p, n, err);
     case BERTH__OP_reshape:
     case BERTH__OP_flatten:
     case BERTH__OP_squeeze:

@@ -270,7 +270,7 @@ static berth_status rewrite_sum(pass *p, const berth__quant_sum *s, berth_error 
 static bool is_pool_of_bytes(const pass *p, const berth__node *node) {
   if (node->op->code != BERTH__OP_max_pool || node->n_out != 1) return false;
   const berth__value *x = rewrite_quantized_value_of(p, node->in[0]);
-  return (x->type == BERTH_U8 || x->type == BERTH_I8) && x->shape.rank <= 4 &&
+  return (x->type == BERTH_U8 || x->type == BERTH_I8) && x->shape.rank <= 5 &&
          p->twins.twin[node->in[0]] != BERTH_VALUE_NONE;
 }
 
@@ -278,7 +278,7 @@ static bool is_pool_of_bytes(const pass *p, const berth__node *node) {
 static berth_status rewrite_pool_of_bytes(pass *p, const berth__node *pool, berth_value x, berth_value out,
                                           berth_error *err) {
   berth_attr attrs[BERTH__POOL_CHANNELS_LAST + 1];
-  const bool is_last = p->twins.twin[x] != BERTH_VALUE_NONE && rewrite_quantized_value_of(p, x)->shape.rank <= 4;
+  const bool is_last = p->twins.twin[x] != BERTH_VALUE_NONE && rewrite_quantized_value_of(p, x)->shape.rank <= 5;
   uint32_t n = 0;
   for (uint32_t i = 0; i < BERTH__POOL_CHANNELS_LAST; i++) /* unset strings are omitted */
     if (pool->attrs[i].kind != BERTH_ATTR_STRING || pool->attrs[i].s != NULL) attrs[n++] = pool->attrs[i];

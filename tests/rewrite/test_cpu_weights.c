@@ -87,6 +87,29 @@ static void views_go_before_the_dequantize(void **state) {
   pattern_check(&flat);
 }
 
+/* Volumes are pooled with their channels last. */
+static void volumes_are_turned_once_they_are_small(void **state) {
+  static const pattern pooled = {
+      "graph \"v\" { input %x : f32[2, 3, 6, 8, 7] param %w : f32[20, 3, 3, 3, 3]\n"
+      "%c = conv(%x, %w) {pads = [1, 1, 1, 1, 1, 1]} %m = max_pool(%c) {kernel = [2, 3, 2], strides = [2, 2, 2]}\n"
+      "%a = avg_pool(%m) {kernel = [1, 2, 2]} output \"a\" = %a }",
+      "conv_last", 1, "conv", 1e-4};
+  (void)state;
+  pattern_check(&pooled);
+  assert_true(plan_of(pooled.text).activations_size < 2 * 2 * 20 * 6 * 8 * 7 * 4);
+}
+
+/* What grows into an output is turned before it does, so that the large one exists once. */
+static void outputs_are_turned_before_they_grow(void **state) {
+  static const pattern grown = {
+      "graph \"u\" { input %x : f32[1, 6, 12, 16] param %w : f32[5, 6, 1, 1] const %s : f32[4] = [1.0, 1.0, 3.0, 2.0]\n"
+      "%c = conv(%x, %w) %r = resize(%c, %s) {mode = \"linear\"} %y = sigmoid(%r) output \"y\" = %y }",
+      "conv_last", 1, "conv", 1e-4};
+  (void)state;
+  pattern_check(&grown);
+  assert_true(plan_of(grown.text).activations_size < 2 * 5 * 36 * 32 * 4);
+}
+
 /* A result that was made as bytes with channels last is turned before it becomes numbers four times as wide. */
 static void bytes_are_turned_before_they_are_numbers(void **state) {
   static const pattern made = {
@@ -238,6 +261,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(weights_are_packed_from_bytes),
       cmocka_unit_test(views_go_before_the_dequantize),
+      cmocka_unit_test(volumes_are_turned_once_they_are_small),
+      cmocka_unit_test(outputs_are_turned_before_they_grow),
       cmocka_unit_test(bytes_are_turned_before_they_are_numbers),
       cmocka_unit_test(preparation_takes_what_is_free),
       cmocka_unit_test(a_prelude_follows_the_weights),
