@@ -210,6 +210,7 @@ const op_row rows_products[] = {
      {ROPE("f32", "[256, 512]", "{heads = 8}"), ROPE("f16", "[256, 512]", "{heads = 8}"),
       ROPE("f32", "[256, 512]", "{heads = 8, interleaved = 1}"), ROPE("f32", "[256, 488]", "{heads = 4, dims = 60}"),
       X("f32", "[256, 512]") "input %c : f32[256, 32]\ninput %s : f32[256, 32]\n%y = rope(%x, %c, %s) {heads = 8}"}},
+    {"rope_rows", NULL, false, "made by rewriting, for GPUs alone", {NULL}},
 #define EXPERTS(type, x, w, which) \
   "input %x : " type x "\ninput %w : " type w "\ninput %i : i64" which "\n%y = expert_matmul(%x, %w, %i)"
     {"expert_matmul",

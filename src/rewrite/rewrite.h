@@ -56,6 +56,8 @@ berth_status berth__rewrite_fuse(berth_graph *graph, berth_error *err);
 /* row_products.c: products of few rows with the norm before them, and gates with their counterparts. After
  * merge_products.c, whose weights must be the same for any number of rows. */
 berth_status berth__rewrite_row_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
+/* rope_rows.c: rows of a cache are turned where they are written. */
+berth_status berth__rewrite_rope_rows(berth_graph *graph, berth_error *err);
 /* merge_products.c: merges products of the same x. */
 berth_status berth__rewrite_merge_products(berth_graph *graph, const berth__rewrite_target *target, berth_error *err);
 

@@ -180,6 +180,7 @@ static const op_case op_cases[] = {
      {STRING("mode", "causal")}},
     {"expert_matmul", {"f32 n, 8", "f32 4, 6, 8", "i64 n, 2"}, {"f32 n, 2, 6"}, {{0}}},
     {"rope", {"f32 n, 2, s, 8", "i64 s"}, {"f32 n, 2, s, 8"}, {{0}}},
+    {"rope_rows", {"f32 n, 16", "f32 3, 16", "i64", "f32 3, 4", "f32 3, 4"}, {"f32 n, 16"}, {INT("heads", 2)}},
     {"max_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 4, 4"}, {INTS("kernel", 2, 2), INTS("strides", 2, 2)}},
     {"avg_pool", {"f32 n, 2, 8, 8"}, {"f32 n, 2, 7, 7"}, {INTS("kernel", 2, 2)}},
     {"max_pool",

@@ -8,7 +8,7 @@ Expected values come from numpy. Keys and values past the length are NaN: whoeve
 import numpy as np
 
 from casearrays import Cases, bf16, tensor
-from make_cases_products import attention, packed
+from make_cases_products import attention, packed, rope
 
 TYPES = ['float32', 'float64', 'float16', 'int8', 'uint8', 'int16', 'uint16', 'int32', 'int64', 'uint32', 'uint64',
          'bool']
@@ -127,6 +127,48 @@ def ring_cases(f):
 
 def own_eighths(*shape):
     return (own.integers(-16, 17, shape) / 8).astype(np.float32)
+
+
+def rope_rows_cases():
+    """rope, and then write_rows, of heads side by side."""
+    f = open_file('rope_rows')
+    turned = np.random.default_rng(9)
+
+    def eighths(*shape):
+        return (turned.integers(-16, 17, shape) / 8).astype(np.float32)
+
+    def add(name, n, heads, size, position, kind='f4', dims=0, **attrs):
+        rotated = dims or size
+        x, rows = counted(7, heads * size), eighths(n, heads * size)
+        angle = (np.arange(n)[:, None] + 3) * 100.0 ** (-2 * np.arange(rotated // 2) / rotated)
+        cos, sin = np.cos(angle).astype('f4'), np.sin(angle).astype('f4')
+        apart = rows.reshape(1, n, heads, size).transpose(0, 2, 1, 3)
+        made = packed(rope(apart, cos, sin, rotated, attrs.get('interleaved', 0)))[0]
+        want = write_rows(x, made, position, ring=attrs.get('ring', 0))
+        if dims:
+            attrs['dims'] = dims
+        to = bf16 if kind == 'bf16' else lambda a: a.astype(kind)
+        tol = {'f4': (1e-6, 1e-6), 'f2': (1e-4, 1e-3), 'bf16': (1e-3, 8e-3)}[kind]
+        f.case('rope_rows_' + name, 'rope_rows', [to(x), rows, position, cos, sin], to(want), tol=tol, heads=heads,
+               **attrs)
+
+    add('one', 1, 2, 8, np.int64(3))
+    add('many', 3, 3, 4, np.int32(4))
+    add('interleaved', 2, 2, 8, np.int64(0), interleaved=1)
+    add('some_dims', 2, 2, 8, np.int64(5), dims=4)
+    add('some_dims_interleaved', 1, 3, 6, np.int64([2]), dims=4, interleaved=1)
+    add('f16', 2, 2, 8, np.int64(1), kind='f2')
+    add('f16_odd', 1, 3, 6, np.int64(6), kind='f2', dims=2)
+    add('bf16', 2, 1, 8, np.int64(2), kind='bf16')
+    add('ring', 3, 2, 4, np.int64(12), kind='f2', ring=1)
+    add('no_rows', 0, 2, 4, np.int64(7))
+    x, rows, table = counted(4, 8), eighths(1, 8), np.zeros((1, 2), 'f4')
+    where = np.int64(0)
+    f.error('rope_rows_heads', 'rope_rows', [x, rows, where, table, table], '`heads`')
+    f.error('rope_rows_rank', 'rope_rows', [counted(2, 4, 8), rows, where, table, table], 'operand 0 has shape', heads=2)
+    f.error('rope_rows_type', 'rope_rows', [x, rows.astype('f2'), where, table, table], 'operand 1 has type f16', heads=2)
+    f.error('rope_rows_table', 'rope_rows', [x, rows, where, table, counted(1, 3)], 'pairs of x and of its tables', heads=2)
+    f.save()
 
 
 def write_rows_cases():
@@ -285,4 +327,5 @@ def attention_cases():
 
 if __name__ == '__main__':
     write_rows_cases()
+    rope_rows_cases()
     attention_cases()

@@ -353,6 +353,33 @@ static void plain_gates_are_one_with_what_they_gate(void **state) {
   pattern_check_profile(&apart, "interp", "generic"); /* kernels do not begin early there */
 }
 
+#define CACHE(type)                                         \
+  "graph \"c\" { input %k : " type                          \
+  "[7, 16] input %r : f32[2, 16] const %p : i64[1] = [3]\n" \
+  "input %c : f32[2, 4] input %s : f32[2, 4] "
+
+/* Rows of a cache are turned where they are written, unless something else reads them, or they make blocks. */
+static void rows_of_caches_are_turned_as_they_are_written(void **state) {
+  static const pattern patterns[] = {
+      {CACHE("f32") "%t = rope(%r, %c, %s) {heads = 2} %w = write_rows(%k, %t, %p) output \"w\" = %w }", "rope_rows", 1,
+       "rope", 1e-6},
+      {CACHE("f16") "%t = rope(%r, %c, %s) {heads = 2, interleaved = 1} %w = write_rows(%k, %t, %p) {ring = 1}\n"
+                    "output \"w\" = %w }",
+       "rope_rows", 1, "write_rows", 1e-3},
+      {CACHE(
+           "f32") "%t = rope(%r, %c, %s) {heads = 2} %w = write_rows(%k, %t, %p) output \"w\" = %w output \"t\" = %t }",
+       "write_rows", 1, "rope_rows", 1e-6},
+      {CACHE("f32") "%t = rope(%r, %c, %s) {heads = 2} %w = write_rows(%k, %t, %p) %e = relu(%t)\n"
+                    "output \"w\" = %w output \"e\" = %e }",
+       "write_rows", 1, "rope_rows", 1e-6},
+      {CACHE("f32") "const %n : i64[2] = [3, 4] %t = rope(%r, %n) {heads = 2} %w = write_rows(%k, %t, %p)\n"
+                    "%d = add(%c, %s) output \"w\" = %w output \"d\" = %d }",
+       "write_rows", 1, "rope_rows", 1e-5},
+  };
+  (void)state;
+  CHECK(patterns);
+}
+
 static void rows_survive_every_allocation_that_fails(void **state) {
   static const char text[] =
       "graph \"g\" { input %x : f32[1, 32] param %s : f32[32] param %g : q8_0[9, 32] param %u : q8_0[9, 32]\n"
@@ -379,6 +406,7 @@ int main(void) {
       cmocka_unit_test(norms_go_into_products_of_few_rows),
       cmocka_unit_test(gates_are_one_with_what_they_gate),
       cmocka_unit_test(plain_gates_are_one_with_what_they_gate),
+      cmocka_unit_test(rows_of_caches_are_turned_as_they_are_written),
       cmocka_unit_test(rows_survive_every_allocation_that_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

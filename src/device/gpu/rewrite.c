@@ -61,6 +61,7 @@ berth_status berth__gpu_rewrite(const berth__limits *limits, berth_graph *graph,
     BERTH__TRY(berth__rewrite_channels_last(graph, &whole, err));
   }
   BERTH__TRY(berth__rewrite_plain_products(graph, err)); /* before fusion, which adds epilogues to products */
+  BERTH__TRY(berth__rewrite_rope_rows(graph, err));
   BERTH__TRY(berth__rewrite_fuse(graph, err));
   BERTH__TRY(berth__pass_same(graph, err));
   BERTH__TRY(berth__rewrite_merge_products(graph, &target, err)); /* products with no epilogue but a bias */

@@ -1,7 +1,7 @@
 /* write_rows: one thread per element of the rows. If the result overwrites x, that is all; otherwise x is copied first.
  * Rows stored as q8_0 have one thread per block. A position that does not fit is a run-time error on other devices;
  * here the rows are dropped. */
-#include "ops/write_rows.h"
+#include "kernel/lower/write_rows.h"
 
 #include "base/blocks.h"
 #include "kernel/lower/copy.h"
@@ -12,8 +12,7 @@ static berth__x position_of(const berth__lowering *l, berth__kernel *k, const be
   return berth__l_load(l, k, BERTH__WRITE_ROWS_POSITION, place);
 }
 
-/* Opens an `if` for rows that fit; returns the row of x for row `i`. */
-static berth__x open_fitting(berth__kernel *k, const berth__write_rows *w, berth__x position, berth__x i) {
+berth__x berth__l_open_fitting(berth__kernel *k, const berth__write_rows *w, berth__x position, berth__x i) {
   const berth__x zero = berth__x_i32(k, 0), capacity = berth__x_i32(k, w->capacity);
   if (!w->ring) {
     const berth__x last = berth__x_i32(k, w->capacity - w->n);
@@ -107,7 +106,7 @@ static berth_status write_rows_lower_blocks(berth__lowering *l, const berth__wri
   berth__l_unravel(k, berth__l_each_alone(l, k, berth__count(rows) / Q8_0_ELEMENTS), rows->rank, dim, at);
   at[last] = berth__x_affine(k, at[last], Q8_0_ELEMENTS, 0);
   const berth__x from = berth__l_place(k, rows, at);
-  at[w->axis] = open_fitting(k, w, position_of(l, k, w, at), at[w->axis]);
+  at[w->axis] = berth__l_open_fitting(k, w, position_of(l, k, w, at), at[w->axis]);
   const berth__x place = berth__l_place(k, out, at);
   write_rows_block(l, k, from, berth__x_div(k, place, berth__x_i32(k, Q8_0_ELEMENTS)));
   return berth__l_end(l, k, err);
@@ -129,7 +128,7 @@ berth_status berth__lower_write_rows(berth__lowering *l, berth_error *err) {
   k->bytes = 2 * berth__l_bytes(l, BERTH__WRITE_ROWS_ROWS);
   berth__l_unravel(k, berth__l_each_alone(l, k, berth__count(rows)), rows->rank, rows->dim, at);
   const berth__x from = berth__l_place(k, rows, at);
-  at[w.axis] = open_fitting(k, &w, position_of(l, k, &w, at), at[w.axis]);
+  at[w.axis] = berth__l_open_fitting(k, &w, position_of(l, k, &w, at), at[w.axis]);
   const berth__x to = berth__l_place(k, out, at);
   if (rows->type == x->type)
     berth__l_store_raw(l, k, 0, to, berth__l_load_raw(l, k, BERTH__WRITE_ROWS_ROWS, from));
