@@ -49,7 +49,11 @@ const op_row rows_sequences[] = {
 #define NMS(type, s)                                               \
   "input %b : " type "[1, " s ", 4]\ninput %x : " type "[1, 4, " s \
   "]\nconst %m : i64[1] = [100]\ninput %o : f32[]\n%y, %n = non_max_suppression(%b, %x, %m, %o)"
-    {"non_max_suppression", NULL, false, NULL, {NMS("f32", "1000"), NMS("f16", "1000"), NMS("f32", "4000")}},
+    {"non_max_suppression",
+     NULL,
+     false,
+     "16 bits: the reference kernel",
+     {NMS("f32", "1000"), NMS("f16", "1000"), NMS("f32", "4000")}},
     {"ngrams",
      NULL,
      false,

@@ -170,11 +170,46 @@ static void products_of_wide_types(void **state) {
       }
 }
 
+/* Of f64, and of integers to the last bit: one to three axes, groups, strides, dilations, more depth than a panel. */
+static void convolutions_of_wide_types(void **state) {
+  static const berth_type types[] = {BERTH_F64, BERTH_I32, BERTH_U32, BERTH_I64};
+  static const struct {
+    uint32_t rank;
+    int64_t x[5], w[5], strides[3], pads[6], dilations[3], group;
+  } shapes[] = {{4, {2, 6, 9, 37}, {5, 6, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+                {4, {1, 6, 11, 12}, {8, 3, 3, 4}, {2, 3}, {0, 2, 1, 0}, {1, 2}, 2},
+                {3, {2, 4, 70}, {3, 4, 5}, {1}, {4, 2}, {2}, 1},
+                {5, {1, 3, 5, 6, 7}, {4, 3, 2, 3, 3}, {1, 2, 1}, {1, 0, 1, 0, 1, 2}, {1, 1, 1}, 1},
+                {4, {1, 70, 4, 5}, {7, 70, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+                {4, {1, 5, 3, 3}, {5, 1, 1, 1}, {1, 1}, {0}, {1, 1}, 5}};
+  (void)state;
+  for (size_t t = 0; t < 4; t++)
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+      for (int has_bias = 0; has_bias < 2; has_bias++) {
+        const uint32_t spatial = shapes[i].rank - 2;
+        fast_case c = {.op = "conv", .absolute = t == 0 ? 1e-11 : 0};
+        for (uint32_t k = 0; k < 2u + (uint32_t)has_bias; k++) {
+          c.in[k] = (fast_operand){.type = types[t], .rank = k < 2 ? shapes[i].rank : 1};
+          memcpy(c.in[k].dim, k == 1 ? shapes[i].w : shapes[i].x, sizeof shapes[i].x);
+          if (t > 0) c.in[k].low = types[t] == BERTH_U32 ? 0 : -2e9, c.in[k].high = 2e9;
+        }
+        if (has_bias) c.in[2].dim[0] = shapes[i].w[0];
+        c.attrs[0] =
+            (berth_attr){.name = "strides", .kind = BERTH_ATTR_INTS, .count = spatial, .ints = shapes[i].strides};
+        c.attrs[1] =
+            (berth_attr){.name = "pads", .kind = BERTH_ATTR_INTS, .count = 2 * spatial, .ints = shapes[i].pads};
+        c.attrs[2] =
+            (berth_attr){.name = "dilations", .kind = BERTH_ATTR_INTS, .count = spatial, .ints = shapes[i].dilations};
+        c.attrs[3] = (berth_attr)FAST_INT("group", shapes[i].group);
+        fast_check(&c);
+      }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_of_f64),       cmocka_unit_test(powers_of_integers),
       cmocka_unit_test(remainders_of_f32),      cmocka_unit_test(casts_to_halves_round_once),
-      cmocka_unit_test(products_of_wide_types),
+      cmocka_unit_test(products_of_wide_types), cmocka_unit_test(convolutions_of_wide_types),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

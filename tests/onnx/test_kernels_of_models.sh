@@ -101,7 +101,10 @@ form "regions of a picture" 'input %x : f32[1, 3, 8, 9] input %r : f32[4, 4] inp
 form "taps that move" 'input %x : f32[1, 3, 8, 9] param %w : f32[4, 3, 3, 3] input %o : f32[1, 18, 6, 7]
   %y = deform_conv(%x, %w, %o)'
 form "a class drawn by its chance" 'input %x : f64[4, 9] %s = softmax(%x) {axis = 1} %y = cumsum(%s) {axis = 1}'
-for type in f64 i32 i64; do form "products of $type" "input %x : $type[4, 4] %y = matmul(%x, %x)"; done
+for type in f64 i32 i64; do
+  form "products of $type" "input %x : $type[4, 4] %y = matmul(%x, %x)"
+  form "convolutions of $type" "input %x : $type[1, 3, 8, 9] input %w : $type[4, 3, 3, 3] %y = conv(%x, %w)"
+done
 form "an extent that a run finds" 'input %m : bool[50] %p = non_zero(%m) %n = shape(%p) {start = 1}
   const %w : i64[1] = [7] %s = concat(%n, %w) {axis = 0} input %x : f32[1, 7] %y = expand(%x, %s)'
 

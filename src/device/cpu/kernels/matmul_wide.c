@@ -1,105 +1,33 @@
 /* matmul of f64 and of integers of 32 and 64 bits, which wrap: blocks of rows and of two vectors of columns stay in
  * registers. Columns that do not lie side by side, or that end within a vector, are packed into scratch first. */
 #include "device/cpu/kernels/product.h"
+#include "device/cpu/kernels/wide.h"
 
-#define ROWS 4                                /* of a block */
-#define BYTES (VF_LANES * (int)sizeof(float)) /* of a vector */
-#define PANEL (2 * BYTES)                     /* bytes per row of packed columns */
-#define STEPS 512                             /* of the depth, packed at a time */
 #define ITEM_ROWS 64
 #define WORTH 40000 /* products of elements that are worth a thread */
 
-#ifdef __clang__
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 4")
-#endif
-#define INLINED static inline __attribute__((always_inline))
-
-/* Up to ROWS rows times the columns of a panel, over some of the depth. Strides are in elements. */
-typedef struct wide_block {
-  const void *row[ROWS];
-  const void *b;
-  void *out;
-  int64_t a_step, b_step, out_stride;
-  int64_t depth, columns;
-  bool adds; /* to what the result holds already */
-} wide_block;
-
-#define DEFINE(name, element)                                                                                       \
-  typedef element wide_##name __attribute__((vector_size(BYTES)));                                                  \
-  enum {                                                                                                            \
-    LANES_##name = BYTES / (int)sizeof(element)                                                                     \
-  };                                                                                                                \
-  INLINED void matmul_wide_rows_##name(const wide_block *w, const int n_rows) {                                     \
-    const size_t bytes = (size_t)w->columns * sizeof(element);                                                      \
-    const element *b = w->b;                                                                                        \
-    wide_##name sum[ROWS][2];                                                                                       \
-    memset(sum, 0, sizeof sum);                                                                                     \
-    for (int r = 0; r < n_rows && w->adds; r++) memcpy(sum[r], (const element *)w->out + r * w->out_stride, bytes); \
-    for (int64_t k = 0; k < w->depth; k++, b += w->b_step) {                                                        \
-      wide_##name left, right;                                                                                      \
-      memcpy(&left, b, sizeof left);                                                                                \
-      memcpy(&right, b + LANES_##name, sizeof right);                                                               \
-      UNROLLED for (int r = 0; r < n_rows; r++) {                                                                   \
-        const element by = ((const element *)w->row[r])[k * w->a_step];                                             \
-        sum[r][0] += by * left;                                                                                     \
-        sum[r][1] += by * right;                                                                                    \
-      }                                                                                                             \
-    }                                                                                                               \
-    for (int r = 0; r < n_rows; r++) memcpy((element *)w->out + r * w->out_stride, sum[r], bytes);                  \
-  }                                                                                                                 \
-  static void matmul_wide_block_##name(const wide_block *w, int64_t n_rows) {                                       \
-    switch (n_rows) {                                                                                               \
-      case 1: matmul_wide_rows_##name(w, 1); break;                                                                 \
-      case 2: matmul_wide_rows_##name(w, 2); break;                                                                 \
-      case 3: matmul_wide_rows_##name(w, 3); break;                                                                 \
-      default: matmul_wide_rows_##name(w, ROWS); break;                                                             \
-    }                                                                                                               \
-  }                                                                                                                 \
-  static void matmul_wide_pack_##name(void *to, const void *from, int64_t b_step, int64_t b_column, int64_t depth,  \
-                                      int64_t columns) {                                                            \
-    element *o = to;                                                                                                \
-    const element *b = from;                                                                                        \
-    for (int64_t k = 0; k < depth; k++, o += 2 * LANES_##name, b += b_step)                                         \
-      for (int64_t i = 0; i < 2 * LANES_##name; i++) o[i] = i < columns ? b[i * b_column] : 0;                      \
-  }
-
-DEFINE(f64, double)
-DEFINE(u32, uint32_t)
-DEFINE(u64, uint64_t)
-
-/* ---- The call ---- */
-
-static bool matmul_wide_takes(const berth_op_call *call) {
-  const berth_type type = call->out[0].type;
-  return type == BERTH_F64 || type == BERTH_I32 || type == BERTH_U32 || type == BERTH_I64;
-}
+static bool matmul_wide_takes(const berth_op_call *call) { return wide_takes(call->out[0].type); }
 
 static int64_t matmul_wide_pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
-
-/* How many columns a panel has. */
-static int64_t matmul_wide_panel(const berth_op_call *call) {
-  return PANEL / (int64_t)berth_type_size(call->out[0].type);
-}
 
 static int64_t matmul_wide_items(const berth_op_call *call) {
   gemm g;
   product_plan(call, &g);
-  return g.matrices * matmul_wide_pieces(g.rows, ITEM_ROWS) * matmul_wide_pieces(g.columns, matmul_wide_panel(call));
+  return g.matrices * matmul_wide_pieces(g.rows, ITEM_ROWS) *
+         matmul_wide_pieces(g.columns, wide_columns(call->out[0].type));
 }
 
 static int64_t matmul_wide_grain(const berth_op_call *call) {
   gemm g;
   product_plan(call, &g);
   const int64_t rows = g.rows < ITEM_ROWS ? g.rows : ITEM_ROWS;
-  return WORTH / (rows * g.depth * matmul_wide_panel(call) + 1) + 1;
+  return WORTH / (rows * g.depth * wide_columns(call->out[0].type) + 1) + 1;
 }
 
 static uint64_t matmul_wide_scratch(const berth_op_call *call) {
   const berth_tensor *a = &call->in[0];
   const int64_t depth = a->dim[a->rank - 1];
-  return PANEL * (uint64_t)(depth < STEPS ? depth : STEPS);
+  return WIDE_PANEL * (uint64_t)(depth < WIDE_STEPS ? depth : WIDE_STEPS);
 }
 
 static int64_t matmul_wide_offset(int64_t index, uint32_t n_axes, const int64_t *dim, const int64_t *stride) {
@@ -113,7 +41,7 @@ typedef struct wide_item {
 } wide_item;
 
 static wide_item matmul_wide_item(const berth_op_call *call, const gemm *g, int64_t item) {
-  const int64_t panel = matmul_wide_panel(call), across = matmul_wide_pieces(g->columns, panel);
+  const int64_t panel = wide_columns(call->out[0].type), across = matmul_wide_pieces(g->columns, panel);
   const int64_t down = matmul_wide_pieces(g->rows, ITEM_ROWS);
   wide_item i = {
       .matrix = item / across / down, .first_row = item / across % down * ITEM_ROWS, .column = item % across * panel};
@@ -126,8 +54,7 @@ static wide_item matmul_wide_item(const berth_op_call *call, const gemm *g, int6
 static void matmul_wide_run_steps(const berth_op_call *call, const gemm *g, const wide_item *i, int64_t first,
                                   int64_t depth) {
   const berth_type type = call->out[0].type;
-  const int64_t size = (int64_t)berth_type_size(type), panel = matmul_wide_panel(call);
-  const bool is_f64 = type == BERTH_F64, is_narrow = size == 4;
+  const int64_t size = (int64_t)berth_type_size(type), panel = wide_columns(call->out[0].type);
   const int64_t b = matmul_wide_offset(i->matrix, g->n_matrix_axes, g->matrix_dim, g->b_matrix) +
                     i->column * g->b_column + first * g->b_step;
   const int64_t a = matmul_wide_offset(i->matrix, g->n_matrix_axes, g->matrix_dim, g->a_matrix) + first * g->a_step;
@@ -140,19 +67,17 @@ static void matmul_wide_run_steps(const berth_op_call *call, const gemm *g, cons
                   .columns = i->n_columns,
                   .adds = first > 0};
   if (g->b_column != 1 || i->n_columns < panel) {
-    (is_f64      ? matmul_wide_pack_f64
-     : is_narrow ? matmul_wide_pack_u32
-                 : matmul_wide_pack_u64)(call->scratch, from, g->b_step, g->b_column, depth, i->n_columns);
+    wide_pack(type, call->scratch, from, g->b_step, g->b_column, depth, i->n_columns);
     w.b = call->scratch;
     w.b_step = panel;
   }
-  for (int64_t at = 0; at < i->n_rows; at += ROWS) {
-    const int64_t n = i->n_rows - at < ROWS ? i->n_rows - at : ROWS, row = i->first_row + at;
+  for (int64_t at = 0; at < i->n_rows; at += WIDE_ROWS) {
+    const int64_t n = i->n_rows - at < WIDE_ROWS ? i->n_rows - at : WIDE_ROWS, row = i->first_row + at;
     for (int64_t r = 0; r < n; r++)
       w.row[r] = (const char *)call->in[0].data +
                  (a + matmul_wide_offset(row + r, g->n_row_axes, g->row_dim, g->a_row)) * size;
     w.out = (char *)call->out[0].data + ((i->matrix * g->rows + row) * g->columns + i->column) * size;
-    (is_f64 ? matmul_wide_block_f64 : is_narrow ? matmul_wide_block_u32 : matmul_wide_block_u64)(&w, n);
+    wide_run(type, &w, n);
   }
 }
 
@@ -165,8 +90,8 @@ static berth_status matmul_wide_run(const berth_op_call *call, berth_error *err)
     int64_t first = 0;
     do {
       const int64_t left = g.depth - first;
-      matmul_wide_run_steps(call, &g, &i, first, left < STEPS ? left : STEPS);
-      first += STEPS;
+      matmul_wide_run_steps(call, &g, &i, first, left < WIDE_STEPS ? left : WIDE_STEPS);
+      first += WIDE_STEPS;
     } while (first < g.depth);
   }
   return BERTH_OK;
