@@ -76,7 +76,7 @@ static berth_status loops_math_run_f64(const berth_op_call *call, berth_error *e
 
 /* ---- Powers of integers ---- */
 
-/* Modulo 2^64. Where the exponent is the same throughout, as it mostly is, its bits are those of every element. */
+/* Modulo 2^64. */
 static inline uint64_t loops_math_power(uint64_t base, uint64_t n) {
   uint64_t power = 1;
   for (; n > 0; n >>= 1) {
@@ -92,22 +92,35 @@ static inline uint64_t loops_math_signed_power(int64_t base, int64_t n) {
   return base == 1 || (base == -1 && n % 2 == 0) ? 1 : base == -1 ? UINT64_MAX : 0;
 }
 
-#define POWERS(c_type, power, wide)                                                                     \
-  {                                                                                                     \
-    const c_type *x = in[0], *y = in[1];                                                                \
-    c_type *o = out;                                                                                    \
-    if (step[1] == 0 && *y == 2) {                                                                      \
-      BERTH__TOGETHER for (int64_t i = 0; i < n; i++) {                                                 \
-        const uint64_t base = (uint64_t)x[i * step[0]];                                                 \
-        o[i] = (c_type)(base * base);                                                                   \
-      }                                                                                                 \
-    } else {                                                                                            \
-      for (int64_t i = 0; i < n; i++) o[i] = (c_type)power((wide)x[i * step[0]], (wide)y[i * step[1]]); \
-    }                                                                                                   \
-    break;                                                                                              \
+/* The same exponent for all: some at a time, bit by bit. */
+static void loops_math_powers(uint64_t *power, uint64_t *base, uint64_t n, int64_t count) {
+  for (int64_t i = 0; i < count; i++) power[i] = 1;
+  for (; n > 0; n >>= 1) {
+    for (int64_t i = 0; i < count && (n & 1) != 0; i++) power[i] *= base[i];
+    for (int64_t i = 0; i < count && n > 1; i++) base[i] *= base[i];
+  }
+}
+
+#define POWERS(c_type, power_of, wide)                                               \
+  {                                                                                  \
+    const c_type *x = in[0], *y = in[1];                                             \
+    c_type *o = out;                                                                 \
+    for (int64_t at = 0; at < n && is_uniform; at += PART) {                         \
+      const int64_t count = n - at < PART ? n - at : PART;                           \
+      for (int64_t i = 0; i < count; i++) base[i] = (uint64_t)x[(at + i) * step[0]]; \
+      loops_math_powers(power, base, (uint64_t)*y, count);                           \
+      for (int64_t i = 0; i < count; i++) o[at + i] = (c_type)power[i];              \
+    }                                                                                \
+    for (int64_t i = 0; i < n && !is_uniform; i++)                                   \
+      o[i] = (c_type)power_of((wide)x[i * step[0]], (wide)y[i * step[1]]);           \
+    break;                                                                           \
   }
 static void loops_math_pow(const void *state, void *out, const void *const *in, const int64_t *step, int64_t n) {
-  switch (*(const berth_type *)state) {
+  const berth_type type = *(const berth_type *)state;
+  const berth_tensor exponent = {.type = type, .data = (void *)(uintptr_t)in[1]};
+  const bool is_uniform = step[1] == 0 && (type == BERTH_U64 || berth__load_i64(&exponent, 0) >= 0);
+  uint64_t base[PART], power[PART];
+  switch (type) {
     case BERTH_I8: POWERS(int8_t, loops_math_signed_power, int64_t)
     case BERTH_I16: POWERS(int16_t, loops_math_signed_power, int64_t)
     case BERTH_I32: POWERS(int32_t, loops_math_signed_power, int64_t)

@@ -14,6 +14,8 @@ typedef struct rows {
 } rows;
 
 #define PIECE 16384 /* elements per row if there is one entry for all */
+/* Types are constants in the loops over rows. */
+#define INLINED static inline __attribute__((always_inline))
 
 /* The one axis along which an operand has more than one entry: its index in x; -1: it has a single entry; -2: there are
  * several such axes. */
@@ -105,41 +107,45 @@ static int64_t quant_kernel_grain(const berth_op_call *call) {
   return WORTH / (r.length + 1) + 1;
 }
 
-/* A constant number of elements makes a loop that compilers turn into one conversion. */
-#define WIDEN(c_type)                                                 \
-  {                                                                   \
-    const c_type *from = (const c_type *)tensor->data + index;        \
-    if (n == VF_LANES)                                                \
-      for (int i = 0; i < VF_LANES; i++) whole[i] = (int32_t)from[i]; \
-    else                                                              \
-      for (int64_t i = 0; i < n; i++) whole[i] = (int32_t)from[i];    \
+/* n elements as integers of 32 bits, with zeros after them. */
+#define WIDEN(c_type)                                                              \
+  {                                                                                \
+    typedef c_type narrow __attribute__((vector_size(VF_LANES * sizeof(c_type)))); \
+    typedef int32_t wide __attribute__((vector_size(VF_LANES * sizeof(int32_t)))); \
+    narrow elements = {0};                                                         \
+    if (n == VF_LANES) /* a copy of a constant size is a load */                   \
+      memcpy(&elements, (const c_type *)data + index, sizeof elements);            \
+    else                                                                           \
+      memcpy(&elements, (const c_type *)data + index, (size_t)n * sizeof(c_type)); \
+    const wide whole = __builtin_convertvector(elements, wide);                    \
+    return vi_load(&whole);                                                        \
   }
 
-static inline vi quant_kernel_load(const berth_tensor *tensor, int64_t index, int64_t n) {
-  int32_t whole[VF_LANES] = {0};
-  switch (tensor->type) {
-    case BERTH_U8: return vi_load_u8_n((const uint8_t *)tensor->data + index, n);
-    case BERTH_I8: return vi_load_i8_n((const uint8_t *)tensor->data + index, n);
-    case BERTH_U16: WIDEN(uint16_t) break;
-    case BERTH_I16: WIDEN(int16_t) break;
-    default: WIDEN(int32_t) break;
+INLINED vi quant_kernel_load(berth_type type, const void *data, int64_t index, int64_t n) {
+  switch (type) {
+    case BERTH_U8: return vi_load_u8_n((const uint8_t *)data + index, n);
+    case BERTH_I8: return vi_load_i8_n((const uint8_t *)data + index, n);
+    case BERTH_U16: WIDEN(uint16_t)
+    case BERTH_I16: WIDEN(int16_t)
+    default: WIDEN(int32_t)
   }
-  return vi_load(whole);
 }
 
 /* Elements that are within the range of the type. */
-static inline void quant_kernel_store(berth_type type, void *to, int64_t index, vi x, int64_t n) {
-  int32_t whole[VF_LANES];
-  uint16_t *shorts = (uint16_t *)to + index;
+INLINED void quant_kernel_store(berth_type type, void *to, int64_t index, vi x, int64_t n) {
+  typedef uint16_t narrow __attribute__((vector_size(VF_LANES * sizeof(uint16_t))));
+  typedef uint32_t wide __attribute__((vector_size(VF_LANES * sizeof(uint32_t))));
+  wide whole;
   if (quant_kernel_is_byte(type)) {
     vi_store_bytes_n((uint8_t *)to + index, x, n);
     return;
   }
-  vi_store(whole, x);
+  vi_store(&whole, x);
+  const narrow elements = __builtin_convertvector(whole, narrow);
   if (n == VF_LANES)
-    for (int i = 0; i < VF_LANES; i++) shorts[i] = (uint16_t)whole[i];
+    memcpy((uint16_t *)to + index, &elements, sizeof elements);
   else
-    for (int64_t i = 0; i < n; i++) shorts[i] = (uint16_t)whole[i];
+    memcpy((uint16_t *)to + index, &elements, (size_t)n * sizeof(uint16_t));
 }
 
 /* The entry of a row, or the first of those along it. */
@@ -155,9 +161,10 @@ static inline vf quant_kernel_scale_of(const berth_op_call *call, const rows *r,
   const float *scale = (const float *)call->in[BERTH__QUANTIZE_SCALE].data + entry;
   return r->is_along ? vf_load_n(scale + at, n) : vf_set1(*scale);
 }
-static inline vi quant_kernel_zero_of(const berth_op_call *call, const rows *r, int64_t entry, int64_t at, int64_t n) {
+INLINED vi quant_kernel_zero_of(const berth_op_call *call, const rows *r, berth_type type, int64_t entry, int64_t at,
+                                int64_t n) {
   if (!berth__call_has(call, BERTH__QUANTIZE_ZERO_POINT)) return vi_set1(0);
-  return r->is_along ? quant_kernel_load(&call->in[BERTH__QUANTIZE_ZERO_POINT], entry + at, n)
+  return r->is_along ? quant_kernel_load(type, call->in[BERTH__QUANTIZE_ZERO_POINT].data, entry + at, n)
                      : vi_set1((int32_t)berth__load_i64(&call->in[BERTH__QUANTIZE_ZERO_POINT], entry));
 }
 
@@ -187,7 +194,7 @@ static void quantize_line(const float *x, int64_t end, float scale, int32_t zero
   }
 }
 
-static inline vi quantize_vector(berth_type type, vf x, vf scale, vi zero) {
+INLINED vi quantize_vector(berth_type type, vf x, vf scale, vi zero) {
   const float range = quant_kernel_is_byte(type) ? 255.0f : 65535.0f;
   const float low = quant_kernel_is_signed(type) ? -0.5f * (range + 1) : 0.0f;
   const vf shift = vf_from_int(zero);
@@ -195,9 +202,8 @@ static inline vi quantize_vector(berth_type type, vf x, vf scale, vi zero) {
   return vi_add(vf_to_int(vf_pick_nan(y, vf_zero() - shift, y)), zero);
 }
 
-static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) {
+INLINED void quantize_row(const berth_op_call *call, const rows *r, const berth_type type, int64_t row) {
   const float *x = (const float *)call->in[BERTH__QUANTIZE_X].data + row * r->length;
-  const berth_type type = call->out[0].type;
   const int64_t first = row * r->length, end = row_end(r, row), entry = quant_kernel_entry(r, row);
   if (!r->is_along && quant_kernel_is_byte(type)) {
     const float scale = ((const float *)call->in[BERTH__QUANTIZE_SCALE].data)[entry];
@@ -210,39 +216,47 @@ static void quantize_row(const berth_op_call *call, const rows *r, int64_t row) 
     }
   }
   vf scale = quant_kernel_scale_of(call, r, entry, 0, 0);
-  vi zero = quant_kernel_zero_of(call, r, entry, 0, 0);
+  vi zero = quant_kernel_zero_of(call, r, type, entry, 0, 0);
   for (int64_t at = 0; at < end; at += VF_LANES) {
     const int64_t n = vf_tail(end - at);
     if (r->is_along) {
       scale = quant_kernel_scale_of(call, r, entry, at, n);
-      zero = quant_kernel_zero_of(call, r, entry, at, n);
+      zero = quant_kernel_zero_of(call, r, type, entry, at, n);
     }
     quant_kernel_store(type, call->out[0].data, first + at, quantize_vector(type, vf_load_n(x + at, n), scale, zero),
                        n);
   }
 }
 
-static void dequantize_row(const berth_op_call *call, const rows *r, int64_t row) {
+INLINED void dequantize_row(const berth_op_call *call, const rows *r, const berth_type type, int64_t row) {
   float *out = (float *)call->out[0].data + row * r->length;
   const int64_t first = row * r->length, end = row_end(r, row), entry = quant_kernel_entry(r, row);
   vf scale = quant_kernel_scale_of(call, r, entry, 0, 0);
-  vi zero = quant_kernel_zero_of(call, r, entry, 0, 0);
+  vi zero = quant_kernel_zero_of(call, r, type, entry, 0, 0);
   for (int64_t at = 0; at < end; at += VF_LANES) {
     const int64_t n = vf_tail(end - at);
     if (r->is_along) {
       scale = quant_kernel_scale_of(call, r, entry, at, n);
-      zero = quant_kernel_zero_of(call, r, entry, at, n);
+      zero = quant_kernel_zero_of(call, r, type, entry, at, n);
     }
-    const vi x = quant_kernel_load(&call->in[BERTH__QUANTIZE_X], first + at, n);
+    const vi x = quant_kernel_load(type, call->in[BERTH__QUANTIZE_X].data, first + at, n);
     vf_store_n(out + at, vf_from_int(vi_sub(x, zero)) * scale, n);
   }
 }
 
+#define ROWS(of, type)                                                               \
+  for (int64_t row = call->begin; row < call->end; row++) of(call, &r, (type), row); \
+  break;
 static berth_status run_quantize(const berth_op_call *call, berth_error *err) {
   rows r;
   (void)err;
   quant_kernel_rows_of(call, &r);
-  for (int64_t row = call->begin; row < call->end; row++) quantize_row(call, &r, row);
+  switch (call->out[0].type) {
+    case BERTH_U8: ROWS(quantize_row, BERTH_U8)
+    case BERTH_I8: ROWS(quantize_row, BERTH_I8)
+    case BERTH_U16: ROWS(quantize_row, BERTH_U16)
+    default: ROWS(quantize_row, BERTH_I16)
+  }
   return BERTH_OK;
 }
 
@@ -250,7 +264,13 @@ static berth_status run_dequantize(const berth_op_call *call, berth_error *err) 
   rows r;
   (void)err;
   quant_kernel_rows_of(call, &r);
-  for (int64_t row = call->begin; row < call->end; row++) dequantize_row(call, &r, row);
+  switch (call->in[BERTH__QUANTIZE_X].type) {
+    case BERTH_U8: ROWS(dequantize_row, BERTH_U8)
+    case BERTH_I8: ROWS(dequantize_row, BERTH_I8)
+    case BERTH_U16: ROWS(dequantize_row, BERTH_U16)
+    case BERTH_I16: ROWS(dequantize_row, BERTH_I16)
+    default: ROWS(dequantize_row, BERTH_I32)
+  }
   return BERTH_OK;
 }
 
@@ -270,7 +290,7 @@ static bool takes_lines(const berth_op_call *call) {
 static inline vi quant_kernel_line(const berth_op_call *call, uint32_t operand, const void *data, int64_t step,
                                    int64_t at, int64_t n) {
   const berth_tensor line = {.type = call->in[operand].type, .data = (void *)(uintptr_t)data};
-  return step == 0 ? vi_set1((int32_t)berth__load_i64(&line, 0)) : quant_kernel_load(&line, at, n);
+  return step == 0 ? vi_set1((int32_t)berth__load_i64(&line, 0)) : quant_kernel_load(line.type, line.data, at, n);
 }
 
 static inline vi quant_kernel_line_zero(const berth_op_call *call, const void *const *in, const int64_t *step,

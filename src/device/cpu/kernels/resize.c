@@ -209,11 +209,13 @@ static void blend_elements(const resizing *r, float *to, const float *from) {
 }
 
 /* Two neighbours each; if there is only one, it counts as two halves, so that no element needs a branch. */
-static void blend_pairs(const resizing *r, float *to, const float *from) {
-  const table *t = &r->table[1];
-  for (int64_t i = 0; i < r->g.out[1]; i++) {
-    const int32_t first = t->of[i].first, second = first + t->of[i].count - 1;
-    to[i] = t->weight[2 * i] * from[first] + t->weight[2 * i + 1] * from[second];
+static void blend_pairs(const resizing *r, float *restrict to, const float *restrict from) {
+  const taps *restrict of = r->table[1].of;
+  const float *restrict weight = r->table[1].weight;
+  const int64_t n = r->g.out[1];
+  for (int64_t i = 0; i < n; i++) {
+    const int32_t first = of[i].first, second = first + of[i].count - 1;
+    to[i] = weight[2 * i] * from[first] + weight[2 * i + 1] * from[second];
   }
 }
 
