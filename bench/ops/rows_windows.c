@@ -51,7 +51,7 @@ const op_row rows_windows[] = {
     {"grid_sample",
      NULL,
      false,
-     NULL,
+     "16 bits are widened one by one",
      {GRID("f32", "linear"), GRID("f32", "nearest"), GRID("f32", "cubic"), GRID("f16", "linear"),
       GRID("f64", "linear")}},
 #define ROI(type, extra)                                                                                             \
@@ -158,7 +158,7 @@ const op_row rows_windows[] = {
     {"layer_norm_scale_grad",
      NULL,
      false,
-     F64_NOTE,
+     "lines of seven elements: the time is that of starting each",
      {SGRAD("f32", "[512, 768]"), SGRAD("f16", "[512, 768]"), SGRAD("f64", "[512, 768]"), SGRAD("f32", "[20000, 7]")}},
     {"rms_norm_scale_grad",
      NULL,
