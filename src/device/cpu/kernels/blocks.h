@@ -24,6 +24,7 @@ typedef struct blocks_row_x {
 /* Some rows of x in scratch. */
 typedef struct blocks_x {
   int64_t depth, copies; /* 2: each row is followed by -q, or bytes are stored as 16 bits */
+  bool has_starts;       /* `sum` and `sums` are i32: the sums of the bytes, times -128 (blocks_panel.c) */
   int8_t *q;
   float *scale, *sum, *sums;
 } blocks_x;
@@ -52,6 +53,7 @@ static inline blocks_row_x blocks_row_of(const blocks_x *x, int64_t row) {
 #define blocks_copies BERTH__PER_ISA(berth__blocks_copies)
 #define blocks_arrange BERTH__PER_ISA(berth__blocks_arrange)
 #define blocks_copies_many BERTH__PER_ISA(berth__blocks_copies_many)
+#define blocks_starts_many BERTH__PER_ISA(berth__blocks_starts_many)
 #define blocks_arrange_many BERTH__PER_ISA(berth__blocks_arrange_many)
 #define blocks_has_dots BERTH__PER_ISA(berth__blocks_has_dots)
 #define blocks_dots BERTH__PER_ISA(berth__blocks_dots)
@@ -76,8 +78,9 @@ blocks_split blocks_split_of(berth_type type);
  * elements apart. A slice of the weight's rows at a time is unpacked and interleaved in scratch, the panel, which stays
  * in the L1 cache while all rows of x go over it. */
 uint64_t blocks_panel_bytes(berth_type type, int64_t depth);
-/* The copies of x that it needs; called after blocks_quantise. */
+/* The copies and sums of x that it needs; blocks_arrange_many is called after blocks_quantise. */
 int64_t blocks_copies_many(berth_type type);
+bool blocks_starts_many(berth_type type);
 void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row);
 void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
                     float *out);

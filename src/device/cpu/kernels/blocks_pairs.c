@@ -432,6 +432,8 @@ static void pairs_multiply(const pairs_manner *m, const void *panel, const block
 int64_t blocks_copies_many(berth_type type) { return pairs_manner_of(type).is_wide ? 2 : 1; }
 
 /* Backwards, so that nothing is overwritten before it is read. */
+bool blocks_starts_many(berth_type type) { return (void)type, false; }
+
 void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row) {
   int8_t *q = x->q + row * x->depth * x->copies;
   if (!pairs_manner_of(type).is_wide) return;

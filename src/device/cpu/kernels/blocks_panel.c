@@ -258,18 +258,9 @@ static void blocks_multiply(berth_type type, const void *panel, int64_t columns,
 int64_t blocks_copies_many(berth_type type) { return (void)type, 1; }
 
 /* If numbers have 128 added, the sums of x are not needed as floats: the corrections take their place. */
-void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row) {
-  const blocks_row_x of = blocks_row_of(x, row);
-  const int64_t group = berth__block_group(type);
-  float *to = group == BLOCKS_X ? x->sums + (of.sums - x->sums) : x->sum + (of.sum - x->sum);
-  if (berth__block_has_offset(type)) return;
-  for (int64_t g = 0; g < x->depth / group; g++) {
-    int32_t start = 0;
-    for (int64_t i = 0; i < group; i++) start -= of.q[g * group + i];
-    start *= 128;
-    memcpy(&to[g], &start, sizeof start);
-  }
-}
+bool blocks_starts_many(berth_type type) { return !berth__block_has_offset(type); }
+
+void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row) { (void)type, (void)x, (void)row; }
 
 void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
                     float *out) {

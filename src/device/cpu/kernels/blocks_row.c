@@ -70,6 +70,12 @@ static void quantising_round(quantising *k) {
   k->high = quantising_sum(half[1]);
 }
 
+static void quantising_store_sum(float *to, const quantising *k, vf sum, bool is_start) {
+  const vi start = vf_to_int(sum * vf_set1(-128));
+  vf_store(to, k->scale * sum);
+  if (is_start) memcpy(to, &start, sizeof start);
+}
+
 void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t row) {
   const blocks_row_x to = blocks_row_of(x, row);
   float *scales = x->scale + (to.scale - x->scale), *sum = x->sum + (to.sum - x->sum);
@@ -84,9 +90,9 @@ void blocks_quantise(const float *from, int64_t step, const blocks_x *x, int64_t
     quantising_scale(&k);
     quantising_round(&k);
     vf_store(scale, k.scale);
-    vf_store(low, k.scale * k.low);
-    vf_store(high, k.scale * k.high);
-    vf_store(both, k.scale * (k.low + k.high));
+    quantising_store_sum(low, &k, k.low, x->has_starts);
+    quantising_store_sum(high, &k, k.high, x->has_starts);
+    quantising_store_sum(both, &k, k.low + k.high, x->has_starts);
     for (int64_t b = 0; b < k.n; b++) {
       scales[at + b] = scale[b];
       sum[2 * (at + b)] = low[b];

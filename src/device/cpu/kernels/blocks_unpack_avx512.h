@@ -75,23 +75,16 @@ static void unpack_q8_0(const unpack_rows *u, int64_t depth) {
   }
 }
 
-/* Four blocks at a time. */
 static void unpack_q4_0(const unpack_rows *u, int64_t depth) {
   const __m512i more = _mm512_set1_epi8(120);
-  for (int64_t at = 0; at < depth; at += 128) {
-    vf x[16];
-    for (int r = 0; r < 16; r++) {
-      const uint8_t *w = u->row[r] + at / 32 * 18 + 2;
-      x[r] = _mm512_castsi512_ps(unpack_join(w, w + 18, w + 36, w + 54));
+  for (int64_t at = 0; at < depth; at += 32) {
+    __m512i x[4];
+    unpack_turn_short(u, at / 32 * 18 + 2, x);
+    for (int i = 0; i < 4; i++) {
+      unpack_store(u, at + 4 * i, _mm512_add_epi8(unpack_and(x[i], 15), more));
+      unpack_store(u, at + 4 * i + 16, _mm512_add_epi8(unpack_and(_mm512_srli_epi16(x[i], 4), 15), more));
     }
-    vf_transpose(x);
-    for (int i = 0; i < 16; i++) {
-      const __m512i both = _mm512_castps_si512(x[i]);
-      const int64_t element = at + i / 4 * 32 + i % 4 * 4;
-      unpack_store(u, element, _mm512_add_epi8(unpack_and(both, 15), more));
-      unpack_store(u, element + 16, _mm512_add_epi8(unpack_and(_mm512_srli_epi16(both, 4), 15), more));
-    }
-    for (int b = 0; b < 4; b++) unpack_scales(u, at / 32 + b, 18);
+    unpack_scales(u, at / 32, 18);
   }
 }
 
@@ -171,7 +164,7 @@ static void unpack_q6_k(const unpack_rows *u, int64_t depth) {
 /* False: rows of this type, or of this length, are not unpacked here. */
 static bool unpack_sixteen(berth_type type, const unpack_rows *u, int64_t depth) {
   if (type == BERTH_Q8_0 && depth % 64 == 0) return unpack_q8_0(u, depth), true;
-  if (type == BERTH_Q4_0 && depth % 128 == 0) return unpack_q4_0(u, depth), true;
+  if (type == BERTH_Q4_0) return unpack_q4_0(u, depth), true;
   if (type == BERTH_Q4_K) return unpack_q4_k(u, depth), true;
   if (type == BERTH_Q6_K) return unpack_q6_k(u, depth), true;
   return false;

@@ -147,7 +147,8 @@ static int64_t expert_blocks_find(expert_blocks_job *j, int64_t expert, int64_t 
 
 /* Panels [first, last) of an expert, for the uses that were found. */
 static void expert_blocks_panels_of(const expert_blocks_job *j, int64_t expert, int64_t first, int64_t last) {
-  const blocks_x x = blocks_x_in(j->bytes, j->n, j->depth, blocks_copies_many(j->w->type));
+  blocks_x x = blocks_x_in(j->bytes, j->n, j->depth, blocks_copies_many(j->w->type));
+  x.has_starts = blocks_starts_many(j->w->type);
   for (int64_t i = 0; i < j->n; i++) {
     blocks_quantise(expert_blocks_row(j, j->use[i]), 1, &x, i);
     blocks_arrange_many(j->w->type, &x, i);

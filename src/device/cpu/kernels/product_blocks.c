@@ -84,8 +84,10 @@ static uint64_t product_blocks_scratch(const berth_op_call *call) {
 }
 
 static blocks_x product_blocks_x(const berth_op_call *call) {
-  return blocks_x_in(call->scratch, product_blocks_chunk(call), product_blocks_depth(call),
-                     product_blocks_copies(call));
+  blocks_x x =
+      blocks_x_in(call->scratch, product_blocks_chunk(call), product_blocks_depth(call), product_blocks_copies(call));
+  x.has_starts = product_blocks_rows(call) > FEW_ROWS && blocks_starts_many(call->in[BERTH__PRODUCT_WEIGHT].type);
+  return x;
 }
 
 static void product_blocks_quantise(const berth_op_call *call, int64_t first, int64_t n) {
