@@ -12,6 +12,8 @@ uint32_t berth__generator_window(const berth_graph *graph) {
   int64_t most = 0;
   for (size_t n = 0; n < graph->n_nodes; n++) {
     const berth__node *node = &graph->nodes[n];
+    if (node->op->code == BERTH__OP_write_rows && node->attrs[BERTH__WRITE_ROWS_RING].i > most)
+      most = node->attrs[BERTH__WRITE_ROWS_RING].i;
     if (node->op->code != BERTH__OP_attention || node->attrs[BERTH__ATTENTION_RING].i == 0) continue;
     if (node->attrs[BERTH__ATTENTION_WINDOW].i > most) most = node->attrs[BERTH__ATTENTION_WINDOW].i;
   }

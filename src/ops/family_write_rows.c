@@ -4,7 +4,8 @@
  * rows       like x, but with n <= capacity rows on the axis; f32 is allowed if x is f16 or bf16, and required if it is
  * in blocks (q8_0): they are rounded, or encoded, when they are written
  * position   i32 or i64: a scalar, or one per entry of the first axis ([B], unless that is the axis itself)
- * With `ring` the rows past the end wrap to the start: row i goes to (position + i) modulo capacity.
+ * With a `ring` above 0 the rows past the end wrap to the start: row i goes to (position + i) modulo capacity. Above 1
+ * it is the number of rows, up to its own, that a reader at a position needs: kernels ignore it.
  *
  * If the result overwrites x, only the rows are written. The number of items must not depend on that, because it is not
  * known when items are counted: in place, item (block, i) writes row i of the block; otherwise it makes share i of n

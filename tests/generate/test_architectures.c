@@ -75,6 +75,17 @@ static const struct {
     {"command-r", 1e-4f, {0.08844f, -0.05045f, 0.08935f, -0.03858f, 0.10417f, -0.06448f, 0.10631f, -0.15163f}},
     {"command-r/saved", 1e-4f, {1.41510f, -0.80716f, 1.42963f, -0.61722f, 1.66674f, -1.03161f, 1.70095f, -2.42603f}},
     {"cohere2", 1e-4f, {0.48524f, 0.18964f, 0.30932f, -0.27647f, 0.08224f, -0.16802f, -0.35136f, 0.24282f}},
+    {"dots1", 1e-4f, {-0.19389f, -0.28991f, 0.55986f, 2.34574f, 0.59581f, -0.80826f, 0.32450f, -0.10281f}},
+    {"ernie4_5-moe", 1e-4f, {-1.09160f, -0.16830f, -0.52392f, 1.60819f, 1.04035f, 0.62110f, -0.19984f, -0.26875f}},
+    {"bailingmoe2", 1e-4f, {1.08922f, 0.51021f, -0.44923f, 0.33776f, -1.01636f, -0.70408f, -0.16086f, 2.36641f}},
+    {"glm4moe", 1e-4f, {1.47285f, 0.92394f, 1.11835f, 0.14620f, 0.86587f, 1.11355f, 1.26069f, 1.09976f}},
+    {"hunyuan-dense", 1e-4f, {-1.75550f, 0.71456f, 0.18393f, -0.40093f, -1.15511f, -0.03949f, -0.22821f, 0.31371f}},
+    {"hunyuan-moe", 1e-4f, {-0.48482f, 0.52656f, -0.60880f, -1.80150f, 0.14773f, -1.05980f, -0.16801f, -0.98137f}},
+    {"qwen2vl", 1e-4f, {0.35632f, 0.88701f, 1.45902f, 0.95127f, -0.91154f, 0.39857f, -0.58261f, 0.24860f}},
+    {"qwen3vl", 1e-4f, {-0.48544f, 0.98281f, 0.78635f, 1.14197f, -1.72560f, 0.16286f, -0.46375f, 0.55756f}},
+    {"qwen3vlmoe", 1e-4f, {1.41650f, -0.21466f, 1.41494f, -0.47459f, 0.53116f, -1.19493f, 0.23476f, 0.09014f}},
+    {"lfm2", 1e-4f, {1.54260f, 0.33916f, 1.05965f, -0.28144f, 0.95170f, 1.97621f, 2.89279f, 0.69309f}},
+    {"lfm2moe", 1e-4f, {1.10339f, -0.60148f, 2.02010f, 0.47701f, 2.18004f, 0.44271f, 2.90147f, 0.62499f}},
 };
 
 typedef struct model {
@@ -263,13 +274,14 @@ static size_t read_toy(const char *name, char *bytes, size_t capacity) {
   return size;
 }
 
-static void expect_refusal(const char *change, const char *with, berth_status status, const char *part) {
+static void expect_refusal_of(const char *toy, const char *change, const char *with, berth_status status,
+                              const char *part) {
   char path[1024];
-  static char bytes[1 << 19];
+  static char bytes[1 << 20];
   berth_error err;
   berth_graph *graph;
   snprintf(path, sizeof path, "%s", test_path("toy.gguf"));
-  const size_t size = read_toy("llama", bytes, sizeof bytes);
+  const size_t size = read_toy(toy, bytes, sizeof bytes);
   assert_true(strlen(change) == strlen(with));
   for (size_t i = 0; i + strlen(change) <= size; i++)
     if (memcmp(bytes + i, change, strlen(change)) == 0) memcpy(bytes + i, with, strlen(with));
@@ -278,6 +290,10 @@ static void expect_refusal(const char *change, const char *with, berth_status st
   test_expect_error(berth_graph_load(ctx, path, &graph, &err), status, &err, part);
   assert_null(graph);
   berth_context_destroy(ctx);
+}
+
+static void expect_refusal(const char *change, const char *with, berth_status status, const char *part) {
+  expect_refusal_of("llama", change, with, status, part);
 }
 
 /* A file of a model's architecture with these keys, and a tensor if it has_tensor. */
@@ -319,6 +335,8 @@ static void what_is_missing_or_wrong_is_named(void **state) {
   expect_refusal("llama", "lhama", BERTH_UNSUPPORTED, ", bert, nomic-bert"); /* to the end of the list */
   expect_refusal("blk.1.attn_k.weight", "blk.1.attn_x.weight", BERTH_MALFORMED, "no tensor 'blk.1.attn_k.weight'");
   expect_refusal("feed_forward_length\x04", "feed_forward_lengt8\x04", BERTH_MALFORMED, "and the keys make it");
+  /* Layers without attention, in an architecture that has nothing else. */
+  expect_refusal_of("lfm2", "lfm2", "glm4", BERTH_MALFORMED, "layer 0 has no heads for keys");
   expect_refusal("token_embd", "token_enbd", BERTH_MALFORMED, "'token_embd.weight' with 64 columns");
 }
 
@@ -384,6 +402,8 @@ static void values_that_cannot_be_are_refused(void **state) {
       {"llama/linear", "its scale -4", {{".rope.scaling.factor", true, -4}}, 1},
       {"llama/experts", "expert_used_count' is 0", {{".expert_used_count", false, 0}}, 1},
       {"glm4/dimensions", "layers' is 3, and there are 3 layers", {{".nextn_predict_layers", false, 3}}, 1},
+      {"bailingmoe2", "4 experts, of which 2 are used, are not in 3 groups", {{".expert_group_count", false, 3}}, 1},
+      {"bailingmoe2", "in 2 groups, of which 0 are used", {{".expert_group_used_count", false, 0}}, 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     expect_bad_values(cases[i].toy, cases[i].changes, cases[i].n, cases[i].part);
@@ -399,6 +419,9 @@ static void what_berth_does_not_compute_is_refused(void **state) {
   } cases[] = {
       {"llama/saved", ".attention.causal", 4, 0, "'.attention.causal' is false"},
       {"glm4/dimensions", ".dimension_sections", 16 + 3 * 4, 1, "four whole numbers, of which the last is 0"},
+      {"bailingmoe2", ".expert_gating_func", 4, 3, "'.expert_gating_func' is 3"},
+      {"lfm2", ".head_count_kv", 16 + 4, 1, "the same for all that have attention"},
+      {"lfm2", ".shortconv.l_cache", 4, 1, "from 2 to 64"},
   };
   static char bytes[1 << 20];
   (void)state;

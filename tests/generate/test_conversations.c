@@ -341,26 +341,24 @@ static void other_models_are_told_apart(void **state) {
   speaker_finish(&s);
 }
 
-/* ---- Rings: layers that see six tokens ---- */
+/* ---- Rings: layers that see six tokens, and convolutions over three ---- */
 
 #define RING_WINDOW 6
 
-static const char *ring_path(void) {
+static const char *ring_path(const char *toy) {
   static char file[1024];
-  if (file[0] == '\0') {
-    snprintf(file, sizeof file, "%s", test_path("rings.gguf"));
-    toy_write(file, "gemma3/text");
-  }
+  snprintf(file, sizeof file, "%s", test_path("rings.gguf"));
+  toy_write(file, toy);
   return file;
 }
 
 /* The logits after so many tokens, of a generator that has read nothing else. */
-static void ring_expect(berth_generator *g, const berth_generator_desc *desc) {
+static void ring_expect(berth_generator *g, const char *toy, const berth_generator_desc *desc) {
   speaker fresh;
   berth_error err;
   const float *got, *want;
   uint32_t n;
-  speaker_start_with(&fresh, ring_path(), desc);
+  speaker_start_with(&fresh, ring_path(toy), desc);
   OK(berth_generator_feed_tokens(fresh.g, berth_generator_tokens(g), speaker_count(g), &err));
   OK(berth_generator_logits(g, &got, &n, &err));
   OK(berth_generator_logits(fresh.g, &want, &n, &err));
@@ -378,7 +376,7 @@ static void rings_keep_what_a_chunk_sees(void **state) {
     berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
     berth_generator_desc desc = speaker_greedy();
     desc.chunk = chunks[i];
-    speaker_start_with(&s, ring_path(), &desc);
+    speaker_start_with(&s, ring_path("gemma3/text"), &desc);
     OK(berth_generator_get_info(s.g, &info, &err));
     const uint64_t rows = chunks[i] + RING_WINDOW - 1 < 64 ? chunks[i] + RING_WINDOW - 1 : 64;
     /* six layers of seven are rings; keys and values of two heads of 32 */
@@ -396,8 +394,7 @@ static void rings_are_gone_back_to(void **state) {
   berth_error err;
   int32_t first[20], again[20];
   const berth_generator_desc desc = speaker_greedy();
-  (void)state;
-  speaker_start_with(&s, ring_path(), &desc);
+  speaker_start_with(&s, ring_path(*state), &desc);
   speaker_feed(s.g, SPEAKER_TEXT);
   OK(berth_generator_mark(s.g, &err));
   const uint32_t n_marked = speaker_count(s.g);
@@ -412,11 +409,11 @@ static void rings_are_gone_back_to(void **state) {
   berth__generator_cut(s.g, n - 3, NULL); /* a few tokens back is within the ring */
   assert_int_equal(s.g->n_evaluated, n - 3);
   OK(berth_generator_feed_tokens(s.g, first, 2, &err));
-  ring_expect(s.g, &desc);
+  ring_expect(s.g, *state, &desc);
   berth__generator_cut(s.g, n_marked + 1, NULL); /* so far is not */
   assert_int_equal(s.g->n_evaluated, 0);
   OK(berth_generator_feed_tokens(s.g, first, 1, &err));
-  ring_expect(s.g, &desc);
+  ring_expect(s.g, *state, &desc);
   speaker_finish(&s);
 }
 
@@ -428,12 +425,11 @@ static void rings_after_a_cancelled_evaluation(void **state) {
   int32_t spoken[20];
   berth_context *ctx = test_context();
   berth_generator_desc desc = speaker_greedy();
-  (void)state;
   OK(berth_cancel_create(ctx, &when.cancel, &err));
   desc.cancel = when.cancel;
   desc.progress = stop_after;
   desc.user = &when;
-  speaker_start_with(&s, ring_path(), &desc);
+  speaker_start_with(&s, ring_path(*state), &desc);
   for (int i = 0; i < 2; i++) speaker_feed(s.g, SPEAKER_TEXT); /* more than the rings have rows */
   OK(berth_generator_mark(s.g, &err));
   const uint32_t n_marked = speaker_count(s.g);
@@ -447,7 +443,7 @@ static void rings_after_a_cancelled_evaluation(void **state) {
   assert_int_equal(s.g->n_evaluated, desc.chunk);
   OK(berth_generator_rewind(s.g, &err));
   assert_int_equal(speaker_count(s.g), n_marked);
-  ring_expect(s.g, &desc);
+  ring_expect(s.g, *state, &desc);
   speaker_finish(&s);
   berth_cancel_destroy(when.cancel);
   berth_context_destroy(ctx);
@@ -456,21 +452,20 @@ static void rings_after_a_cancelled_evaluation(void **state) {
 static void rings_slide_and_are_saved(void **state) {
   static const uint32_t chunks[] = {8, 3}; /* the loader's ring is as long, or shorter */
   int32_t tokens[80], want[10], got[10];
-  (void)state;
   for (size_t i = 0; i < 2; i++) {
     speaker s, other;
     berth_error err;
     size_t size;
     berth_generator_desc desc = speaker_greedy();
     desc.flags = BERTH_GENERATOR_SLIDE;
-    speaker_start_with(&s, ring_path(), &desc);
+    speaker_start_with(&s, ring_path(*state), &desc);
     speaker_feed(s.g, SPEAKER_TEXT);
     speaker_speak(s.g, 80, tokens); /* which slides */
-    ring_expect(s.g, &desc);
+    ring_expect(s.g, *state, &desc);
     void *bytes = save(s.g, &size);
     speaker_speak(s.g, 10, want);
     desc.chunk = chunks[i];
-    speaker_start_with(&other, ring_path(), &desc);
+    speaker_start_with(&other, ring_path(*state), &desc);
     OK(berth_generator_load(other.g, bytes, size, &err));
     if (i == 0) { /* the last token again: its row alone is gone back over */
       other.g->has_logits = false;
@@ -487,6 +482,8 @@ static void rings_slide_and_are_saved(void **state) {
   }
 }
 
+#define RINGS(test) cmocka_unit_test_prestate(test, "gemma3/text"), cmocka_unit_test_prestate(test, "lfm2/text")
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_mark_is_gone_back_to_without_evaluating),
@@ -499,9 +496,9 @@ int main(void) {
       cmocka_unit_test(a_conversation_saved_without_logits_goes_on),
       cmocka_unit_test(other_models_are_told_apart),
       cmocka_unit_test(rings_keep_what_a_chunk_sees),
-      cmocka_unit_test(rings_are_gone_back_to),
-      cmocka_unit_test(rings_after_a_cancelled_evaluation),
-      cmocka_unit_test(rings_slide_and_are_saved),
+      RINGS(rings_are_gone_back_to),
+      RINGS(rings_after_a_cancelled_evaluation),
+      RINGS(rings_slide_and_are_saved),
   };
   return cmocka_run_group_tests(tests, speaker_write, NULL);
 }

@@ -545,4 +545,7 @@ static const toy_model toys[] = {
     {"cohere2", make_cohere2},
 };
 
-const toy_model *toy_more(size_t index) { return index < sizeof toys / sizeof toys[0] ? &toys[index] : NULL; }
+const toy_model *toy_more(size_t index) {
+  const size_t n = sizeof toys / sizeof toys[0];
+  return index < n ? &toys[index] : toy_recent(index - n);
+}

@@ -141,13 +141,16 @@ void toy_begin(toy *t, int64_t layers, int64_t head_size) {
   toy_key_whole(t, ".embedding_length", TOY_WIDTH);
   toy_key_whole(t, ".feed_forward_length", (uint32_t)t->hidden);
   toy_key_whole(t, ".attention.head_count", TOY_HEADS);
-  toy_key_whole(t, ".attention.head_count_kv", (uint32_t)t->kv_heads);
+  if (t->heads_of_layers != NULL)
+    toy_key_list(t, ".attention.head_count_kv", t->heads_of_layers, (size_t)layers);
+  else
+    toy_key_whole(t, ".attention.head_count_kv", (uint32_t)t->kv_heads);
   toy_key_whole(t, ".attention.key_length", (uint32_t)head_size);
   toy_key_whole(t, ".attention.value_length", (uint32_t)head_size);
   toy_key_whole(t, ".rope.dimension_count", (uint32_t)(t->rotated != 0 ? t->rotated : head_size));
-  toy_key_real(t, ".attention.layer_norm_rms_epsilon", 1e-5f);
+  toy_key_real(t, ".attention.layer_norm_rms_epsilon", t->epsilon != 0 ? t->epsilon : 1e-5f);
   toy_matrix(t, "token_embd.weight", TOY_VOCABULARY, TOY_WIDTH);
-  toy_norm(t, "output_norm.weight", TOY_WIDTH);
+  toy_norm(t, t->last_norm != NULL ? t->last_norm : "output_norm.weight", TOY_WIDTH);
 }
 
 void toy_attention(toy *t) {

@@ -22,7 +22,10 @@ typedef struct toy_tensor {
 typedef struct toy {
   const char *arch;
   int64_t layers, head_size, hidden, kv_heads;
-  int64_t rotated; /* 0: the whole head */
+  int64_t rotated;                /* 0: the whole head */
+  const int32_t *heads_of_layers; /* heads for keys; NULL: kv_heads in all */
+  const char *last_norm;          /* NULL: "output_norm.weight" */
+  float epsilon;                  /* of norms; 0: 1e-5 */
   bool has_tokens;
   uint8_t keys[TOY_MOST_KEYS];
   size_t keys_size;
@@ -60,7 +63,8 @@ typedef struct toy_model {
   const char *name;
   void (*make)(toy *t);
 } toy_model;
-/* toy_more.c: NULL past the end. */
+/* toy_more.c, toy_recent.c: NULL past the end. */
 const toy_model *toy_more(size_t index);
+const toy_model *toy_recent(size_t index);
 
 #endif

@@ -8,6 +8,7 @@ static const berth__arch archs[] = {
     {.name = "llama", .build = berth__arch_llama},
     {.name = "internlm2", .build = berth__arch_llama},
     {.name = "ernie4_5", .build = berth__arch_llama},
+    {.name = "ernie4_5-moe", .build = berth__arch_ernie4_5_moe},
     {.name = "mistral3", .build = berth__arch_mistral3},
     {.name = "smollm3", .build = berth__arch_smollm3},
     {.name = "arcee", .build = berth__arch_arcee},
@@ -15,10 +16,20 @@ static const berth__arch archs[] = {
     {.name = "granitemoe", .build = berth__arch_granite},
     {.name = "minicpm", .build = berth__arch_minicpm},
     {.name = "glm4", .build = berth__arch_glm4},
+    {.name = "glm4moe", .build = berth__arch_glm4_moe},
     {.name = "qwen2", .build = berth__arch_halves},
+    {.name = "qwen2vl", .build = berth__arch_halves},
     {.name = "qwen3", .build = berth__arch_halves},
+    {.name = "qwen3vl", .build = berth__arch_halves},
     {.name = "qwen2moe", .build = berth__arch_qwen2moe},
     {.name = "qwen3moe", .build = berth__arch_halves},
+    {.name = "qwen3vlmoe", .build = berth__arch_halves},
+    {.name = "dots1", .build = berth__arch_dots1},
+    {.name = "bailingmoe2", .build = berth__arch_dots1},
+    {.name = "hunyuan-dense", .build = berth__arch_hunyuan},
+    {.name = "hunyuan-moe", .build = berth__arch_hunyuan},
+    {.name = "lfm2", .build = berth__arch_lfm2},
+    {.name = "lfm2moe", .build = berth__arch_lfm2},
     {.name = "seed_oss", .build = berth__arch_seed_oss},
     {.name = "exaone", .build = berth__arch_halves},
     {.name = "exaone4", .build = berth__arch_exaone4},
@@ -74,7 +85,7 @@ static berth_status arch_check_kind(const berth__gguf *file, berth_error *err) {
 static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
   const berth__gguf_string name = file->architecture;
   if (name.size == 0) return berth__fail(err, BERTH_MALFORMED, "the file has no key general.architecture");
-  char all[400] = "";
+  char all[800] = "";
   for (size_t i = 0, end = 0; i < N_ARCHS && end < sizeof all; i++)
     end += (size_t)snprintf(all + end, sizeof all - end, "%s%s", i > 0 ? ", " : "", archs[i].name);
   return berth__fail(err, BERTH_UNSUPPORTED, "architecture '%.*s' is not supported; supported are %s",

@@ -16,17 +16,55 @@ void berth__arch_arcee(berth__net *net) {
   berth__net_decoder(net, BERTH__ROPE_NEIGHBOURS, &form);
 }
 
+/* Positions of several dimensions, of which a text has one: pairs are then halves. A fourth one would always be 0. */
+static berth__rope_kind llama_dimensions(berth__net *net, berth__rope_kind otherwise) {
+  static const char name[] = ".rope.dimension_sections";
+  berth__gguf_array sections;
+  if (net->status != BERTH_OK || berth__gguf_find(net->file, name) == NULL) return otherwise;
+  net->status = berth__gguf_array_of(net->file, name, &sections, net->err);
+  if (net->status != BERTH_OK) return otherwise;
+  const bool is_whole = sections.count == 4 && berth__gguf_array_is_whole(&sections);
+  if (!is_whole || berth__gguf_array_i64(&sections, 3) != 0)
+    net->status =
+        berth__fail(net->err, BERTH_UNSUPPORTED, "key '%s' must have four whole numbers, of which the last is 0", name);
+  if (net->status != BERTH_OK) return otherwise;
+  const bool has_dimensions = berth__gguf_array_i64(&sections, 0) > 0 && berth__gguf_array_i64(&sections, 1) > 0;
+  return has_dimensions ? BERTH__ROPE_HALVES : otherwise;
+}
+
 /* Qwen 2 and 2.5 (biases of queries, keys and values) and Qwen 3 (norms of queries and keys), with and without experts,
- * and EXAONE: they are told apart by their tensors. */
+ * what of Qwen VL reads text, whose dimensions of positions are then all the same, and EXAONE: they are told apart by
+ * their tensors. */
 void berth__arch_halves(berth__net *net) {
   berth__layer_form form = berth__net_layer_form();
   form.mixture.splits_width = true;
-  berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
+  berth__net_decoder(net, llama_dimensions(net, BERTH__ROPE_HALVES), &form);
 }
 
 void berth__arch_qwen2moe(berth__net *net) {
   berth__layer_form form = berth__net_layer_form();
-  form.mixture = (berth__mixture){.weighs_all = true, .splits_width = true, .is_shared = true};
+  form.mixture = (berth__mixture){.keeps_scores = true, .splits_width = true, .is_shared = true};
+  berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
+}
+
+/* ERNIE 4.5, dots.llm1 and Ling 2: some layers have experts, and the others, which come first, none. */
+void berth__arch_ernie4_5_moe(berth__net *net) {
+  berth__layer_form form = berth__net_layer_form();
+  form.mixture.is_shared = berth__net_whole_or(net, ".expert_shared_feed_forward_length", 0) > 0;
+  berth__net_decoder(net, BERTH__ROPE_NEIGHBOURS, &form);
+}
+
+void berth__arch_dots1(berth__net *net) {
+  berth__layer_form form = berth__net_layer_form();
+  form.mixture = berth__net_mixture(net);
+  berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
+}
+
+/* Hunyuan: queries and keys are normalised after their positions have been applied. */
+void berth__arch_hunyuan(berth__net *net) {
+  berth__layer_form form = berth__net_layer_form();
+  form.attention.norms_late = true;
+  form.mixture.is_shared = true;
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
@@ -36,28 +74,20 @@ void berth__arch_seed_oss(berth__net *net) {
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
-/* Positions of several dimensions, of which a text has one: pairs are then halves. A fourth one would always be 0. */
-static berth__rope_kind glm_rope(berth__net *net) {
-  static const char name[] = ".rope.dimension_sections";
-  berth__gguf_array sections;
-  if (net->status != BERTH_OK || berth__gguf_find(net->file, name) == NULL) return BERTH__ROPE_NEIGHBOURS;
-  net->status = berth__gguf_array_of(net->file, name, &sections, net->err);
-  if (net->status != BERTH_OK) return BERTH__ROPE_NEIGHBOURS;
-  const bool is_whole = sections.count == 4 && berth__gguf_array_is_whole(&sections);
-  if (!is_whole || berth__gguf_array_i64(&sections, 3) != 0)
-    net->status =
-        berth__fail(net->err, BERTH_UNSUPPORTED, "key '%s' must have four whole numbers, of which the last is 0", name);
-  if (net->status != BERTH_OK) return BERTH__ROPE_NEIGHBOURS;
-  const bool has_dimensions = berth__gguf_array_i64(&sections, 0) > 0 && berth__gguf_array_i64(&sections, 1) > 0;
-  return has_dimensions ? BERTH__ROPE_HALVES : BERTH__ROPE_NEIGHBOURS;
-}
-
 /* GLM 4: norms after each part too, and one product for gate and up. */
 void berth__arch_glm4(berth__net *net) {
   berth__layer_form form = berth__net_layer_form();
   form.attention_post = "post_attention_norm";
   form.feed_post = "post_ffw_norm";
-  berth__net_decoder(net, glm_rope(net), &form);
+  berth__net_decoder(net, llama_dimensions(net, BERTH__ROPE_NEIGHBOURS), &form);
+}
+
+/* GLM 4.5 and later. */
+void berth__arch_glm4_moe(berth__net *net) {
+  berth__layer_form form = berth__net_layer_form();
+  form.feed_norm = "post_attention_norm";
+  form.mixture = berth__net_mixture(net);
+  berth__net_decoder(net, llama_dimensions(net, BERTH__ROPE_HALVES), &form);
 }
 
 /* Phi 3 and 4: one product for queries, keys and values, one for gate and up, and frequency factors that depend on the

@@ -31,7 +31,7 @@ void berth__arch_olmo2(berth__net *net) {
 
 void berth__arch_olmoe(berth__net *net) {
   berth__layer_form form = berth__net_layer_form();
-  form.mixture.weighs_all = true;
+  form.mixture.keeps_scores = true;
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 

@@ -36,24 +36,28 @@ static berth_value attention_norm(berth__net *net, berth_value x, const char *na
   return berth__net_reshape(net, x, berth__net_rows(all));
 }
 
-/* Writes the rows of this run to a state at their positions; returns the whole state. With a window the state is a ring
- * buffer. */
-static berth_value attention_keep(berth__net *net, const char *what, berth_value rows, int64_t columns, bool is_ring) {
+static void attention_norms(berth__net *net, heads *h) {
+  h->q = attention_norm(net, h->q, "attn_q_norm.weight", net->heads);
+  h->k = attention_norm(net, h->k, "attn_k_norm.weight", net->kv_heads);
+}
+
+berth_value berth__net_keep(berth__net *net, const char *what, berth_type type, berth_value rows, int64_t columns,
+                            int64_t window) {
   char name[BERTH__NET_NAME];
   berth_value state = BERTH_VALUE_NONE;
-  const berth_shape shape = {.rank = 2, .dim = {{.name = is_ring ? "near" : "ctx"}, {.extent = columns}}};
-  const berth_attr ring = berth_attr_int("ring", 1);
+  const berth_shape shape = {.rank = 2, .dim = {{.name = window > 0 ? "near" : "ctx"}, {.extent = columns}}};
+  const berth_attr ring = berth_attr_int("ring", window);
   if (net->status != BERTH_OK) return state;
   snprintf(name, sizeof name, "%s%s", net->prefix, what);
-  if (columns % (int64_t)berth_type_storage(net->cache).elements != 0) {
+  if (columns % (int64_t)berth_type_storage(type).elements != 0) {
     net->status =
         berth__fail(net->err, BERTH_UNSUPPORTED, "%s have %" PRId64 " columns, which are not whole blocks of %s", name,
-                    columns, berth_type_name(net->cache));
+                    columns, berth_type_name(type));
     return state;
   }
-  net->status = berth_graph_state(net->graph, name, net->cache, shape, NULL, 0, &state, net->err);
+  net->status = berth_graph_state(net->graph, name, type, shape, NULL, 0, &state, net->err);
   const berth_value next =
-      berth__net_add(net, "write_rows", (const berth_value[]){state, rows, net->position}, 3, &ring, is_ring);
+      berth__net_add(net, "write_rows", (const berth_value[]){state, rows, net->position}, 3, &ring, window > 0);
   if (net->status == BERTH_OK) net->status = berth_graph_update(net->graph, state, next, net->err);
   return next;
 }
@@ -75,16 +79,16 @@ static berth_value attention_see(berth__net *net, const heads *h, const berth__a
 
 berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attending *form) {
   heads h = attention_project(net, x);
-  h.q = attention_norm(net, h.q, "attn_q_norm.weight", net->heads);
-  h.k = attention_norm(net, h.k, "attn_k_norm.weight", net->kv_heads);
+  if (!form->norms_late) attention_norms(net, &h);
   if (form->rope != NULL) {
     h.q = berth__net_turn(net, h.q, net->heads, form->rope);
     h.k = berth__net_turn(net, h.k, net->kv_heads, form->rope);
   }
+  if (form->norms_late) attention_norms(net, &h);
   if (net->temperature != BERTH_VALUE_NONE) h.q = berth__net_two(net, "mul", h.q, net->temperature);
   if (!form->sees_all) {
-    h.k = attention_keep(net, "keys", h.k, net->kv_heads * net->key_size, form->window > 0);
-    h.v = attention_keep(net, "values", h.v, net->kv_heads * net->value_size, form->window > 0);
+    h.k = berth__net_keep(net, "keys", net->cache, h.k, net->kv_heads * net->key_size, form->window);
+    h.v = berth__net_keep(net, "values", net->cache, h.v, net->kv_heads * net->value_size, form->window);
   }
   const berth_value seen = attention_see(net, &h, form);
   return berth__net_linear(net, seen, "attn_output", net->heads * net->value_size, net->width);

@@ -56,10 +56,11 @@ berth_value berth__net_begin(berth__net *net) {
   return berth__net_embed_tokens(net);
 }
 
+/* LFM 2 calls its last norm "token_embd_norm". */
 void berth__net_finish(berth__net *net, berth_value x, double scale, double cap) {
   berth__net_enter(net, -1);
   x = berth__net_two(net, "gather", x, net->last);
-  x = berth__net_norm(net, x, "output_norm");
+  x = berth__net_norm(net, x, berth__net_has(net, "output_norm.weight") ? "output_norm" : "token_embd_norm");
   const bool is_tied = !berth__net_has(net, "output.weight");
   x = berth__net_linear(net, x, is_tied ? "token_embd" : "output", net->width, net->vocabulary);
   berth__net_output(net, "logits", berth__net_soft_cap(net, berth__net_scaled(net, x, scale), cap));
@@ -86,7 +87,10 @@ static berth_value decoder_add(berth__net *net, berth_value x, berth_value part,
 static berth_value decoder_layer(berth__net *net, berth_value x, int64_t layer, const berth__layer_form *form) {
   berth__net_enter(net, layer);
   const berth_value seen = decoder_norm(net, x, form->attention_norm);
-  const berth_value attended = berth__net_attend(net, seen, &form->attention);
+  if (!net->attends && form->instead == NULL && net->status == BERTH_OK)
+    net->status = berth__fail(net->err, BERTH_MALFORMED, "layer %lld has no heads for keys", (long long)layer);
+  const berth_value attended = net->attends || form->instead == NULL ? berth__net_attend(net, seen, &form->attention)
+                                                                     : form->instead(net, seen, form->instead_state);
   const berth_value after = decoder_add(net, x, attended, form->attention_post, form->residual);
   const bool shares = form->is_parallel && form->feed_norm == NULL;
   berth_value y = shares ? seen : decoder_norm(net, form->is_parallel ? x : after, form->feed_norm);

@@ -68,11 +68,41 @@ static void net_need_head(berth__net *net, const char *key, int64_t value) {
                               key, value, NET_MOST_OF_HEAD));
 }
 
+static const char net_kv_heads[] = ".attention.head_count_kv";
+
+/* A number for every layer, in which 0 stands for a layer without attention; the others must be the same. */
+static void net_read_kv_heads(berth__net *net) {
+  const berth__gguf_key *key = berth__gguf_find(net->file, net_kv_heads);
+  berth__gguf_array each;
+  if (net->status != BERTH_OK) return;
+  if (key == NULL || key->kind != BERTH__GGUF_ARRAY) {
+    net->kv_heads = berth__net_whole_or(net, net_kv_heads, net->heads);
+    return;
+  }
+  if (!net_note(net, berth__gguf_array_of(net->file, net_kv_heads, &each, net->err))) return;
+  bool is_right = berth__gguf_array_is_whole(&each) && each.count >= (uint64_t)net->layers;
+  for (uint64_t i = 0; is_right && i < (uint64_t)net->layers; i++) {
+    const int64_t heads = berth__gguf_array_i64(&each, i);
+    is_right = heads == 0 || net->kv_heads == 0 || heads == net->kv_heads;
+    if (heads != 0) net->kv_heads = heads;
+  }
+  if (is_right && net->kv_heads >= 0 && net->kv_heads <= (int64_t)NET_MOST) return;
+  net_note(net, berth__fail(net->err, BERTH_UNSUPPORTED,
+                            "key '%s' must have a whole number for every layer, the same for all that have attention",
+                            net_kv_heads));
+}
+
+/* Whether a layer has heads for keys, and so attention. */
+static bool net_attends(const berth__net *net, int64_t layer) {
+  const berth__gguf_key *key = berth__gguf_find(net->file, net_kv_heads);
+  return key == NULL || key->kind != BERTH__GGUF_ARRAY || berth__gguf_array_i64(&key->array, (uint64_t)layer) != 0;
+}
+
 static void net_read_heads(berth__net *net) {
   net->heads = berth__net_whole(net, ".attention.head_count");
-  net->kv_heads = berth__net_whole_or(net, ".attention.head_count_kv", net->heads);
+  net_read_kv_heads(net);
   net_need_positive(net, ".attention.head_count", net->heads);
-  net_need_positive(net, ".attention.head_count_kv", net->kv_heads);
+  net_need_positive(net, net_kv_heads, net->kv_heads);
   if (net->status != BERTH_OK) return;
   net->key_size = berth__net_whole_or(net, ".attention.key_length", net->width / net->heads);
   net->value_size = berth__net_whole_or(net, ".attention.value_length", net->width / net->heads);
@@ -195,6 +225,7 @@ void berth__net_enter(berth__net *net, int64_t layer) {
   net->layer = layer;
   net->prefix[0] = '\0';
   if (layer >= 0) snprintf(net->prefix, sizeof net->prefix, "blk.%" PRId64 ".", layer);
+  net->attends = layer >= 0 && net_attends(net, layer);
 }
 
 static const char *net_name(const berth__net *net, const char *name, char *text) {

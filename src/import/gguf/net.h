@@ -39,6 +39,7 @@ typedef struct berth__net {
   bool every_row;   /* has logits of every row */
   /* From the keys: */
   int64_t layers, width, heads, kv_heads, key_size, value_size, hidden, vocabulary, rotated;
+  bool attends;     /* the layer has attention */
   berth__norm norm; /* set by the architecture */
   double epsilon;   /* of norms */
   /* Shared by all layers: */

@@ -40,6 +40,7 @@ typedef struct berth__attending {
   int64_t window;                 /* keys that a query sees; 0: all up to its own */
   bool has_sinks;                 /* "attn_sinks": a score per head that counts only in the sum of the weights */
   bool sees_all;                  /* no cache: every row sees the first `length` rows */
+  bool norms_late;                /* queries and keys are normalised after they are turned */
   const berth__rope_tables *rope; /* NULL: none */
 } berth__attending;
 
@@ -47,6 +48,11 @@ typedef struct berth__attending {
  * has "attn_q_norm", queries and keys are normalised: per head, with one scale [size] or one per head [heads, size], or
  * over all heads together [heads * size]. */
 berth_value berth__net_attend(berth__net *net, berth_value x, const berth__attending *form);
+
+/* Writes the rows of this run to a state "blk.N.what" [.., columns] at their positions; returns the whole state. With a
+ * window the state is a ring buffer: a row is read until `window` - 1 more have followed it. */
+berth_value berth__net_keep(berth__net *net, const char *what, berth_type type, berth_value rows, int64_t columns,
+                            int64_t window);
 
 /* ---- The rest of a layer (feed.c) ---- */
 
@@ -64,13 +70,30 @@ typedef enum berth__gate {
  * f(x u), times "ffn_down". */
 berth_value berth__net_feed(berth__net *net, berth_value x, berth__gate gate);
 
+/* What is behind berth__net_feed: a gate's product, and the tensors "ffn_gate", "ffn_up" and "ffn_down" with a suffix
+ * and the width that a key states. */
+berth_value berth__net_gate(berth__net *net, berth__gate gate, berth_value g, berth_value up);
+berth_value berth__net_gated(berth__net *net, berth_value x, berth__gate gate, const char *suffix, const char *key,
+                             int64_t hidden);
+
+/* ---- Mixture of experts (experts.c) ---- */
+
+typedef enum berth__expert_scores {
+  BERTH__SCORES_SOFTMAX, /* over all experts */
+  BERTH__SCORES_SIGMOID
+} berth__expert_scores;
+
 typedef struct berth__mixture {
-  bool weighs_all;   /* weights are a softmax over all experts, not over the chosen ones */
+  berth__expert_scores scores;
+  bool keeps_scores; /* they are the weights of the chosen experts; otherwise divided by their sum */
   bool splits_width; /* without a key, the experts of a row are together as wide as a feed-forward part */
   bool is_shared;    /* every row also goes through "ffn_gate_shexp" and so on, times a sigmoid if the model has
                       "ffn_gate_inp_shexp" */
 } berth__mixture;
-/* The same with several of many experts for each row: "ffn_gate_inp" chooses, "ffn_gate_exps" and so on compute. */
+/* As the keys say: .expert_gating_func, .expert_weights_norm, .expert_shared_count. */
+berth__mixture berth__net_mixture(berth__net *net);
+/* A feed-forward part with several of many experts for each row: "ffn_gate_inp" chooses, with a bias "exp_probs_b" if
+ * the model has one; "ffn_gate_exps" and so on compute. */
 berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate, const berth__mixture *mixture);
 
 /* ---- Whole decoders (decoder.c) ---- */
@@ -96,6 +119,9 @@ typedef struct berth__layer_form {
   const char *attention_post, *feed_post; /* NULL: none */
   bool is_parallel;                       /* both parts read the input of the layer */
   double residual;                        /* scale of what is added to x; 0: none */
+  /* What layers without heads for keys have instead of attention; NULL: there are none. */
+  berth_value (*instead)(berth__net *net, berth_value x, const void *state);
+  const void *instead_state;
 } berth__layer_form;
 /* "attn_norm" and "ffn_norm", a gate of silu, and everything else 0. */
 berth__layer_form berth__net_layer_form(void);
