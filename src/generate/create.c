@@ -35,7 +35,7 @@ static berth_status create_check_arch(berth_generator *g, berth_error *err) {
   const berth__arch *arch;
   BERTH__TRY(berth__arch_of(g->model, &arch, err));
   snprintf(g->architecture, sizeof g->architecture, "%.*s", (int)(name.size < 63 ? name.size : 63), name.data);
-  if (!arch->embeds) return BERTH_OK;
+  if (!berth__arch_embeds(arch, g->model)) return BERTH_OK;
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "a model of architecture '%s' computes text embeddings and generates no text", g->architecture);
 }

@@ -37,7 +37,7 @@ static berth_status embedder_open(berth_embedder *e, const char *path, berth_err
   BERTH__TRY(berth__gguf_open(e->ctx, path, &file, &e->model, err));
   const berth__arch *arch;
   BERTH__TRY(berth__arch_of(e->model, &arch, err));
-  if (!arch->embeds)
+  if (!berth__arch_embeds(arch, e->model))
     return berth__fail(err, BERTH_UNSUPPORTED, "a model of architecture '%s' generates text and computes no embeddings",
                        arch->name);
   BERTH__TRY(berth__tokenizer_create(e->ctx, e->model, &e->tokenizer, err));

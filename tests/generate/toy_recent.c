@@ -234,6 +234,52 @@ static void make_lfm2moe(toy *t) {
   lfm2_layers(t, 1);
 }
 
+/* ---- Embeddings of texts ---- */
+
+static void embedding_layers(toy *t, bool has_norms) {
+  for (int64_t layer = 0; layer < t->layers; layer++) {
+    toy_enter(t, layer);
+    toy_attention(t);
+    if (has_norms) norms_of_heads(t);
+    toy_feed(t);
+  }
+}
+
+static void make_qwen3_embedding(toy *t) {
+  toy_begin(t, 2, 32);
+  toy_key_whole(t, ".pooling_type", 3);
+  embedding_layers(t, true);
+}
+
+static void make_qwen2_embedding(toy *t) {
+  toy_begin(t, 2, 16);
+  toy_key_whole(t, ".pooling_type", 1);
+  toy_key_bool(t, ".attention.causal", false);
+  embedding_layers(t, false);
+}
+
+/* Windows of three tokens on either side in six layers of seven, and two layers after pooling. */
+static void make_gemma_embedding(toy *t) {
+  toy_begin(t, 7, 32);
+  toy_key_whole(t, ".pooling_type", 1);
+  toy_key_real(t, ".rope.freq_base", 1e6f);
+  toy_key_whole(t, ".attention.sliding_window", 6);
+  toy_key_whole(t, ".dense_2_feat_in", TOY_WIDTH);
+  toy_key_whole(t, ".dense_2_feat_out", 2 * TOY_WIDTH);
+  toy_key_whole(t, ".dense_3_feat_in", 2 * TOY_WIDTH);
+  toy_key_whole(t, ".dense_3_feat_out", TOY_WIDTH);
+  toy_matrix(t, "dense_2.weight", 2 * TOY_WIDTH, TOY_WIDTH);
+  toy_matrix(t, "dense_3.weight", TOY_WIDTH, 2 * TOY_WIDTH);
+  for (int64_t layer = 0; layer < t->layers; layer++) {
+    toy_enter(t, layer);
+    toy_attention(t);
+    norms_of_heads(t);
+    toy_norm(t, "post_attention_norm.weight", TOY_WIDTH);
+    toy_feed(t);
+    toy_norm(t, "post_ffw_norm.weight", TOY_WIDTH);
+  }
+}
+
 static const toy_model toys[] = {
     {"ernie4_5-moe", make_ernie4_5_moe},
     {"dots1", make_dots1},
@@ -247,6 +293,9 @@ static const toy_model toys[] = {
     {"lfm2", make_lfm2},
     {"lfm2/text", make_lfm2_text},
     {"lfm2moe", make_lfm2moe},
+    {"qwen3/embedding", make_qwen3_embedding},
+    {"qwen2/embedding", make_qwen2_embedding},
+    {"gemma-embedding", make_gemma_embedding},
 };
 
 const toy_model *toy_recent(size_t index) { return index < sizeof toys / sizeof toys[0] ? &toys[index] : NULL; }

@@ -1,11 +1,9 @@
 #include "import/gguf/arch.h"
 
-#include <stdio.h>
-
 #include "import/format.h"
 
 static const berth__arch archs[] = {
-    {.name = "llama", .build = berth__arch_llama},
+    {.name = "llama", .build = berth__arch_llama, .may_embed = true},
     {.name = "internlm2", .build = berth__arch_llama},
     {.name = "ernie4_5", .build = berth__arch_llama},
     {.name = "ernie4_5-moe", .build = berth__arch_ernie4_5_moe},
@@ -17,9 +15,9 @@ static const berth__arch archs[] = {
     {.name = "minicpm", .build = berth__arch_minicpm},
     {.name = "glm4", .build = berth__arch_glm4},
     {.name = "glm4moe", .build = berth__arch_glm4_moe},
-    {.name = "qwen2", .build = berth__arch_halves},
+    {.name = "qwen2", .build = berth__arch_halves, .may_embed = true},
     {.name = "qwen2vl", .build = berth__arch_halves},
-    {.name = "qwen3", .build = berth__arch_halves},
+    {.name = "qwen3", .build = berth__arch_halves, .may_embed = true},
     {.name = "qwen3vl", .build = berth__arch_halves},
     {.name = "qwen2moe", .build = berth__arch_qwen2moe},
     {.name = "qwen3moe", .build = berth__arch_halves},
@@ -36,8 +34,9 @@ static const berth__arch archs[] = {
     {.name = "olmo2", .build = berth__arch_olmo2},
     {.name = "olmoe", .build = berth__arch_olmoe},
     {.name = "gemma", .build = berth__arch_gemma},
-    {.name = "gemma2", .build = berth__arch_gemma2},
-    {.name = "gemma3", .build = berth__arch_gemma3},
+    {.name = "gemma2", .build = berth__arch_gemma2, .may_embed = true},
+    {.name = "gemma3", .build = berth__arch_gemma3, .may_embed = true},
+    {.name = "gemma-embedding", .build = berth__arch_gemma_embedding, .embeds = true},
     {.name = "phi2", .build = berth__arch_phi2},
     {.name = "phi3", .build = berth__arch_phi3},
     {.name = "gpt2", .build = berth__arch_gpt2},
@@ -85,11 +84,10 @@ static berth_status arch_check_kind(const berth__gguf *file, berth_error *err) {
 static berth_status arch_refuse(const berth__gguf *file, berth_error *err) {
   const berth__gguf_string name = file->architecture;
   if (name.size == 0) return berth__fail(err, BERTH_MALFORMED, "the file has no key general.architecture");
-  char all[800] = "";
-  for (size_t i = 0, end = 0; i < N_ARCHS && end < sizeof all; i++)
-    end += (size_t)snprintf(all + end, sizeof all - end, "%s%s", i > 0 ? ", " : "", archs[i].name);
-  return berth__fail(err, BERTH_UNSUPPORTED, "architecture '%.*s' is not supported; supported are %s",
-                     (int)(name.size < 64 ? name.size : 64), name.data, all);
+  return berth__fail(err, BERTH_UNSUPPORTED,
+                     "architecture '%.*s' is not supported; docs/generation.md lists the %zu that are, from %s to %s",
+                     (int)(name.size < 64 ? name.size : 64), name.data, N_ARCHS, archs[0].name,
+                     archs[N_ARCHS - 1].name);
 }
 
 berth_status berth__arch_of(const berth__gguf *file, const berth__arch **out, berth_error *err) {
@@ -98,6 +96,13 @@ berth_status berth__arch_of(const berth__gguf *file, const berth__arch **out, be
   for (size_t i = 0; i < N_ARCHS; i++)
     if (berth__gguf_is(file->architecture, archs[i].name)) *out = &archs[i];
   return *out != NULL ? BERTH_OK : arch_refuse(file, err);
+}
+
+/* llama.cpp writes 0 where there is no pooling. */
+bool berth__arch_embeds(const berth__arch *arch, const berth__gguf *file) {
+  uint64_t pooling = 0;
+  if (arch->embeds || !arch->may_embed) return arch->embeds;
+  return berth__gguf_u64_or(file, ".pooling_type", 0, &pooling, NULL) == BERTH_OK && pooling != 0;
 }
 
 static berth_status arch_check_cache(const berth__arch_options *options, berth_error *err) {
@@ -127,6 +132,7 @@ berth_status berth__arch_graph(berth__gguf *file, const berth__arch_options *opt
                     .length = BERTH_VALUE_NONE,
                     .temperature = BERTH_VALUE_NONE};
   if (options != NULL && options->cache != BERTH_TYPE_NONE) net.cache = options->cache;
+  net.embeds = berth__arch_embeds(arch, file);
   net.every_row = options != NULL && options->every_row;
   net.status = berth__graph_keep(graph, &keep, err);
   if (net.status == BERTH_OK) arch->build(&net);

@@ -7,11 +7,15 @@
 typedef struct berth__arch {
   const char *name; /* general.architecture */
   void (*build)(berth__net *net);
-  bool embeds; /* it computes embeddings of texts; otherwise it generates */
+  bool embeds;    /* it computes embeddings of texts; otherwise it generates */
+  bool may_embed; /* it embeds if the file says how (.pooling_type); otherwise it generates */
 } berth__arch;
 
 /* By the file's general.architecture. Fails if the file is no model, or if its architecture is not supported. */
 berth_status berth__arch_of(const berth__gguf *file, const berth__arch **out, berth_error *err);
+
+/* Whether the model in this file embeds. */
+bool berth__arch_embeds(const berth__arch *arch, const berth__gguf *file);
 
 /* The default type of keys and values: half the bytes of f32, with almost no loss (docs/generation.md). */
 #define BERTH__ARCH_CACHE BERTH_F16
@@ -55,6 +59,7 @@ void berth__arch_cohere2(berth__net *net);
 void berth__arch_gemma(berth__net *net);
 void berth__arch_gemma2(berth__net *net);
 void berth__arch_gemma3(berth__net *net);
+void berth__arch_gemma_embedding(berth__net *net);
 void berth__arch_gpt_oss(berth__net *net);
 void berth__arch_bert(berth__net *net);
 

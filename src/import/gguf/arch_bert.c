@@ -1,19 +1,10 @@
 /* BERT and nomic-bert: an embedding of a text.
- *   tokens     i32 [rows], of which the first `length` are the text's
- *   length     i32 []
- *   embedding  f32 [1, width], of length 1
  * Norms come after each part. BERT adds a position embedding, nomic-bert rotates queries and keys. */
 #include "import/gguf/arch.h"
 #include "import/gguf/parts.h"
 
-typedef enum pooling { /* values of the key */
-  POOLING_NONE = 0,
-  POOLING_MEAN = 1,
-  POOLING_FIRST = 2,
-  POOLING_LAST = 3
-} pooling;
-
 static berth_value bert_begin(berth__net *net) {
+  net->sees_all = true;
   berth__net_enter(net, -1);
   berth__net_read_keys(net);
   net->norm = BERTH__NORM_LAYER;
@@ -49,45 +40,9 @@ static berth_value bert_layer(berth__net *net, berth_value x, int64_t layer, con
   return berth__net_norm(net, berth__net_two(net, "add", x, y), "layer_output_norm");
 }
 
-/* The sum of the text's rows. It need not be a mean, since the result is normalised anyway. */
-static berth_value bert_sum(berth__net *net, berth_value x) {
-  const int64_t rows = 0;
-  const berth_attr attrs[] = {berth_attr_ints("axes", &rows, 1), berth_attr_int("keepdims", 1)};
-  const berth_value counts =
-      berth__net_reshape(net, berth__net_two(net, "lt", net->steps, net->length), berth__net_rows(1));
-  x = berth__net_add(net, "where", (const berth_value[]){counts, x, berth__net_number(net, 0)}, 3, NULL, 0);
-  return berth__net_add(net, "reduce_sum", &x, 1, attrs, 2);
-}
-
-static berth_value bert_row(berth__net *net, berth_value x, bool is_last) {
-  const berth_shape one = {.rank = 1, .dim = {{.extent = 1}}};
-  const berth_value first = berth__net_cast(net, berth__net_number(net, 0), BERTH_I32),
-                    step = berth__net_cast(net, berth__net_number(net, 1), BERTH_I32);
-  const berth_value row = is_last ? berth__net_two(net, "sub", net->length, step) : first;
-  return berth__net_two(net, "gather", x, berth__net_reshape(net, row, one));
-}
-
-static berth_value bert_pool(berth__net *net, berth_value x) {
-  const int64_t kind = berth__net_whole_or(net, ".pooling_type", POOLING_MEAN);
-  if (kind == POOLING_MEAN || net->status != BERTH_OK) return bert_sum(net, x);
-  if (kind == POOLING_FIRST || kind == POOLING_LAST) return bert_row(net, x, kind == POOLING_LAST);
-  net->status = berth__fail(net->err, BERTH_UNSUPPORTED, "a pooling of type %lld does not make one vector of a text",
-                            (long long)kind);
-  return BERTH_VALUE_NONE;
-}
-
-/* x divided by its length. */
-static berth_value bert_unit(berth__net *net, berth_value x) {
-  const int64_t columns = 1;
-  const berth_attr attrs[] = {berth_attr_ints("axes", &columns, 1), berth_attr_int("keepdims", 1)};
-  const berth_value square = berth__net_two(net, "mul", x, x);
-  const berth_value sum = berth__net_add(net, "reduce_sum", &square, 1, attrs, 2);
-  return berth__net_two(net, "div", x, berth__net_one(net, "sqrt", sum));
-}
-
 void berth__arch_bert(berth__net *net) {
   berth_value x = bert_embed(net, bert_begin(net));
-  berth__attending form = {.sees_all = true};
+  berth__attending form = {0};
   berth__rope_tables rope;
   if (net->status == BERTH_OK && !berth__net_has(net, "position_embd.weight")) {
     rope = berth__net_rope(net, BERTH__ROPE_HALVES, berth__net_rope_base(net), true);
@@ -95,5 +50,5 @@ void berth__arch_bert(berth__net *net) {
   }
   for (int64_t layer = 0; layer < net->layers && net->status == BERTH_OK; layer++) x = bert_layer(net, x, layer, &form);
   berth__net_enter(net, -1);
-  berth__net_output(net, "embedding", bert_unit(net, bert_pool(net, x)));
+  berth__net_pool(net, x);
 }

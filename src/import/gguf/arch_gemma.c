@@ -35,6 +35,29 @@ void berth__arch_gemma(berth__net *net) {
   berth__net_finish(net, berth__net_layers(net, x, &form, &form, 0), 1, 0);
 }
 
+static void gemma3_layers(berth__net *net, int64_t layers_of_27b, double cap) {
+  berth_value x = gemma_begin(net);
+  const double near_base = berth__net_real_or(net, ".rope.freq_base_swa", 10000);
+  const berth__rope_tables far = berth__net_rope(net, BERTH__ROPE_HALVES, berth__net_rope_base(net), true),
+                           near = berth__net_rope(net, BERTH__ROPE_HALVES, near_base, false);
+  const int64_t window = berth__net_whole_or(net, ".attention.sliding_window", 0);
+  const berth__layer_form global = gemma_form(gemma_scale(net, layers_of_27b), 0, &far);
+  berth__layer_form local = window > 0 ? gemma_form(gemma_scale(net, layers_of_27b), 0, &near) : global;
+  local.attention.window = window;
+  x = berth__net_layers(net, x, &global, &local, 6);
+  berth__net_finish(net, x, 1, cap);
+}
+
+void berth__arch_gemma3(berth__net *net) {
+  gemma3_layers(net, 62, berth__net_real_or(net, ".final_logit_softcapping", 0));
+}
+
+/* EmbeddingGemma: Gemma 3 whose tokens see those after them; layers with a window see half of it on either side. */
+void berth__arch_gemma_embedding(berth__net *net) {
+  net->sees_all = true;
+  gemma3_layers(net, 0, 0);
+}
+
 void berth__arch_gemma2(berth__net *net) {
   berth_value x = gemma_begin(net);
   const berth__rope_tables rope = berth__net_rope(net, BERTH__ROPE_HALVES, berth__net_rope_base(net), true);
@@ -44,17 +67,4 @@ void berth__arch_gemma2(berth__net *net) {
   local.attention.window = berth__net_whole_or(net, ".attention.sliding_window", 4096);
   x = berth__net_layers(net, x, &global, &local, 2);
   berth__net_finish(net, x, 1, berth__net_real_or(net, ".final_logit_softcapping", 30));
-}
-
-void berth__arch_gemma3(berth__net *net) {
-  berth_value x = gemma_begin(net);
-  const double near_base = berth__net_real_or(net, ".rope.freq_base_swa", 10000);
-  const berth__rope_tables far = berth__net_rope(net, BERTH__ROPE_HALVES, berth__net_rope_base(net), true),
-                           near = berth__net_rope(net, BERTH__ROPE_HALVES, near_base, false);
-  const int64_t window = berth__net_whole_or(net, ".attention.sliding_window", 0);
-  const berth__layer_form global = gemma_form(gemma_scale(net, 62), 0, &far);
-  berth__layer_form local = window > 0 ? gemma_form(gemma_scale(net, 62), 0, &near) : global;
-  local.attention.window = window;
-  x = berth__net_layers(net, x, &global, &local, 6);
-  berth__net_finish(net, x, 1, berth__net_real_or(net, ".final_logit_softcapping", 0));
 }

@@ -62,18 +62,31 @@ berth_value berth__net_keep(berth__net *net, const char *what, berth_type type, 
   return next;
 }
 
+/* Of rows that see all, those that are at most half a window away: bool [rows, rows]. */
+static berth_value attention_near(berth__net *net, int64_t window) {
+  const berth_shape across = {.rank = 2, .dim = {{.extent = 1}, {.name = "rows"}}};
+  const berth_value row = berth__net_cast(net, berth__net_reshape(net, net->steps, across), BERTH_F32);
+  const berth_value apart = berth__net_one(net, "abs", berth__net_two(net, "sub", net->positions, row));
+  return berth__net_two(net, "le", apart, berth__net_number(net, (double)(window / 2)));
+}
+
+/* A text that is embedded has no cache. Its rows are then all there are: those after its tokens are not seen, either
+ * because `length` says so or because they are later. */
 static berth_value attention_see(berth__net *net, const heads *h, const berth__attending *form) {
-  const char *mode = form->sees_all ? "none" : form->window > 0 ? "sliding_window" : "causal";
+  const bool sees_all = net->embeds && net->sees_all;
+  const char *mode = sees_all ? "none" : form->window > 0 ? "sliding_window" : "causal";
   const berth_attr attrs[] = {berth_attr_int("heads", net->heads),
                               berth_attr_int("kv_heads", net->kv_heads),
                               berth_attr_float("scale", form->scale),
                               berth_attr_string("mode", mode),
                               berth_attr_int("window", form->window),
                               berth_attr_float("cap", form->cap),
-                              berth_attr_int("ring", form->window > 0 && !form->sees_all)};
+                              berth_attr_int("ring", form->window > 0 && !net->embeds)};
   const berth_value sinks =
       form->has_sinks ? berth__net_vector(net, "attn_sinks.weight", net->heads) : BERTH_VALUE_NONE;
-  const berth_value in[] = {h->q, h->k, h->v, BERTH_VALUE_NONE, BERTH_VALUE_NONE, net->length, sinks};
+  const berth_value mask = sees_all && form->window > 0 ? attention_near(net, form->window) : BERTH_VALUE_NONE;
+  const berth_value length = net->embeds && !sees_all ? BERTH_VALUE_NONE : net->length;
+  const berth_value in[] = {h->q, h->k, h->v, mask, BERTH_VALUE_NONE, length, sinks};
   return berth__net_add(net, "attention", in, form->has_sinks ? 7 : 6, attrs, sizeof attrs / sizeof *attrs);
 }
 
@@ -86,7 +99,7 @@ berth_value berth__net_attend(berth__net *net, berth_value x, const berth__atten
   }
   if (form->norms_late) attention_norms(net, &h);
   if (net->temperature != BERTH_VALUE_NONE) h.q = berth__net_two(net, "mul", h.q, net->temperature);
-  if (!form->sees_all) {
+  if (!net->embeds) {
     h.k = berth__net_keep(net, "keys", net->cache, h.k, net->kv_heads * net->key_size, form->window);
     h.v = berth__net_keep(net, "values", net->cache, h.v, net->kv_heads * net->value_size, form->window);
   }

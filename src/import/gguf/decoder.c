@@ -36,10 +36,11 @@ static void decoder_check_causal(berth__net *net) {
   bool is_causal = true;
   if (net->status == BERTH_OK)
     net->status = berth__gguf_bool_or(net->file, ".attention.causal", true, &is_causal, net->err);
-  if (net->status == BERTH_OK && !is_causal)
+  if (!is_causal) net->sees_all = true;
+  if (net->status == BERTH_OK && !is_causal && !net->embeds)
     net->status = berth__fail(net->err, BERTH_UNSUPPORTED,
                               "key '.attention.causal' is false: tokens see those after them, so the model generates "
-                              "no text, and as an embedding model berth does not know it");
+                              "no text; berth embeds with it if key '.pooling_type' says how");
 }
 
 berth_value berth__net_begin(berth__net *net) {
@@ -50,8 +51,12 @@ berth_value berth__net_begin(berth__net *net) {
   net->epsilon = berth__net_real(
       net, net->norm == BERTH__NORM_RMS ? ".attention.layer_norm_rms_epsilon" : ".attention.layer_norm_epsilon");
   net->tokens = berth__net_input(net, "tokens", BERTH_I32, rows);
-  net->position = berth__net_input(net, "position", BERTH_I32, (berth_shape){0});
-  net->last = berth__net_input(net, "last", BERTH_I32, net->every_row ? rows : one);
+  if (net->embeds) {
+    net->length = berth__net_input(net, "length", BERTH_I32, (berth_shape){0});
+  } else {
+    net->position = berth__net_input(net, "position", BERTH_I32, (berth_shape){0});
+    net->last = berth__net_input(net, "last", BERTH_I32, net->every_row ? rows : one);
+  }
   berth__net_count_rows(net);
   return berth__net_embed_tokens(net);
 }
@@ -59,8 +64,12 @@ berth_value berth__net_begin(berth__net *net) {
 /* LFM 2 calls its last norm "token_embd_norm". */
 void berth__net_finish(berth__net *net, berth_value x, double scale, double cap) {
   berth__net_enter(net, -1);
-  x = berth__net_two(net, "gather", x, net->last);
+  if (!net->embeds) x = berth__net_two(net, "gather", x, net->last);
   x = berth__net_norm(net, x, berth__net_has(net, "output_norm.weight") ? "output_norm" : "token_embd_norm");
+  if (net->embeds) {
+    berth__net_pool(net, x);
+    return;
+  }
   const bool is_tied = !berth__net_has(net, "output.weight");
   x = berth__net_linear(net, x, is_tied ? "token_embd" : "output", net->width, net->vocabulary);
   berth__net_output(net, "logits", berth__net_soft_cap(net, berth__net_scaled(net, x, scale), cap));

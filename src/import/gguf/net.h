@@ -11,6 +11,10 @@
  *   logits     f32 [1, vocabulary], or [rows, vocabulary]
  *   states     blk.N.keys and blk.N.values, [ctx, heads * size]: `ctx` is a named dimension like `rows`; layers with
  *              a sliding window have [near, heads * size]
+ * Of a graph that computes an embedding of a text (`embeds`):
+ *   tokens     i32 [rows], of which the first `length` are the text's
+ *   length     i32 []
+ *   embedding  f32 [1, width], of length 1
  * There may be more rows than tokens: the rows after the last token see what is before them, and nothing sees them as
  * long as the next run starts at the position after the last token. */
 #ifndef BERTH_IMPORT_GGUF_NET_H
@@ -37,6 +41,8 @@ typedef struct berth__net {
   int64_t layer;
   berth_type cache; /* type of keys and values */
   bool every_row;   /* has logits of every row */
+  bool embeds;      /* computes an embedding instead of logits */
+  bool sees_all;    /* then: tokens see those after them too */
   /* From the keys: */
   int64_t layers, width, heads, kv_heads, key_size, value_size, hidden, vocabulary, rotated;
   bool attends;     /* the layer has attention */

@@ -37,9 +37,8 @@ berth_value berth__net_turn(berth__net *net, berth_value x, int64_t heads, const
 typedef struct berth__attending {
   double scale;                   /* of the scores; 0: 1 / sqrt(key_size) */
   double cap;                     /* soft cap of the scores; 0: none */
-  int64_t window;                 /* keys that a query sees; 0: all up to its own */
+  int64_t window;                 /* keys that a query sees, around its own if it sees all; 0: all up to its own */
   bool has_sinks;                 /* "attn_sinks": a score per head that counts only in the sum of the weights */
-  bool sees_all;                  /* no cache: every row sees the first `length` rows */
   bool norms_late;                /* queries and keys are normalised after they are turned */
   const berth__rope_tables *rope; /* NULL: none */
 } berth__attending;
@@ -96,6 +95,10 @@ berth__mixture berth__net_mixture(berth__net *net);
  * the model has one; "ffn_gate_exps" and so on compute. */
 berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate, const berth__mixture *mixture);
 
+/* The graph's output "embedding", from the rows of a text (pooling.c): as .pooling_type says, then through "dense_2"
+ * and "dense_3" if the model has them. */
+void berth__net_pool(berth__net *net, berth_value x);
+
 /* ---- Whole decoders (decoder.c) ---- */
 
 /* Makes net->places and net->positions for rows from net->position on (from 0 if there is none, and then net->length
@@ -105,7 +108,7 @@ berth_value berth__net_embed_tokens(berth__net *net);
 /* Reads the keys, including the epsilon of norms, and adds the graph's inputs. Returns the embedded rows. */
 berth_value berth__net_begin(berth__net *net);
 /* "output_norm" and "output" (or the embedding, if tied) of the row that `last` names, scaled, then capped (0: not
- * capped). */
+ * capped). If the graph embeds: "output_norm" of all rows, pooled. */
 void berth__net_finish(berth__net *net, berth_value x, double scale, double cap);
 
 /* Layers of this form: x += attention(norm(x)), x += feed(norm(x)), with norms after each part (post) if they have a
