@@ -183,6 +183,10 @@ exits "a stop text after it" 0 generate nul.gguf -p 'Once upon a time' -n 40 --t
 is "is found" "$(field stopped_by)" stop
 
 # ---- A chat ----
+sed 's/tokenizer.chat_template/tokenizer.chat_templatx/' "$tale" >plain.gguf
+refuses "a chat without a template, before anything is asked" 3 "no chat template" generate plain.gguf --chat </dev/null
+is "what to do without a template" "$("$BERTH_BIN" generate plain.gguf --chat 2>&1 </dev/null | tail -n 1)" \
+  "hint: -p TEXT without --chat continues a text"
 refuses "a chat that slides in one token" 1 "a context that slides needs room for 2 tokens" \
   generate "$tale" --chat --slide --ctx 1 </dev/null
 check "a chat that slides in two" sh -c 'printf "Once upon a time\n" | "$0" generate "$1" --chat --slide --ctx 2 -n 3' \

@@ -86,6 +86,8 @@ static const struct {
     {"qwen3vlmoe", 1e-4f, {1.41650f, -0.21466f, 1.41494f, -0.47459f, 0.53116f, -1.19493f, 0.23476f, 0.09014f}},
     {"lfm2", 1e-4f, {1.54260f, 0.33916f, 1.05965f, -0.28144f, 0.95170f, 1.97621f, 2.89279f, 0.69309f}},
     {"lfm2moe", 1e-4f, {1.10339f, -0.60148f, 2.02010f, 0.47701f, 2.18004f, 0.44271f, 2.90147f, 0.62499f}},
+    {"deepseek2", 1e-4f, {0.35233f, -0.04957f, 0.56238f, -1.87807f, 0.28007f, -0.53640f, 0.19540f, 1.56675f}},
+    {"deepseek2/lite", 1e-4f, {0.97803f, 0.53250f, 0.07632f, 3.17401f, -0.39309f, -0.16247f, 0.78013f, 1.59036f}},
 };
 
 typedef struct model {
@@ -96,7 +98,7 @@ typedef struct model {
 } model;
 
 /* Layers with a window keep as few rows as a generator would give them. */
-static void model_start(model *m, const char *name, const char *device, uint32_t rows) {
+static void model_start_with(model *m, const char *name, const char *device, uint32_t rows, berth_type cache) {
   berth_error err;
   berth_dim dims[BERTH_GENERATOR_DIMS];
   berth_plan_desc plan = BERTH_PLAN_DESC_INIT;
@@ -106,7 +108,7 @@ static void model_start(model *m, const char *name, const char *device, uint32_t
   toy_write(path, name);
   m->ctx = test_context_counting(&m->alloc);
   berth_load_desc load = BERTH_LOAD_DESC_INIT;
-  load.kv = BERTH_F32;
+  load.kv = cache;
   OK(berth_graph_load_with(m->ctx, path, &load, &m->graph, &err));
   OK(berth_graph_verify(m->graph, &err));
   plan.dims = dims;
@@ -114,6 +116,10 @@ static void model_start(model *m, const char *name, const char *device, uint32_t
   desc.plan = &plan;
   desc.device = device;
   OK(berth_session_create(m->graph, &desc, &m->session, &err));
+}
+
+static void model_start(model *m, const char *name, const char *device, uint32_t rows) {
+  model_start_with(m, name, device, rows, BERTH_F32);
 }
 
 static void model_finish(model *m) {
@@ -170,6 +176,22 @@ static void other_cuts_give_the_same(void **state) {
       expect(truths[i].name, logits, truths[i].logits + SHOWN, truths[i].within);
       model_finish(&m);
     }
+}
+
+/* Then the latent vectors, of which values are made, are also kept apart from the keys. */
+static void latent_vectors_may_be_in_blocks(void **state) {
+  static const char *const names[] = {"deepseek2", "deepseek2/lite"};
+  (void)state;
+  for (size_t n = 0; n < 2; n++) {
+    model m;
+    float logits[TOY_VOCABULARY];
+    size_t i = 0;
+    while (strcmp(truths[i].name, names[n]) != 0) i++;
+    model_start_with(&m, names[n], "cpu", 12, BERTH_Q8_0);
+    model_step(&m, 0, 12, 12, logits);
+    expect(names[n], logits, truths[i].logits, 0.1f);
+    model_finish(&m);
+  }
 }
 
 static void gpus_give_the_same(void **state) {
@@ -335,7 +357,8 @@ static void files_that_are_no_models_are_told_apart(void **state) {
 
 static void what_is_missing_or_wrong_is_named(void **state) {
   (void)state;
-  expect_refusal("llama", "lhama", BERTH_UNSUPPORTED, "architecture 'lhama' is not supported; docs/generation.md lists the ");
+  expect_refusal("llama", "lhama", BERTH_UNSUPPORTED,
+                 "architecture 'lhama' is not supported; docs/generation.md lists the ");
   expect_refusal("blk.1.attn_k.weight", "blk.1.attn_x.weight", BERTH_MALFORMED, "no tensor 'blk.1.attn_k.weight'");
   expect_refusal("feed_forward_length\x04", "feed_forward_lengt8\x04", BERTH_MALFORMED, "and the keys make it");
   /* Layers without attention, in an architecture that has nothing else. */
@@ -499,6 +522,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(logits_are_those_of_llama_cpp),
       cmocka_unit_test(other_cuts_give_the_same),
+      cmocka_unit_test(latent_vectors_may_be_in_blocks),
       cmocka_unit_test(gpus_give_the_same),
       cmocka_unit_test(vectors_are_those_of_llama_cpp),
       cmocka_unit_test(loading_survives_every_failed_allocation),

@@ -146,7 +146,7 @@ void toy_begin(toy *t, int64_t layers, int64_t head_size) {
   else
     toy_key_whole(t, ".attention.head_count_kv", (uint32_t)t->kv_heads);
   toy_key_whole(t, ".attention.key_length", (uint32_t)head_size);
-  toy_key_whole(t, ".attention.value_length", (uint32_t)head_size);
+  toy_key_whole(t, ".attention.value_length", (uint32_t)(t->value_size != 0 ? t->value_size : head_size));
   toy_key_whole(t, ".rope.dimension_count", (uint32_t)(t->rotated != 0 ? t->rotated : head_size));
   toy_key_real(t, ".attention.layer_norm_rms_epsilon", t->epsilon != 0 ? t->epsilon : 1e-5f);
   toy_matrix(t, "token_embd.weight", TOY_VOCABULARY, TOY_WIDTH);

@@ -22,7 +22,7 @@ typedef struct toy_tensor {
 typedef struct toy {
   const char *arch;
   int64_t layers, head_size, hidden, kv_heads;
-  int64_t rotated;                /* 0: the whole head */
+  int64_t rotated, value_size;    /* 0: the whole head */
   const int32_t *heads_of_layers; /* heads for keys; NULL: kv_heads in all */
   const char *last_norm;          /* NULL: "output_norm.weight" */
   float epsilon;                  /* of norms; 0: 1e-5 */

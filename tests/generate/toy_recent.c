@@ -234,6 +234,81 @@ static void make_lfm2moe(toy *t) {
   lfm2_layers(t, 1);
 }
 
+/* ---- Latent vectors ---- */
+
+#define RANK 32
+#define TURNED 32
+#define PLAIN 16
+#define VALUES 24
+
+static void latent_attention(toy *t, int64_t query_rank) {
+  const int64_t queries = TOY_HEADS * (PLAIN + TURNED);
+  toy_norm(t, "attn_norm.weight", TOY_WIDTH);
+  if (query_rank > 0) {
+    toy_matrix(t, "attn_q_a.weight", query_rank, TOY_WIDTH);
+    toy_norm(t, "attn_q_a_norm.weight", query_rank);
+    toy_matrix(t, "attn_q_b.weight", queries, query_rank);
+  } else {
+    toy_matrix(t, "attn_q.weight", queries, TOY_WIDTH);
+  }
+  toy_matrix(t, "attn_kv_a_mqa.weight", RANK + TURNED, TOY_WIDTH);
+  toy_norm(t, "attn_kv_a_norm.weight", RANK);
+  toy_add(t, "attn_k_b.weight", 3, TOY_HEADS, RANK, PLAIN);
+  toy_add(t, "attn_v_b.weight", 3, TOY_HEADS, VALUES, RANK);
+  toy_matrix(t, "attn_output.weight", TOY_WIDTH, TOY_HEADS * VALUES);
+}
+
+static void begin_deepseek2(toy *t, int64_t layers) {
+  t->kv_heads = 1;
+  t->rotated = TURNED;
+  t->value_size = RANK;
+  toy_begin(t, layers, RANK + TURNED);
+  toy_key_whole(t, ".attention.kv_lora_rank", RANK);
+  toy_key_whole(t, ".attention.key_length_mla", PLAIN + TURNED);
+  toy_key_whole(t, ".attention.value_length_mla", VALUES);
+  toy_matrix(t, "output.weight", TOY_VOCABULARY, TOY_WIDTH);
+}
+
+/* Layer 0 is dense. */
+static void deepseek2_layers(toy *t, int64_t query_rank, bool is_biased) {
+  for (int64_t layer = 0; layer < t->layers; layer++) {
+    toy_enter(t, layer);
+    latent_attention(t, query_rank);
+    if (layer == 0) {
+      toy_feed(t);
+      continue;
+    }
+    toy_norm(t, "ffn_norm.weight", TOY_WIDTH);
+    toy_experts(t, BERTH_F32, 0);
+    if (is_biased) toy_vector(t, "exp_probs_b.bias", TOY_EXPERTS, 0);
+    shared_expert(t, TOY_HIDDEN);
+  }
+}
+
+static void make_deepseek2(toy *t) {
+  begin_deepseek2(t, 3);
+  key_mixture(t, 2, true);
+  toy_key_whole(t, ".attention.q_lora_rank", 48);
+  toy_key_whole(t, ".expert_shared_count", 1);
+  toy_key_real(t, ".expert_weights_scale", 1.8f);
+  deepseek2_layers(t, 48, true);
+}
+
+/* Positions by YaRN, whose magnitude is in the scores. llama.cpp takes models of 26 and 27 layers for those whose
+ * queries have no latent vectors. */
+static void make_deepseek2_lite(toy *t) {
+  begin_deepseek2(t, 26);
+  toy_key_experts(t);
+  toy_key_whole(t, ".expert_feed_forward_length", TOY_HIDDEN);
+  toy_key_whole(t, ".leading_dense_block_count", 1);
+  toy_key_whole(t, ".expert_shared_count", 1);
+  toy_key_text(t, ".rope.scaling.type", "yarn");
+  toy_key_real(t, ".rope.scaling.factor", 40);
+  toy_key_real(t, ".rope.scaling.yarn_log_multiplier", 0.0707f);
+  toy_key_whole(t, ".rope.scaling.original_context_length", 64);
+  deepseek2_layers(t, 0, false);
+}
+
 /* ---- Embeddings of texts ---- */
 
 static void embedding_layers(toy *t, bool has_norms) {
@@ -293,6 +368,8 @@ static const toy_model toys[] = {
     {"lfm2", make_lfm2},
     {"lfm2/text", make_lfm2_text},
     {"lfm2moe", make_lfm2moe},
+    {"deepseek2", make_deepseek2},
+    {"deepseek2/lite", make_deepseek2_lite},
     {"qwen3/embedding", make_qwen3_embedding},
     {"qwen2/embedding", make_qwen2_embedding},
     {"gemma-embedding", make_gemma_embedding},

@@ -60,11 +60,24 @@ static int chat_answer(generate *g, const generate_options *wanted, chat *c) {
   return CLI_OK;
 }
 
+/* Before the user writes anything. */
+static int chat_check(const generate *g) {
+  berth_generator_info info = BERTH_GENERATOR_INFO_INIT;
+  berth_error err = {BERTH_OK, ""};
+  if (berth_generator_get_info(g->generator, &info, &err) != BERTH_OK) return cli_report(&err);
+  if (info.has_template) return CLI_OK;
+  err = (berth_error){BERTH_UNSUPPORTED, "the model has no chat template: it can only continue texts"};
+  const int code = cli_report(&err);
+  cli_hint("-p TEXT without --chat continues a text");
+  return code;
+}
+
 int generate_chat(generate *g, const generate_options *wanted, const char *system, size_t size) {
   chat c = {0};
   char *line = NULL;
   size_t capacity = 0, length = 0;
-  int code = size == 0 || chat_add(&c, "system", system, size) ? CLI_OK : cli_no_memory();
+  int code = chat_check(g);
+  if (code == CLI_OK && size != 0 && !chat_add(&c, "system", system, size)) code = cli_no_memory();
   while (code == CLI_OK && chat_read_line(&line, &capacity, &length)) {
     code = chat_add(&c, "user", line, length) ? chat_answer(g, wanted, &c) : cli_no_memory();
     if (code == CLI_INTERRUPTED) { /* before an answer: the message is removed again */

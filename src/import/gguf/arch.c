@@ -26,6 +26,7 @@ static const berth__arch archs[] = {
     {.name = "bailingmoe2", .build = berth__arch_dots1},
     {.name = "hunyuan-dense", .build = berth__arch_hunyuan},
     {.name = "hunyuan-moe", .build = berth__arch_hunyuan},
+    {.name = "deepseek2", .build = berth__arch_deepseek2},
     {.name = "lfm2", .build = berth__arch_lfm2},
     {.name = "lfm2moe", .build = berth__arch_lfm2},
     {.name = "seed_oss", .build = berth__arch_seed_oss},

@@ -38,6 +38,7 @@ void berth__arch_glm4_moe(berth__net *net);
 void berth__arch_ernie4_5_moe(berth__net *net);
 void berth__arch_dots1(berth__net *net);
 void berth__arch_hunyuan(berth__net *net);
+void berth__arch_deepseek2(berth__net *net);
 void berth__arch_lfm2(berth__net *net);
 void berth__arch_phi3(berth__net *net);
 void berth__arch_smollm3(berth__net *net);

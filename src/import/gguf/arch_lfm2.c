@@ -78,7 +78,7 @@ void berth__arch_lfm2(berth__net *net) {
   berth__layer_form form = berth__net_layer_form();
   form.attention.rope = &rope;
   form.attention.window = berth__net_whole_or(net, ".attention.sliding_window", 0);
-  form.mixture = berth__net_mixture(net);
+  form.mixture = berth__net_mixture(net, BERTH__SCORES_SIGMOID);
   form.mixture.keeps_scores = false;
   form.instead = lfm2_convolve;
   form.instead_state = &b;

@@ -56,7 +56,7 @@ void berth__arch_ernie4_5_moe(berth__net *net) {
 
 void berth__arch_dots1(berth__net *net) {
   berth__layer_form form = berth__net_layer_form();
-  form.mixture = berth__net_mixture(net);
+  form.mixture = berth__net_mixture(net, BERTH__SCORES_SIGMOID);
   berth__net_decoder(net, BERTH__ROPE_HALVES, &form);
 }
 
@@ -86,7 +86,7 @@ void berth__arch_glm4(berth__net *net) {
 void berth__arch_glm4_moe(berth__net *net) {
   berth__layer_form form = berth__net_layer_form();
   form.feed_norm = "post_attention_norm";
-  form.mixture = berth__net_mixture(net);
+  form.mixture = berth__net_mixture(net, BERTH__SCORES_SIGMOID);
   berth__net_decoder(net, llama_dimensions(net, BERTH__ROPE_HALVES), &form);
 }
 

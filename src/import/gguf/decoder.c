@@ -98,8 +98,9 @@ static berth_value decoder_layer(berth__net *net, berth_value x, int64_t layer, 
   const berth_value seen = decoder_norm(net, x, form->attention_norm);
   if (!net->attends && form->instead == NULL && net->status == BERTH_OK)
     net->status = berth__fail(net->err, BERTH_MALFORMED, "layer %lld has no heads for keys", (long long)layer);
-  const berth_value attended = net->attends || form->instead == NULL ? berth__net_attend(net, seen, &form->attention)
-                                                                     : form->instead(net, seen, form->instead_state);
+  const bool attends = form->instead == NULL || (net->attends && !form->is_instead_everywhere);
+  const berth_value attended =
+      attends ? berth__net_attend(net, seen, &form->attention) : form->instead(net, seen, form->instead_state);
   const berth_value after = decoder_add(net, x, attended, form->attention_post, form->residual);
   const bool shares = form->is_parallel && form->feed_norm == NULL;
   berth_value y = shares ? seen : decoder_norm(net, form->is_parallel ? x : after, form->feed_norm);

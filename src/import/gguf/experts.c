@@ -83,13 +83,14 @@ static void experts_choose(berth__net *net, berth_value x, const berth__mixture 
                                  berth__net_factor(berth__net_real_or(net, ".expert_weights_scale", 1)));
 }
 
-berth__mixture berth__net_mixture(berth__net *net) {
+berth__mixture berth__net_mixture(berth__net *net, berth__expert_scores otherwise) {
   enum {
     SOFTMAX = 1,
     SIGMOID = 2
   };
   berth__mixture out = {.is_shared = berth__net_whole_or(net, ".expert_shared_count", 0) > 0};
-  const int64_t scores = berth__net_size_or(net, ".expert_gating_func", SIGMOID);
+  const int64_t scores =
+      berth__net_size_or(net, ".expert_gating_func", otherwise == BERTH__SCORES_SIGMOID ? SIGMOID : SOFTMAX);
   bool is_divided = false;
   if (net->status == BERTH_OK)
     net->status = berth__gguf_bool_or(net->file, ".expert_weights_norm", false, &is_divided, net->err);

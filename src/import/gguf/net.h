@@ -39,10 +39,11 @@ typedef struct berth__net {
   berth_status status;
   char prefix[32]; /* prefix of tensor names: "blk.3.", or empty */
   int64_t layer;
-  berth_type cache; /* type of keys and values */
-  bool every_row;   /* has logits of every row */
-  bool embeds;      /* computes an embedding instead of logits */
-  bool sees_all;    /* then: tokens see those after them too */
+  berth_type cache;    /* type of keys and values */
+  bool every_row;      /* has logits of every row */
+  bool embeds;         /* computes an embedding instead of logits */
+  bool sees_all;       /* then: tokens see those after them too */
+  bool yarn_in_scores; /* YaRN's magnitude is in the scale of scores, and not in cosines and sines */
   /* From the keys: */
   int64_t layers, width, heads, kv_heads, key_size, value_size, hidden, vocabulary, rotated;
   bool attends;     /* the layer has attention */

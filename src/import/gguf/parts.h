@@ -30,6 +30,8 @@ typedef struct berth__rope_tables {
  * has them. scaled: false for layers with plain frequencies, which depend only on `base`. */
 berth__rope_tables berth__net_rope(berth__net *net, berth__rope_kind kind, double base, bool scaled);
 double berth__net_rope_base(berth__net *net); /* .rope.freq_base; the default is 10000 */
+/* What queries and keys are multiplied by because of YaRN, if that is in the scale of scores. */
+double berth__net_yarn_magnitude(berth__net *net);
 berth_value berth__net_turn(berth__net *net, berth_value x, int64_t heads, const berth__rope_tables *tables);
 
 /* ---- Attention (attention.c) ---- */
@@ -89,8 +91,8 @@ typedef struct berth__mixture {
   bool is_shared;    /* every row also goes through "ffn_gate_shexp" and so on, times a sigmoid if the model has
                       "ffn_gate_inp_shexp" */
 } berth__mixture;
-/* As the keys say: .expert_gating_func, .expert_weights_norm, .expert_shared_count. */
-berth__mixture berth__net_mixture(berth__net *net);
+/* As the keys say: .expert_gating_func (otherwise `scores`), .expert_weights_norm, .expert_shared_count. */
+berth__mixture berth__net_mixture(berth__net *net, berth__expert_scores scores);
 /* A feed-forward part with several of many experts for each row: "ffn_gate_inp" chooses, with a bias "exp_probs_b" if
  * the model has one; "ffn_gate_exps" and so on compute. */
 berth_value berth__net_experts(berth__net *net, berth_value x, berth__gate gate, const berth__mixture *mixture);
@@ -122,9 +124,10 @@ typedef struct berth__layer_form {
   const char *attention_post, *feed_post; /* NULL: none */
   bool is_parallel;                       /* both parts read the input of the layer */
   double residual;                        /* scale of what is added to x; 0: none */
-  /* What layers without heads for keys have instead of attention; NULL: there are none. */
+  /* What layers without heads for keys, or all, have instead of berth__net_attend; NULL: there are none. */
   berth_value (*instead)(berth__net *net, berth_value x, const void *state);
   const void *instead_state;
+  bool is_instead_everywhere;
 } berth__layer_form;
 /* "attn_norm" and "ffn_norm", a gate of silu, and everything else 0. */
 berth__layer_form berth__net_layer_form(void);

@@ -20,6 +20,8 @@ static double yarn_pair(const berth__net *net, double base, double context, doub
   return (double)net->rotated * log(context / (turns * 2 * PI)) / (2 * log(base));
 }
 
+static const char yarn_multiplier[] = ".rope.scaling.yarn_log_multiplier";
+
 static void read_yarn(berth__net *net, double base, scaling *out) {
   const double context = (double)berth__net_whole_or(net, ".rope.scaling.original_context_length",
                                                      berth__net_whole_or(net, ".context_length", 0));
@@ -32,8 +34,11 @@ static void read_yarn(berth__net *net, double base, scaling *out) {
   out->low = fmax(0, floor(yarn_pair(net, base, context, fast)));
   out->high = fmin((double)net->rotated - 1, ceil(yarn_pair(net, base, context, slow)));
   if (out->factor <= 1) return;
-  const double one = 0.1 * log(out->factor), all = berth__net_real_or(net, ".rope.scaling.yarn_log_multiplier", 0);
-  out->magnitude *= all == 0 ? one + 1 : (one + 1) / (one * all + 1);
+  const double one = 0.1 * log(out->factor), all = berth__net_real_or(net, yarn_multiplier, 0);
+  if (all == 0)
+    out->magnitude *= one + 1;
+  else if (!net->yarn_in_scores)
+    out->magnitude *= (one + 1) / (one * all + 1);
 }
 
 static scaling read_scaling(berth__net *net, double base) {
@@ -53,6 +58,14 @@ static scaling read_scaling(berth__net *net, double base) {
     net->status = berth__fail(net->err, BERTH_UNSUPPORTED, "the RoPE scaling '%.*s' is not supported",
                               (int)(type.size < 64 ? type.size : 64), type.data);
   return s;
+}
+
+/* Files have a tenth of the model's own multiplier. */
+double berth__net_yarn_magnitude(berth__net *net) {
+  const scaling s = read_scaling(net, berth__net_rope_base(net));
+  if (net->status != BERTH_OK || !s.is_yarn || s.factor <= 1) return 1;
+  const double all = berth__net_real_or(net, yarn_multiplier, 0);
+  return s.magnitude * (1 + all * log(s.factor));
 }
 
 /* The share of a pair's own frequency, from 0 to 1. */
