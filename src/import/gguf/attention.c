@@ -67,7 +67,8 @@ static berth_value attention_near(berth__net *net, int64_t window) {
   const berth_shape across = {.rank = 2, .dim = {{.extent = 1}, {.name = "rows"}}};
   const berth_value row = berth__net_cast(net, berth__net_reshape(net, net->steps, across), BERTH_F32);
   const berth_value apart = berth__net_one(net, "abs", berth__net_two(net, "sub", net->positions, row));
-  return berth__net_two(net, "le", apart, berth__net_number(net, (double)(window / 2)));
+  const int64_t half = window / 2;
+  return berth__net_two(net, "le", apart, berth__net_number(net, (double)half));
 }
 
 /* A text that is embedded has no cache. Its rows are then all there are: those after its tokens are not seen, either
