@@ -31,13 +31,14 @@ static rope rope_kernel_describe(const berth_op_call *call) {
             .second = &call->in[BERTH__ROPE_POSITIONS]};
   const int64_t dims = call->attrs[BERTH__ROPE_DIMS].i != 0 ? call->attrs[BERTH__ROPE_DIMS].i : r.x.size;
   r.pairs = dims / 2;
-  r.ratio = dims != 0 ? pow(call->attrs[BERTH__ROPE_THETA].f, -2.0 / (double)dims) : 0;
   r.cosine = call->scratch;
   r.sine = r.cosine + r.pairs;
   r.head = r.cosine + r.x.size;
   if (berth__call_has(call, BERTH__ROPE_SIN)) {
     r.cosines = &call->in[BERTH__ROPE_COS];
     r.sines = &call->in[BERTH__ROPE_SIN];
+  } else if (dims != 0) {
+    r.ratio = pow(call->attrs[BERTH__ROPE_THETA].f, -2.0 / (double)dims);
   }
   return r;
 }
