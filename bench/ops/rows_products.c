@@ -38,6 +38,7 @@ const op_row rows_products[] = {
     {"reduce_bytes", NULL, false, "made by rewriting; one form", {NULL}},
     {"unpack_rows", NULL, false, "made by rewriting; one form", {NULL}},
     {"quantize_range", NULL, false, "made by rewriting; one form", {NULL}},
+    {"pack_blocks", NULL, false, "runs once, when weights are loaded", {NULL}},
     {"pack_weights_i8", NULL, false, "runs once, when weights are loaded", {NULL}},
 #define QMATMUL(x, w, k, n, wz)                                                                    \
   "input %x : " x "[256, " k "]\ninput %s : f32[]\ninput %z : " x "[]\nparam %w : " w "[" k ", " n \

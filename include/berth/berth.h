@@ -114,7 +114,9 @@ BERTH_API const char *berth_version(void);                    /* the version of 
   X(IQ2_XS, 78, "iq2_xs", 256, 74)   /* 16 groups: 4-bit scales, points of a grid of 512 */                            \
   X(IQ2_S, 79, "iq2_s", 256, 82)     /* 16 groups: 4-bit scales, points of a grid of 1024 */                           \
   X(IQ3_XXS, 80, "iq3_xxs", 256, 98) /* 8 groups: 4-bit scales, points of a grid of 256 */                             \
-  X(IQ3_S, 81, "iq3_s", 256, 110)    /* 8 groups: 4-bit scales, points of a grid of 512 */
+  X(IQ3_S, 81, "iq3_s", 256, 110)    /* 8 groups: 4-bit scales, points of a grid of 512 */                             \
+  X(Q4_0F, 82, "q4_0f", 32, 20)      /* as q4_0, with an f32 scale: ONNX's weights of 4 bits */                        \
+  X(Q4_1F, 83, "q4_1f", 32, 24)      /* as q4_1, with an f32 scale and offset */
 
 typedef enum berth_type {
   BERTH_TYPE_NONE = 0,

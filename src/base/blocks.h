@@ -7,6 +7,7 @@
 #define BERTH_BASE_BLOCKS_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "berth/berth.h"
 
@@ -43,6 +44,13 @@ extern const uint64_t berth__block_points_iq2_xs[512], berth__block_points_iq2_s
 extern const uint32_t berth__block_points_iq3_xxs[256], berth__block_points_iq3_s[512];
 /* The sixteen values of iq4_nl and iq4_xs; those of mxfp4, times two. */
 extern const int8_t berth__block_curve[16], berth__block_floats[16];
+
+/* An f32 among the bytes of a block, little endian. */
+static inline void berth__block_store_f32(uint8_t *at, float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  for (int i = 0; i < 4; i++) at[i] = (uint8_t)(bits >> 8 * i);
+}
 
 static inline int berth__block_coordinate(uint32_t digit) { return (int)(8 + 17 * digit + digit / 2); }
 /* Seven signs determine the eighth: the number of minuses is even. */

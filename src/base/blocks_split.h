@@ -283,6 +283,27 @@ static inline void mxfp4_split(const uint8_t *restrict block, berth__block_parts
   blocks_look_up(p->q, 32, berth__block_floats);
 }
 
+static inline float blocks_f32(const uint8_t *at) {
+  const uint32_t bits = blocks_u32(at);
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* q4_0f: the scale, 16 bytes of two elements each; 8 stands for 0 */
+static inline void q4_0f_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
+  p->factor[0] = blocks_f32(block);
+  blocks_halves(block + 4, 16, p->q);
+  blocks_shift(p->q, 32, -8);
+}
+
+/* q4_1f: the scale, the offset, 16 bytes of two elements each */
+static inline void q4_1f_split(const uint8_t *restrict block, berth__block_parts *restrict p) {
+  p->factor[0] = blocks_f32(block);
+  p->offset[0] = blocks_f32(block + 4);
+  blocks_halves(block + 8, 16, p->q);
+}
+
 /* ---- The table ---- */
 
 typedef struct blocks_row {
@@ -311,6 +332,8 @@ static inline const blocks_row *blocks_find(berth_type type) {
       [BERTH_IQ2_S - BERTH_Q8_0] = {iq2_s_split, 16, false},
       [BERTH_IQ3_XXS - BERTH_Q8_0] = {iq3_xxs_split, 32, false},
       [BERTH_IQ3_S - BERTH_Q8_0] = {iq3_s_split, 32, false},
+      [BERTH_Q4_0F - BERTH_Q8_0] = {q4_0f_split, 32, false},
+      [BERTH_Q4_1F - BERTH_Q8_0] = {q4_1f_split, 32, true},
   };
   const int at = (int)type - (int)BERTH_Q8_0;
   return at >= 0 && at < (int)(sizeof rows / sizeof rows[0]) && rows[at].split != NULL ? &rows[at] : NULL;

@@ -3,7 +3,8 @@
  * batch axes broadcast with those of x, as in matmul;
  * packed as f16 it has the same shape; packed as bf16 it is [panels, ceil(K / 2), panel, 2], and with the
  * attribute `rounds` x is rounded to bf16 too;
- * of a block type it is [N, K], with panel 0 and x of f32: a row of blocks per column of the result
+ * of a block type it is [N, K], with panel 0 and x of f32: a row of blocks per column of the result. Kernels may round
+ * x to bytes, 32 of which share a scale, unless the attribute `exact` is set
  *   bias?  [N], f32 or of the type of x
  * sum    [..., M, N], with the attribute `adds`: added before the epilogue; the result may overwrite it
  * followed by the operands of the epilogue, which broadcast to the result [..., M, N]
@@ -26,6 +27,7 @@ static const berth_attr attrs[BERTH__PRODUCT_ATTRS] = {
     [BERTH__PRODUCT_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
     [BERTH__PRODUCT_ADDS] = BERTH__ADDS_ATTR,
     [BERTH__PRODUCT_ROUNDS] = {.name = "rounds", .kind = BERTH_ATTR_INT},
+    [BERTH__PRODUCT_EXACT] = {.name = "exact", .kind = BERTH_ATTR_INT},
 };
 
 static berth_status check_packed(const berth__infer *infer, int64_t columns, int64_t panel, berth_error *err) {

@@ -20,6 +20,7 @@ static const berth_attr attrs[BERTH__ROW_PRODUCT_ATTRS] = {
     [BERTH__ROW_PRODUCT_EPSILON] = {.name = "epsilon", .kind = BERTH_ATTR_FLOAT, .f = 1e-5},
     [BERTH__ROW_PRODUCT_CODE] = {.name = "code", .kind = BERTH_ATTR_INTS},
     [BERTH__ROW_PRODUCT_NUMBERS] = {.name = "numbers", .kind = BERTH_ATTR_FLOATS},
+    [BERTH__ROW_PRODUCT_EXACT] = {.name = "exact", .kind = BERTH_ATTR_INT}, /* as in product */
 };
 
 static berth_status row_product_check_weight(const berth__infer *infer, uint32_t operand, berth_error *err) {

@@ -1,7 +1,11 @@
-/* unpack: decodes elements in blocks (q8_0, ...) to f32. Items are blocks. */
+/* unpack: decodes elements in blocks (q8_0, ...) to f32. Items are blocks. With the attribute `exact`, products that
+ * read the blocks directly must not round their other operand: without it, kernels may make bytes of it. */
 #include "base/blocks.h"
 #include "base/storage.h"
 #include "ops/op.h"
+
+static const berth_attr attrs[BERTH__UNPACK_ATTRS] = {
+    [BERTH__UNPACK_EXACT] = {.name = "exact", .kind = BERTH_ATTR_INT}};
 
 static berth_status unpack_infer(berth__infer *infer, berth_error *err) {
   if (!berth__type_is_block(infer->in_type[0]))
@@ -27,5 +31,10 @@ static berth_status unpack_kernel(const berth_op_call *call, berth_error *err) {
   return BERTH_OK;
 }
 
-const berth__family berth__family_unpack = {
-    .infer = unpack_infer, .items = unpack_items, .kernel = unpack_kernel, .takes_blocks = 1u, .takes_unaligned = true};
+const berth__family berth__family_unpack = {.attrs = attrs,
+                                            .n_attrs = BERTH__UNPACK_ATTRS,
+                                            .infer = unpack_infer,
+                                            .items = unpack_items,
+                                            .kernel = unpack_kernel,
+                                            .takes_blocks = 1u,
+                                            .takes_unaligned = true};

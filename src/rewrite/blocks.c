@@ -10,13 +10,16 @@
 typedef struct blocks_match {
   berth__op_code op;
   berth_value blocks;
+  bool is_exact; /* a product must not round x */
 } blocks_match;
 
-/* The matrix in blocks that a value was unpacked from; BERTH_VALUE_NONE: none. */
-static berth_value blocks_source(const berth_graph *graph, berth_value value) {
+/* Finds the matrix in blocks that a value was unpacked from. */
+static bool blocks_find_source(const berth_graph *graph, berth_value value, blocks_match *out) {
   const berth__node *unpack = berth__maker(graph, value, BERTH__OP_unpack);
-  if (unpack == NULL || berth__node_is_bounded(graph, unpack)) return BERTH_VALUE_NONE;
-  return graph->values[unpack->in[0]].shape.rank == 2 ? unpack->in[0] : BERTH_VALUE_NONE;
+  if (unpack == NULL || berth__node_is_bounded(graph, unpack)) return false;
+  out->blocks = unpack->in[0];
+  out->is_exact = unpack->attrs[BERTH__UNPACK_EXACT].i != 0;
+  return graph->values[out->blocks].shape.rank == 2;
 }
 
 static bool blocks_match_product(const berth_graph *graph, const berth__node *node, blocks_match *out) {
@@ -25,15 +28,15 @@ static bool blocks_match_product(const berth_graph *graph, const berth__node *no
   const berth__node *transpose = berth__maker(graph, node->in[1], BERTH__OP_transpose);
   if (x->type != BERTH_F32 || x->shape.rank < 2) return false;
   if (transpose == NULL || !berth__has_perm(transpose, turned, 2)) return false;
-  *out = (blocks_match){BERTH__OP_product, blocks_source(graph, transpose->in[0])};
-  return out->blocks != BERTH_VALUE_NONE;
+  out->op = BERTH__OP_product;
+  return blocks_find_source(graph, transpose->in[0], out);
 }
 
 static bool blocks_match_rows(const berth_graph *graph, const berth__node *node, blocks_match *out) {
   const bool is_gather = node->op->code == BERTH__OP_gather;
   if (is_gather && node->attrs[BERTH__GATHER_AXIS].i != 0 && node->attrs[BERTH__GATHER_AXIS].i != -2) return false;
-  *out = (blocks_match){BERTH__OP_unpack_rows, blocks_source(graph, node->in[BERTH__GATHER_X])};
-  return out->blocks != BERTH_VALUE_NONE;
+  out->op = BERTH__OP_unpack_rows;
+  return blocks_find_source(graph, node->in[BERTH__GATHER_X], out);
 }
 
 static bool blocks_find_match(const berth_graph *graph, const berth__node *node, blocks_match *out) {
@@ -53,8 +56,9 @@ static berth_status blocks_emit(berth__rewrite *r, const berth__node *node, cons
     return berth__rewrite_make(r, match->op, in, 2, NULL, 0, node->out[0], err);
   }
   const berth_value in[] = {[BERTH__PRODUCT_X] = node->in[0], [BERTH__PRODUCT_WEIGHT] = match->blocks};
-  const berth_attr columns = berth_attr_int("columns", r->graph->values[match->blocks].shape.dim[0]);
-  return berth__rewrite_make(r, match->op, in, 2, &columns, 1, node->out[0], err);
+  const berth_attr attrs[] = {berth_attr_int("columns", r->graph->values[match->blocks].shape.dim[0]),
+                              berth_attr_int("exact", match->is_exact)};
+  return berth__rewrite_make(r, match->op, in, 2, attrs, 2, node->out[0], err);
 }
 
 static berth_status blocks_rewrite(berth__rewrite *r, berth_graph *graph, const blocks_match *matches,

@@ -70,6 +70,7 @@ static uint32_t row_find_other(const row_pass *p, const berth_graph *graph, cons
   if (other->attrs[BERTH__PRODUCT_CODE].count != 0 || berth__operand_of(other, BERTH__PRODUCT_BIAS) != BERTH_VALUE_NONE)
     return BERTH__NO_NODE;
   const bool fits = other->in[BERTH__PRODUCT_X] == node->in[BERTH__PRODUCT_X] &&
+                    other->attrs[BERTH__PRODUCT_EXACT].i == node->attrs[BERTH__PRODUCT_EXACT].i &&
                     row_can_pair(p, graph, node->in[BERTH__PRODUCT_WEIGHT], other->in[BERTH__PRODUCT_WEIGHT]) &&
                     berth__shape_equal(&row_value(graph, value)->shape, &row_value(graph, node->out[0])->shape);
   return fits ? row_value(graph, value)->node : BERTH__NO_NODE;
@@ -140,9 +141,9 @@ static berth_status row_emit(row_pass *p, uint32_t n, berth_error *err) {
       [BERTH__ROW_PRODUCT_SCALE] = has_norm ? norm->in[BERTH__NORM_SCALE] : BERTH_VALUE_NONE,
       [BERTH__ROW_PRODUCT_SECOND] = has_second ? p->r.old[p->other[n]].in[BERTH__PRODUCT_WEIGHT] : BERTH_VALUE_NONE};
   const berth_attr attrs[] = {node->attrs[BERTH__PRODUCT_COLUMNS], node->attrs[BERTH__PRODUCT_CODE],
-                              node->attrs[BERTH__PRODUCT_NUMBERS],
+                              node->attrs[BERTH__PRODUCT_NUMBERS], node->attrs[BERTH__PRODUCT_EXACT],
                               berth_attr_float("epsilon", has_norm ? norm->attrs[BERTH__LAYER_NORM_EPSILON].f : 1e-5)};
-  return berth__rewrite_make(&p->r, BERTH__OP_row_product, in, has_second ? 5 : 4, attrs, 4, node->out[0], err);
+  return berth__rewrite_make(&p->r, BERTH__OP_row_product, in, has_second ? 5 : 4, attrs, 5, node->out[0], err);
 }
 
 static berth_status row_allocate(row_pass *p, const berth_graph *graph, berth_error *err) {

@@ -275,13 +275,6 @@ static void a_view_gives_the_bits_of_a_copy(void **state) {
   free(want);
 }
 
-static void other_types_are_left_to_the_reference(void **state) {
-  fast_case c = {.op = "matmul", .in = {F32(3, 4), F32(4, 5)}};
-  (void)state;
-  c.in[0].type = c.in[1].type = BERTH_F64;
-  fast_check_declined(&c);
-}
-
 /* ---- pack_weights ---- */
 
 static void packing(void **state) {
@@ -481,7 +474,7 @@ static void packing_as_bf16(void **state) {
 static const berth_type block_types[] = {BERTH_Q8_0,  BERTH_Q4_0,    BERTH_Q4_1,   BERTH_Q5_0,    BERTH_Q5_1,
                                          BERTH_Q2_K,  BERTH_Q3_K,    BERTH_Q4_K,   BERTH_Q5_K,    BERTH_Q6_K,
                                          BERTH_MXFP4, BERTH_IQ4_NL,  BERTH_IQ4_XS, BERTH_IQ2_XXS, BERTH_IQ2_XS,
-                                         BERTH_IQ2_S, BERTH_IQ3_XXS, BERTH_IQ3_S};
+                                         BERTH_IQ2_S, BERTH_IQ3_XXS, BERTH_IQ3_S,  BERTH_Q4_0F,   BERTH_Q4_1F};
 
 /* x of up to 3: an element is rounded by up to 3 / 254, at random. Weights are about 1. */
 static double blocks_tolerance(int64_t k) { return 0.03 * sqrt((double)k); }
@@ -506,6 +499,27 @@ static void weights_in_blocks(void **state) {
       fast_check(&c);
     }
     const fast_case chunks = blocks_case(block_types[t], 70, 256, 5);
+    fast_check(&chunks);
+  }
+}
+
+/* With `exact`, x is not rounded: only sums of f32 differ. */
+static void exact_products_of_blocks(void **state) {
+  (void)state;
+  for (size_t t = 0; t < sizeof block_types / sizeof *block_types; t++) {
+    const int64_t depth = berth_type_storage(block_types[t]).elements == 32 ? 416 : 512;
+    for (int64_t m = 1; m <= 21; m += m < 6 ? 1 : 15) {
+      fast_case c = blocks_case(block_types[t], m, depth, m == 1 ? 37 : 11 * m);
+      c.attrs[1] = (berth_attr)FAST_INT("exact", 1);
+      c.absolute = 1e-3; /* of sums up to 400 */
+      if (m % 2 == 0) c.in[2] = (fast_operand)F32(11 * m);
+      if (m % 3 == 0) c.in[0].layout = FAST_PADDED;
+      if (m == 5) c.in[0].layout = FAST_REVERSED;
+      fast_check(&c);
+    }
+    fast_case chunks = blocks_case(block_types[t], 70, 256, 5);
+    chunks.attrs[1] = (berth_attr)FAST_INT("exact", 1);
+    chunks.absolute = 1e-3;
     fast_check(&chunks);
   }
 }
@@ -581,7 +595,6 @@ int main(void) {
       cmocka_unit_test(every_layout),
       cmocka_unit_test(lines),
       cmocka_unit_test(a_view_gives_the_bits_of_a_copy),
-      cmocka_unit_test(other_types_are_left_to_the_reference),
       cmocka_unit_test(packing),
       cmocka_unit_test(subnormal_weights_become_zero),
       cmocka_unit_test(packing_bytes_and_halves),
@@ -590,6 +603,7 @@ int main(void) {
       cmocka_unit_test(bf16_weights),
       cmocka_unit_test(packing_as_bf16),
       cmocka_unit_test(weights_in_blocks),
+      cmocka_unit_test(exact_products_of_blocks),
       cmocka_unit_test(bytes_in_blocks_are_exact),
       cmocka_unit_test(blocks_with_epilogues),
       cmocka_unit_test(experts_in_blocks),

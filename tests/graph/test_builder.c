@@ -213,6 +213,7 @@ static const op_case op_cases[] = {
     {"quantize_range", {"f32 n, 3"}, {"f32", "u8"}, {{0}}},
     {"reduce_bytes", {"u8 n, 3"}, {"i32 1, 1"}, {{0}}},
     {"unpack", {"q8_0 n, 64"}, {"f32 n, 64"}, {{0}}},
+    {"pack_blocks", {"u8 n, 2, 16", "f32 n, 2"}, {"q4_0f n, 64"}, {INT("columns", 64)}},
     {"unpack_rows", {"q8_0 9, 64", "i32 n"}, {"f32 n, 64"}, {{0}}},
     {"pack_weights_i8", {"u8 6, 5"}, {"i8 2, 3, 4, 4"}, {INT("panel", 4)}},
     {"qproduct", {"u8 n, 6", "i8 2, 3, 4, 4", "f32"}, {"f32 n, 5"}, {INT("columns", 5), INT("panel", 4)}},

@@ -146,7 +146,8 @@ void test_random_blocks(berth_type type, void *data, uint64_t size, uint64_t *st
       {BERTH_Q3_K, 108, -1, 0x1p-7f, 0},  {BERTH_Q4_K, 0, 2, 0x1p-9f, 0x1p-6f}, {BERTH_Q5_K, 0, 2, 0x1p-10f, 0x1p-6f},
       {BERTH_Q6_K, 208, -1, 0x1p-12f, 0}, {BERTH_IQ2_XXS, 0, -1, 0x1p-7f, 0},   {BERTH_IQ4_NL, 0, -1, 0x1p-7f, 0},
       {BERTH_IQ4_XS, 0, -1, 0x1p-12f, 0}, {BERTH_MXFP4, -1, -1, 0, 0},          {BERTH_IQ2_XS, 0, -1, 0x1p-7f, 0},
-      {BERTH_IQ2_S, 0, -1, 0x1p-7f, 0},   {BERTH_IQ3_XXS, 0, -1, 0x1p-8f, 0},   {BERTH_IQ3_S, 0, -1, 0x1p-8f, 0}};
+      {BERTH_IQ2_S, 0, -1, 0x1p-7f, 0},   {BERTH_IQ3_XXS, 0, -1, 0x1p-8f, 0},   {BERTH_IQ3_S, 0, -1, 0x1p-8f, 0},
+      {BERTH_Q4_0F, 0, -1, 0x1p-3f, 0},   {BERTH_Q4_1F, 0, 4, 0x1p-3f, -1}};
   const uint32_t bytes = berth_type_storage(type).bytes;
   uint8_t *block = data;
   for (uint64_t i = 0; i < size; i++) block[i] = (uint8_t)test_random(state);
@@ -154,8 +155,13 @@ void test_random_blocks(berth_type type, void *data, uint64_t size, uint64_t *st
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
       if (rows[r].type != type) continue;
       const float by = 0.75f + 0.25f * test_random_f32(state);
-      const uint16_t scale = berth__f32_to_f16(rows[r].scale * by), least = berth__f32_to_f16(rows[r].least * by);
+      const float real[2] = {rows[r].scale * by, rows[r].least * by};
+      const uint16_t scale = berth__f32_to_f16(real[0]), least = berth__f32_to_f16(real[1]);
       if (rows[r].at < 0) block[0] = (uint8_t)(123 + test_random(state) % 3);
+      if (type == BERTH_Q4_0F || type == BERTH_Q4_1F) { /* which have f32 */
+        memcpy(block, real, type == BERTH_Q4_0F ? sizeof *real : sizeof real);
+        continue;
+      }
       if (rows[r].at >= 0) memcpy(block + rows[r].at, &scale, sizeof scale);
       if (rows[r].least_at >= 0) memcpy(block + rows[r].least_at, &least, sizeof least);
     }

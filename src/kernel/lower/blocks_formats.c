@@ -94,6 +94,18 @@ static quad formats_q4_1(blocks *b, berth__x index) {
   return formats_unsigned(b, formats_nibbles(b, 4, index), berth__l_blocks_half(b, 0), berth__l_blocks_half(b, 2));
 }
 
+static berth__x formats_real(blocks *b, int64_t first) {
+  return berth__x_bits(b->k, BERTH__NUM_F32, formats_word(b, first));
+}
+
+static quad formats_q4_0f(blocks *b, berth__x index) {
+  return formats_unsigned(b, formats_nibbles(b, 4, index), formats_real(b, 0), BERTH__X_NONE);
+}
+
+static quad formats_q4_1f(blocks *b, berth__x index) {
+  return formats_unsigned(b, formats_nibbles(b, 8, index), formats_real(b, 0), formats_real(b, 4));
+}
+
 static berth__x formats_fives(blocks *b, int64_t fifth, int64_t halves, berth__x index) {
   const berth__x four = formats_bits(b, formats_word(b, fifth), formats_times(b, index, 4), 15);
   return berth__x_or(b->k, formats_nibbles(b, halves, index), formats_up(b, formats_spread(b, four), 4));
@@ -377,6 +389,8 @@ const berth__l_format *berth__l_format_of(berth_type type) {
       [BERTH_IQ2_S - BERTH_Q8_0] = {formats_iq2_s, false, 0, 512, BERTH__NUM_U32, formats_points_s},
       [BERTH_IQ3_XXS - BERTH_Q8_0] = {formats_iq3_xxs, false, 0, 256, BERTH__NUM_U32, formats_fours_xxs},
       [BERTH_IQ3_S - BERTH_Q8_0] = {formats_iq3_s, false, 0, 512, BERTH__NUM_U32, formats_fours_s},
+      [BERTH_Q4_0F - BERTH_Q8_0] = {.quad = formats_q4_0f, .has_rest = true, .bias = 8},
+      [BERTH_Q4_1F - BERTH_Q8_0] = {.quad = formats_q4_1f, .has_rest = true},
   };
   const int at = (int)type - (int)BERTH_Q8_0;
   return at >= 0 && at < (int)(sizeof rows / sizeof rows[0]) && rows[at].quad != NULL ? &rows[at] : NULL;

@@ -105,6 +105,7 @@ berth_status berth__lower_fused_product(berth__lowering *l, berth_error *err) {
   berth__tile tile;
   berth__tile_epilogue epilogue;
   describe_product(&tile, l);
+  tile.is_exact = attr[BERTH__PRODUCT_EXACT].i != 0;
   BERTH__TRY(berth__tile_epilogue_read(&tile, &epilogue, BERTH__PRODUCT_BIAS, out->rank - 1, &attr[BERTH__PRODUCT_ADDS],
                                        berth__epilogue_first(&attr[BERTH__PRODUCT_ADDS]), &attr[BERTH__PRODUCT_CODE],
                                        &attr[BERTH__PRODUCT_NUMBERS], err));

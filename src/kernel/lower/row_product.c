@@ -52,6 +52,7 @@ berth_status berth__lower_row_product(berth__lowering *l, berth_error *err) {
     BERTH__TRY(berth__chain_read(&attr[BERTH__ROW_PRODUCT_CODE], &attr[BERTH__ROW_PRODUCT_NUMBERS], has_second ? 2 : 1,
                                  &end.chain, err));
   if (berth__l_has(l, BERTH__ROW_PRODUCT_SCALE)) tile.scale = BERTH__ROW_PRODUCT_SCALE;
+  tile.is_exact = attr[BERTH__ROW_PRODUCT_EXACT].i != 0;
   tile.epsilon = attr[BERTH__ROW_PRODUCT_EPSILON].f;
   tile.user = &end;
   tile.finish = row_product_finish;

@@ -78,6 +78,7 @@ typedef struct berth__tile {
   const void *user;    /* for finish */
   bool goes_elsewhere; /* finish does not store to the call's first result */
   bool is_for_scratch; /* finish stores the sum itself, as f32, to the step's scratch, at the place in view 0 */
+  bool is_exact;       /* the left side must not be rounded, even if the right one is in blocks */
   bool has_weight;     /* the right side is usually a weight, and nothing in a run stores to it */
   /* For few rows. scale: an operand along the depth; each row is divided by its root mean square and multiplied by
    * scale as part of the product: the sum of x * scale * w, divided by that root. BERTH__TILE_NONE: rows are not

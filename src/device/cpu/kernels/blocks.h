@@ -85,6 +85,28 @@ void blocks_arrange_many(berth_type type, const blocks_x *x, int64_t row);
 void blocks_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_x *x, int64_t n, void *panel,
                     float *out);
 
+/* ---- x stays f32: blocks_exact.c ---- */
+
+#define BLOCKS_EXACT_FEW 3     /* rows of x for which blocks are multiplied as they are decoded */
+#define BLOCKS_EXACT_SLICE 256 /* elements of a row of the weight that are decoded at a time */
+
+#define blocks_exact_dots BERTH__PER_ISA(berth__blocks_exact_dots)
+#define blocks_exact_product BERTH__PER_ISA(berth__blocks_exact_product)
+
+/* Rows of f32, whose elements are next to each other. */
+typedef struct blocks_exact_x {
+  int64_t depth;
+  const float *const *rows;
+} blocks_exact_x;
+
+/* Rows of a weight (columns of the result) times n rows of x, up to BLOCKS_EXACT_FEW; rows of out are VF_PANEL
+ * elements apart. */
+void blocks_exact_dots(berth_type type, const uint8_t *w, int64_t row_bytes, int64_t columns, const blocks_exact_x *x,
+                       int64_t n, float *out);
+/* The same for any number of rows and up to VF_PANEL columns. The panel has BLOCKS_EXACT_SLICE * VF_PANEL elements. */
+void blocks_exact_product(berth_type type, const uint8_t *w, int64_t columns, const blocks_exact_x *x, int64_t n,
+                          float *panel, float *out);
+
 #define BLOCKS_SLICE 512 /* elements per row: a multiple of every block size */
 
 /* The part of the weight that is unpacked next comes from memory, in short runs: it is prefetched, a little with every

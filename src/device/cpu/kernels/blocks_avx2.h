@@ -93,18 +93,42 @@ static inline __m256i blocks_join(const void *low, const void *high) {
                                  _mm_loadu_si128((const __m128i *)high), 1);
 }
 
-/* The excess of 8 times x is subtracted for eight blocks at once. */
-static float q4_0_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+/* Blocks of 32 numbers of four bits: a scale of f16, one of f32, or a scale and an offset of f32. */
+typedef enum fours_head {
+  FOURS_HALF,
+  FOURS_REAL,
+  FOURS_OFFSET
+} fours_head;
+
+/* The number `at` bytes into each of eight blocks. */
+static inline __m256 fours_eight_reals(const uint8_t *w, const int bytes, const int at) {
+  float number[8];
+  for (int i = 0; i < 8; i++) memcpy(&number[i], w + i * bytes + at, sizeof number[i]);
+  return _mm256_loadu_ps(number);
+}
+
+static inline float fours_real(const uint8_t *at) {
+  float number;
+  memcpy(&number, at, sizeof number);
+  return number;
+}
+
+/* The excess of 8 times x, or what offsets add, is summed up for eight blocks at once. */
+static inline __attribute__((always_inline)) float fours_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth,
+                                                             const fours_head head) {
+  const int skip = head == FOURS_HALF ? 2 : head == FOURS_REAL ? 4 : 8, bytes = skip + 16;
   const __m256i half = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
   const int8_t *q = x->q;
-  __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, eights = sum[0];
+  __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, rest = sum[0];
   int64_t i = 0;
-  for (; i + 8 <= depth / 32; i += 8, w += 8 * 18, q += 256) {
-    const __m256 scales = blocks_eight_scales(w, 18), by = _mm256_mul_ps(scales, _mm256_loadu_ps(x->scale + i));
-    eights = _mm256_fmadd_ps(scales, _mm256_loadu_ps(x->sums + i), eights);
+  for (; i + 8 <= depth / 32; i += 8, w += 8 * bytes, q += 256) {
+    const __m256 scales = head == FOURS_HALF ? blocks_eight_scales(w, bytes) : fours_eight_reals(w, bytes, 0);
+    const __m256 by = _mm256_mul_ps(scales, _mm256_loadu_ps(x->scale + i));
+    const __m256 of = head == FOURS_OFFSET ? fours_eight_reals(w, bytes, 4) : scales;
+    rest = _mm256_fmadd_ps(of, _mm256_loadu_ps(x->sums + i), rest);
 #define PAIR(j)                                                                              \
   {                                                                                          \
-    const __m256i both = blocks_join(w + 18 * (j) + 2, w + 18 * ((j) + 4) + 2);              \
+    const __m256i both = blocks_join(w + bytes * (j) + skip, w + bytes * ((j) + 4) + skip);  \
     const __m256i low = _mm256_and_si256(both, half);                                        \
     const __m256i high = _mm256_and_si256(_mm256_srli_epi16(both, 4), half);                 \
     const __m256 number = _mm256_cvtepi32_ps(blocks_fours(low, high, q + 64 * (j)));         \
@@ -116,12 +140,26 @@ static float q4_0_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
     PAIR(3)
 #undef PAIR
   }
-  for (; i < depth / 32; i++, w += 18, q += 32) {
-    const __m256i pairs = blocks_shifted(blocks_nibbles(w + 2), blocks_load(q), 8);
+  rest = _mm256_mul_ps(rest, _mm256_set1_ps(head == FOURS_OFFSET ? 1 : -8));
+  for (; i < depth / 32; i++, w += bytes, q += 32) {
+    const __m256i pairs = blocks_shifted(blocks_nibbles(w + skip), blocks_load(q), head == FOURS_OFFSET ? 0 : 8);
     const __m256 number = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones));
-    sum[0] = _mm256_fmadd_ps(number, _mm256_set1_ps(blocks_half(w) * x->scale[i]), sum[0]);
+    const float by = head == FOURS_HALF ? blocks_half(w) : fours_real(w);
+    sum[0] = _mm256_fmadd_ps(number, _mm256_set1_ps(by * x->scale[i]), sum[0]);
+    if (head == FOURS_OFFSET)
+      rest = _mm256_add_ps(rest, _mm256_setr_ps(fours_real(w + 4) * x->sums[i], 0, 0, 0, 0, 0, 0, 0));
   }
-  return blocks_total(_mm256_fnmadd_ps(_mm256_set1_ps(8), eights, _mm256_add_ps(sum[0], sum[1])));
+  return blocks_total(_mm256_add_ps(rest, _mm256_add_ps(sum[0], sum[1])));
+}
+
+static float q4_0_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  return fours_dot(w, x, depth, FOURS_HALF);
+}
+static float q4_0f_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  return fours_dot(w, x, depth, FOURS_REAL);
+}
+static float q4_1f_dot(const uint8_t *w, const blocks_row_x *x, int64_t depth) {
+  return fours_dot(w, x, depth, FOURS_OFFSET);
 }
 
 /* ---- Any format, after unpacking: 32 bytes of both, and the factors of their groups ---- */

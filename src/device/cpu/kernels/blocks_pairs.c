@@ -32,8 +32,10 @@ typedef struct pairs_manner {
 static pairs_manner pairs_manner_of(berth_type type) {
   pairs_manner m = {.group = (int)berth__block_group(type), .chain = 8};
   switch ((int)type) {
-    case BERTH_Q4_0: m.shift = 8; break;
+    case BERTH_Q4_0:
+    case BERTH_Q4_0F: m.shift = 8; break;
     case BERTH_Q4_1:
+    case BERTH_Q4_1F:
     case BERTH_Q4_K: break;
     case BERTH_Q5_0: m.shift = 16, m.chain = 4; break;
     case BERTH_MXFP4: m.shift = 12, m.chain = 4; break;

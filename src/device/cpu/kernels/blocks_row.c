@@ -167,6 +167,8 @@ DOT_BY_PARTS(iq3_s, 256, 110, 32, false)
 DOT_BY_PARTS(mxfp4, 32, 17, 32, false)
 DOT_BY_PARTS(iq4_xs, 256, 136, 32, false)
 DOT_BY_PARTS(iq4_nl, 32, 18, 32, false)
+DOT_BY_PARTS(q4_0f, 32, 20, 32, false)
+DOT_BY_PARTS(q4_1f, 32, 24, 32, true)
 #define q8_0_dot q8_0_dot_parts
 #define q4_0_dot q4_0_dot_parts
 #define q2_k_dot q2_k_dot_parts
@@ -182,6 +184,8 @@ DOT_BY_PARTS(iq4_nl, 32, 18, 32, false)
 #define mxfp4_dot mxfp4_dot_parts
 #define iq4_xs_dot iq4_xs_dot_parts
 #define iq4_nl_dot iq4_nl_dot_parts
+#define q4_0f_dot q4_0f_dot_parts
+#define q4_1f_dot q4_1f_dot_parts
 #endif
 
 typedef float (*blocks_dot)(const uint8_t *w, const blocks_row_x *x, int64_t depth);
@@ -205,6 +209,8 @@ static blocks_dot blocks_dot_of(berth_type type) {
     case BERTH_IQ2_S: return iq2_s_dot;
     case BERTH_IQ3_XXS: return iq3_xxs_dot;
     case BERTH_IQ3_S: return iq3_s_dot;
+    case BERTH_Q4_0F: return q4_0f_dot;
+    case BERTH_Q4_1F: return q4_1f_dot;
     default: return NULL;
   }
 }
@@ -260,7 +266,7 @@ void blocks_arrange(berth_type type, const blocks_x *x, int64_t row) {
   const int64_t depth = x->depth;
   int8_t *q = x->q + row * depth * x->copies;
   const bool is_joined = type == BERTH_Q4_0 || (type >= BERTH_Q2_K && type <= BERTH_Q6_K) || type == BERTH_IQ4_NL ||
-                         type == BERTH_IQ4_XS || type == BERTH_MXFP4;
+                         type == BERTH_IQ4_XS || type == BERTH_MXFP4 || type == BERTH_Q4_0F || type == BERTH_Q4_1F;
   for (int64_t at = 0; is_joined && at + 256 <= depth; at += 256) blocks_arrange_joined(q + at);
   blocks_arrange_points(type, q, depth);
 }
