@@ -224,6 +224,19 @@ function forest(graph, {rows, features, trees, depth}) {
   return [{name: 'x', type: 'float32', dims: [rows, features]}];
 }
 
+// ---- Weights of four bits, in groups of 32 that share a scale, as quantised language models have them ----
+
+function fourBits(graph, {rows, width, layers, level}) {
+  let x = graph.input('x', 'float32', [rows, width]);
+  for (let i = 0; i < layers; i++) {
+    const fields = graph.bytes('uint8', [width, width / 32, 16]), scale = graph.weight([width * width / 32], 64 * width);
+    const attributes = {K: width, N: width, bits: 4, block_size: 32, accuracy_level: level};
+    x = graph.add('Tanh', [graph.add('MatMulNBits', [x, fields, scale], attributes, 'com.microsoft')]);
+  }
+  graph.output(x, 'y', [rows, width]);
+  return [{name: 'x', type: 'float32', dims: [rows, width]}];
+}
+
 module.exports = {
   trees_1_row: {
     build: forest,
@@ -265,4 +278,12 @@ module.exports = {
     full: {size: 1024, width: 16, levels: 5},
     small: {size: 32, width: 2, levels: 3},
   },
+  four_bits_row: {build: fourBits, full: {rows: 1, width: 2048, layers: 6, level: 0},
+                  small: {rows: 1, width: 64, layers: 2, level: 0}},
+  four_bits_row_i8: {build: fourBits, full: {rows: 1, width: 2048, layers: 6, level: 4},
+                     small: {rows: 1, width: 64, layers: 2, level: 4}},
+  four_bits_64: {build: fourBits, full: {rows: 64, width: 2048, layers: 6, level: 0},
+                 small: {rows: 5, width: 64, layers: 2, level: 0}},
+  four_bits_64_i8: {build: fourBits, full: {rows: 64, width: 2048, layers: 6, level: 4},
+                    small: {rows: 5, width: 64, layers: 2, level: 4}},
 };

@@ -140,7 +140,7 @@ class Graph {
   write(path, opset) {
     const graph = [...this.nodes, text(2, this.name), ...this.initializers, ...this.inputs, ...this.outputs];
     const model = [int(1, 8), text(2, 'berth bench'), message(7, graph), message(8, [text(1, ''), int(2, opset)]),
-      message(8, [text(1, 'ai.onnx.ml'), int(2, 3)])];
+      message(8, [text(1, 'ai.onnx.ml'), int(2, 3)]), message(8, [text(1, 'com.microsoft'), int(2, 1)])];
     fs.writeFileSync(path, Buffer.concat(model));
   }
 }

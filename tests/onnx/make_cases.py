@@ -193,6 +193,25 @@ def quantised(p):
             p.node("bits%d_%d_zero" % (bits, k), "MatMulNBits", ins + [zero], constant=(1, 2, 3), **attrs)
 
 
+def four_bits(p):
+    """Weights that stay in blocks: groups of 32 and more, by accuracy_level 4 with x as bytes."""
+    for name, block, k, zero, level, rows in (("plain", 32, 64, None, 0, 3), ("zero", 32, 96, "u8", 0, 1),
+                                              ("zero_f32", 32, 64, "f32", 0, 2), ("wide", 128, 256, None, 0, 5),
+                                              ("part", 64, 96, "u8", 0, 2), ("bytes", 32, 64, None, 4, 3),
+                                              ("bias", 32, 64, None, 1, 2)):
+        blocks = (k + block - 1) // block
+        ins = [f32(2, rows, k), u8(70, blocks, block // 2), f32(70 * blocks)**2 / 8]
+        fixed = (1, 2)
+        if zero is not None:
+            ins.append(u8(70 * ((blocks + 1) // 2)) if zero == "u8" else np.abs(f32(70 * blocks)) * 4)
+            fixed = (1, 2, 3)
+        if name == "bias":
+            ins += [None, None, f32(70)]
+            fixed = (1, 2, 5)
+        p.node("four_bits_" + name, "MatMulNBits", ins, constant=fixed, K=k, N=70, bits=4, block_size=block,
+               accuracy_level=level)
+
+
 def quantised_lstm(p):
     def node(name, kind, directions=1, per_row=False, batch=1, states=False, hidden=6, **attrs):
         rows, wide = 4 * hidden, (directions, 4 * hidden) if per_row else (directions,)
@@ -481,6 +500,7 @@ def controlled(p):
 
 if __name__ == "__main__":
     for pack_name, groups in (("microsoft", (fused, norms, attention, quantised)),
+                              ("four_bits", (four_bits,)),
                               ("recurrent", (quantised_lstm,)),
                               ("newer", (standard_attention, loops, choices)),
                               ("windows", (windows,)),

@@ -79,6 +79,11 @@ static void quantised_lstms(void **state) {
   check_pack("recurrent", 12);
 }
 
+static void weights_of_four_bits(void **state) {
+  (void)state;
+  check_pack("four_bits", 7);
+}
+
 static void newer_ops_and_control_flow(void **state) {
   (void)state;
   check_pack("newer", 18);
@@ -128,6 +133,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(microsoft_ops),
       cmocka_unit_test(quantised_lstms),
+      cmocka_unit_test(weights_of_four_bits),
       cmocka_unit_test(newer_ops_and_control_flow),
       cmocka_unit_test(run_time_control_flow),
       cmocka_unit_test(loops_that_grow_and_carry_sequences),

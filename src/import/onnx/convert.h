@@ -131,6 +131,7 @@ berth_status berth__onnx_list(berth__onnx_call *call, const int64_t *values, uin
 berth_value berth__onnx_in(const berth__onnx_call *call, size_t index); /* BERTH_VALUE_NONE past the end */
 berth_status berth__onnx_want_in(const berth__onnx_call *call, size_t count, berth_error *err);
 berth_type berth__onnx_value_type(const berth__onnx_call *call, berth_value value);
+bool berth__onnx_is_weight(const berth__onnx_call *call, berth_value value); /* or a constant */
 const berth__shape *berth__onnx_shape(const berth__onnx_call *call, berth_value value);
 /* Marks output k as BERTH__ONNX_ABSENT because it would hold strings. `why` is reported if no output is left. */
 void berth__onnx_set_absent(berth__onnx_call *call, size_t k, const char *why);

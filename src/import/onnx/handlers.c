@@ -169,6 +169,12 @@ berth_type berth__onnx_value_type(const berth__onnx_call *call, berth_value valu
   return value < call->graph->n_values ? call->graph->values[value].type : BERTH_TYPE_NONE;
 }
 
+bool berth__onnx_is_weight(const berth__onnx_call *call, berth_value value) {
+  if (value >= call->graph->n_values) return false;
+  const berth_value_kind kind = call->graph->values[value].kind;
+  return kind == BERTH_VALUE_PARAM || kind == BERTH_VALUE_CONSTANT;
+}
+
 const berth__shape *berth__onnx_shape(const berth__onnx_call *call, berth_value value) {
   return &call->graph->values[value].shape;
 }

@@ -195,20 +195,47 @@ static berth_status read_packed(const berth__onnx_call *call, packed *p, berth_e
   return BERTH_OK;
 }
 
+/* Weights of four bits stay in blocks, if groups of 32 share a scale. A product may make bytes of x where the node says
+ * that this is accurate enough, as ONNX Runtime does. */
+static bool few_bits_fit_blocks(const berth__onnx_call *call, const packed *p) {
+  if (p->bits != 4 || p->block % 32 != 0 || p->k % 32 != 0) return false;
+  return berth__onnx_is_weight(call, call->in[1]) && berth__onnx_is_weight(call, call->in[2]);
+}
+
+static berth_value few_bits_blocks(berth__onnx_chain *c, const packed *p) {
+  const berth_attr columns = berth_attr_int("columns", p->k),
+                   exact = berth_attr_int("exact", berth__onnx_int(c->call, "accuracy_level", 0) != 4);
+  const int64_t fields[] = {p->n, p->blocks, p->block / 2}, scales[] = {p->n, p->blocks};
+  berth_value in[3] = {berth__chain_reshape(c, c->call->in[1], fields, 3),
+                       berth__chain_reshape(c, c->call->in[2], scales, 2)};
+  const bool has_zero = berth__onnx_in(c->call, 3) != BERTH_VALUE_NONE;
+  if (has_zero) in[2] = berth__chain_reshape(c, c->call->in[3], (int64_t[]){p->n, -1}, 2);
+  const berth_value blocks = berth__chain_emit(c, "pack_blocks", in, has_zero ? 3 : 2, &columns, 1);
+  return berth__chain_emit(c, "unpack", &blocks, 1, &exact, 1);
+}
+
+static berth_value few_bits_numbers(berth__onnx_chain *c, const packed *p) {
+  const berth__onnx_call *call = c->call;
+  const berth_value bytes = berth__chain_reshape(c, call->in[1], (int64_t[]){p->n, -1}, 2);
+  berth_value fields = berth__chain_cast(c, unpack(c, bytes, p->bits), p->type);
+  fields = berth__chain_reshape(c, fields, (int64_t[]){p->n, p->blocks, p->block}, 3);
+  const berth_value scales = berth__chain_reshape(c, call->in[2], (int64_t[]){p->n, p->blocks, 1}, 3);
+  berth_value weights = berth__chain_binary(c, "sub", fields, zero_points(c, p, berth__onnx_in(call, 3)));
+  weights = berth__chain_binary(c, "mul", weights, scales);
+  return berth__chain_slice(c, berth__chain_reshape(c, weights, (int64_t[]){p->n, -1}, 2), 1, 0, p->k);
+}
+
 static berth_status convert_few_bits(berth__onnx_call *call, berth_error *err) {
   berth__onnx_chain c = {call, err, BERTH_OK};
   packed p;
   BERTH__TRY(berth__onnx_begin(call, 3, err));
   BERTH__TRY(read_packed(call, &p, err));
-  berth_value bytes = berth__chain_reshape(&c, call->in[1], (int64_t[]){p.n, -1}, 2);
-  berth_value fields = berth__chain_cast(&c, unpack(&c, bytes, p.bits), p.type);
-  fields = berth__chain_reshape(&c, fields, (int64_t[]){p.n, p.blocks, p.block}, 3);
-  berth_value scales = berth__chain_reshape(&c, call->in[2], (int64_t[]){p.n, p.blocks, 1}, 3);
-  berth_value weights = berth__chain_binary(&c, "sub", fields, zero_points(&c, &p, berth__onnx_in(call, 3)));
-  weights = berth__chain_binary(&c, "mul", weights, scales);
-  weights = berth__chain_slice(&c, berth__chain_reshape(&c, weights, (int64_t[]){p.n, -1}, 2), 1, 0, p.k);
+  const bool is_blocks = few_bits_fit_blocks(call, &p);
+  const berth_value x = is_blocks ? berth__chain_cast(&c, call->in[0], BERTH_F32) : call->in[0];
+  berth_value weights = is_blocks ? few_bits_blocks(&c, &p) : few_bits_numbers(&c, &p);
   weights = berth__chain_listed(&c, "transpose", weights, "perm", (int64_t[]){1, 0}, 2);
-  call->out[0] = berth__chain_binary(&c, "matmul", call->in[0], weights);
+  call->out[0] = berth__chain_binary(&c, "matmul", x, weights);
+  if (is_blocks) call->out[0] = berth__chain_cast(&c, call->out[0], p.type);
   if (berth__onnx_in(call, 5) != BERTH_VALUE_NONE)
     call->out[0] = berth__chain_binary(&c, "add", call->out[0], call->in[5]);
   return c.status;
