@@ -64,11 +64,14 @@ static int64_t resize_any_most(const berth_op_call *call, uint32_t axis) {
 static uint64_t resize_any_scratch(const berth_op_call *call) {
   const berth_tensor *x = &call->in[BERTH__RESIZE_X], *out = &call->out[0];
   const uint64_t reference = berth__family_resize.scratch(call);
-  uint64_t bytes = (sizeof(resizer) + 63) / 64 * 64;
-  for (uint32_t axis = 0; axis < x->rank; axis++)
+  uint64_t bytes = (sizeof(resizer) + 63) / 64 * 64, in = 0, made = 0;
+  for (uint32_t axis = 0; axis < x->rank; axis++) {
     bytes += (uint64_t)out->dim[axis] *
              (sizeof(berth__resample_taps) + (uint64_t)resize_any_most(call, axis) * sizeof(double));
-  bytes += (2 * (uint64_t)x->dim[x->rank - 1] + (uint64_t)out->dim[x->rank - 1]) * sizeof(double);
+    if ((uint64_t)x->dim[axis] > in) in = (uint64_t)x->dim[axis];
+    if ((uint64_t)out->dim[axis] > made) made = (uint64_t)out->dim[axis];
+  }
+  bytes += (2 * in + made) * sizeof(double); /* the longest: where extents are bounds, `across` is not known yet */
   return bytes > reference ? bytes : reference;
 }
 
@@ -95,8 +98,8 @@ static void resize_any_prepare(const berth_op_call *call) {
       table->taps[i] = berth__resample_at(&how, &axes[axis], i, table->weight + i * table->most);
   }
   r->mixed = (double *)(void *)room;
-  r->line = r->mixed + x->dim[x->rank - 1];
-  r->result = r->line + x->dim[x->rank - 1];
+  r->line = r->mixed + x->dim[r->across];
+  r->result = r->line + x->dim[r->across];
 }
 
 /* ---- Types ---- */
