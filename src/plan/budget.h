@@ -1,10 +1,13 @@
 /* Meeting a budget: changes to a bound graph that make its plan smaller, at the cost of time.
  *
- * budget.c      plans, looks at the fullest step, tries what could help there, and keeps what does
- * updates.c     updates states as early as possible
- * batch.c       runs a batch in slices (batch.h)
- * recompute.c   recomputes values that would be kept for a late reader
- * split.c       runs nodes at the fullest step, with their neighbours, for a slice of their rows at a time (split.h) */
+ * budget.c        what is aimed at, and which of the ways
+ * budget_steps.c  plans, looks at the fullest step, tries what could help there, and keeps what does (budgeter.h)
+ * budget_layers.c runs peaks that recomputed values leave in slices, all at once
+ * updates.c       updates states as early as possible
+ * batch.c         runs a batch in slices (batch.h)
+ * recompute.c     recomputes values that would be kept for a late reader
+ * split.c         runs nodes at the fullest step, with their neighbours, for a slice of their rows at a time (split.h)
+ */
 #ifndef BERTH_PLAN_BUDGET_H
 #define BERTH_PLAN_BUDGET_H
 
@@ -12,11 +15,9 @@
 #include "plan/plan.h"
 
 /* Makes *plan, which exceeds the budget, smaller; fails with INFEASIBLE and the size reached if that is not enough.
- * *plan remains valid in any case. */
+ * *plan remains valid in any case. is_last: no other plan to start from follows, so everything is tried. */
 berth_status berth__budget_meet(berth_plan **plan, const berth_plan_desc *desc, const berth__limits *limits,
-                                berth_error *err);
-/* INFEASIBLE, with how close the plan comes, unless it is within the budget. */
-berth_status berth__budget_report(const berth_plan *plan, uint64_t budget, berth_error *err);
+                                bool is_last, berth_error *err);
 
 /* ---- Rewriting: a copy of the plan's graph, with nodes in plan order ---- */
 

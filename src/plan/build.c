@@ -270,10 +270,10 @@ static berth_status meet_from_both(const berth_graph *graph, const berth_plan_de
   BERTH__TRY(plan_build(graph, &again, limits, &other, err));
   const bool has_smaller = other->info.arena_size < (*plan)->info.arena_size,
              fits = other->info.arena_size <= desc->budget;
-  berth_status status = fits ? BERTH_OK : berth__budget_meet(plan, desc, limits, err);
+  berth_status status = fits ? BERTH_OK : berth__budget_meet(plan, desc, limits, !has_smaller, err);
   bool takes_other = fits;
   if (status == BERTH_INFEASIBLE && has_smaller) {
-    const berth_status second = berth__budget_meet(&other, desc, limits, &why);
+    const berth_status second = berth__budget_meet(&other, desc, limits, true, &why);
     takes_other = second != BERTH_INFEASIBLE || other->info.arena_size < (*plan)->info.arena_size;
     if (takes_other) status = second;
     if (takes_other && second != BERTH_OK && err != NULL) *err = why;
@@ -305,28 +305,8 @@ static berth_status plan_build_within(const berth_graph *graph, const berth_plan
     status = reorder(graph, desc, limits, plan, err);
   if (status == BERTH_OK) note_order(*plan);
   if (status == BERTH_OK && !is_training && desc->budget != 0 && (*plan)->info.arena_size > desc->budget)
-    status = berth__budget_meet(plan, desc, limits, err);
+    status = berth__budget_meet(plan, desc, limits, true, err);
   return status;
-}
-
-/* A search that aims at a budget may miss it where one that aims at as little as possible does not: what is in slices
- * early cannot join another group later. Only the size that the latter finds is named, whatever the budget was: that is
- * a budget that is met. */
-static berth_status plan_build_least(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
-                                     berth_plan **plan, berth_error *err) {
-  berth_plan_desc least = *desc;
-  berth_plan *other = NULL;
-  berth_error why;
-  least.budget = 1;
-  const berth_status status = plan_build_within(graph, &least, limits, &other, &why);
-  if (status != BERTH_INFEASIBLE || other == NULL) {
-    berth_plan_destroy(other);
-    if (err != NULL) *err = why;
-    return status;
-  }
-  berth_plan_destroy(*plan);
-  *plan = other;
-  return berth__budget_report(*plan, desc->budget, err);
 }
 
 berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *desc, const berth__limits *limits,
@@ -336,8 +316,6 @@ berth_status berth__plan_build(const berth_graph *graph, const berth_plan_desc *
   BERTH__TRY(plan_build_check_desc(desc, err));
   BERTH__TRY(check_weights(desc, limits, err));
   berth_status status = plan_build_within(graph, desc, limits, &plan, err);
-  if (status == BERTH_INFEASIBLE && plan != NULL && desc->budget > 1 && plan->graph->n_updates == 0)
-    status = plan_build_least(graph, desc, limits, &plan, err);
   if (status == BERTH_OK && limits->max_block != 0 && plan->info.arena_size > limits->max_block)
     status =
         berth__fail(err, BERTH_INFEASIBLE, "the plan needs a block of %llu bytes, device '%s' gives at most %llu",
