@@ -21,6 +21,8 @@ typedef struct berth__kernel_limits {
   uint32_t tile_bytes;   /* shared bytes per workgroup of these kernels, so that two workgroups fit on a core */
   uint32_t large_bytes;  /* shared bytes of a workgroup that has a core to itself; 0: not supported */
   bool has_warpgroups;   /* four warps multiply together, from 16-bit tiles in shared memory (wgmma) */
+  bool is_cooperative;   /* the units are cooperative matrices (Vulkan): threads see sums in shared memory only, and
+                          * tiles hold the numbers that are multiplied */
   berth_compute compute; /* compute type allowed for the plan's products */
 } berth__kernel_limits;
 

@@ -110,7 +110,7 @@ bool berth__dialect_is_atomic(const berth__kernel *kernel, const berth__render_d
 uint32_t berth__dialect_binding(const berth__render_desc *desc, uint32_t buffer);
 void berth__dialect_name(berth__text *out, const berth__kernel *kernel); /* as a comment on its own line */
 
-/* functions.c: a rule that begins with the name of a function includes that function. */
+/* functions.c: a rule that contains the name of a function includes that function. */
 typedef struct berth__function {
   const char *name;
   berth__function_shape shape;

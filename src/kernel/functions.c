@@ -24,6 +24,12 @@
   "  @u large = @select(31744u, 32256u | ((a >> 13u) & 1023u), a > 2139095040u);\n" \
   "  return @select(finite, large, a >= 1199566848u) | sign;\n"
 
+/* The bits of the nearest bf16; NaN stays NaN. */
+#define PACK_BF16                                                \
+  "  @u bits = @asu(x);\n"                                       \
+  "  @u near = (bits + 32767u + ((bits >> 16u) & 1u)) >> 16u;\n" \
+  "  return @select(near, (bits >> 16u) | 64u, (bits & 2147483647u) > 2139095040u);\n"
+
 /* x / y may be wrong by 2.5 units in the last place. With mantissas of 24 bits, e the exponent of the result and
  * `first` the smallest number with it, the quotient is a mantissa times y's plus a remainder. The remainder of the
  * mantissa that the device found fits in 32 bits whatever the device's error was, and tells by how many units to
@@ -62,6 +68,7 @@
 const berth__function berth__functions[] = {
     {"berth_to_half", BERTH__FN_F32, TO_HALF},
     {"berth_pack_half", BERTH__FN_PACK, PACK_HALF},
+    {"berth_pack_bf16", BERTH__FN_PACK, PACK_BF16},
     {"berth_quotient", BERTH__FN_F32_F32, QUOTIENT},
     {"berth_div_i32", BERTH__FN_I32, SAFE_I32 "  return q * (1 - odd) - a * @select(0, 1, b == -1);\n"},
     {"berth_rem_i32", BERTH__FN_I32, SAFE_I32 "  return (a - q * b) * (1 - odd);\n"},

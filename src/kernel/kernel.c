@@ -115,7 +115,8 @@ static bool sums_equal(const berth__kernel *a, const berth__kernel *b) {
     const berth__kernel_sums *x = &a->sums[i], *y = &b->sums[i];
     if (x->type != y->type || !tiles_equal(&x->left, &y->left) || !tiles_equal(&x->right, &y->right) ||
         x->kind != y->kind || x->together != y->together || x->group_rows != y->group_rows ||
-        x->has_rows != y->has_rows || x->parts != y->parts || x->is_late != y->is_late || x->by_fours != y->by_fours)
+        x->has_rows != y->has_rows || x->parts != y->parts || x->is_late != y->is_late || x->by_fours != y->by_fours ||
+        x->stage != y->stage)
       return false;
   }
   return true;

@@ -120,6 +120,9 @@ typedef struct berth__kernel_sums {
   bool is_late;
   bool by_fours; /* of f32: each thread multiplies, and loads four adjacent elements of a tile at once */
   bool has_rows; /* a row belongs to BERTH__ROW_THREADS adjacent threads, which can fold it */
+  /* For cooperative matrices: 1 + the number of a shared array of f32 by which sums reach the threads, as many at a
+   * time as there is room for. 0: there is none. */
+  uint32_t stage;
 } berth__kernel_sums;
 
 static inline uint32_t berth__sums_parts(const berth__kernel_sums *sums) { return sums->parts > 1 ? sums->parts : 1; }
@@ -203,6 +206,13 @@ typedef struct berth__sums_spread {
   uint32_t thread_rows, thread_columns, group_rows, group_columns;
 } berth__sums_spread;
 berth__sums_spread berth__sums_spread_of(const berth__kernel *k, const berth__kernel_sums *sums);
+/* The share of a warp, or subgroup: rectangles of whole 16 x 16 pieces, as square as possible; n of them, `across`
+ * along the columns. Sums with rows have whole rows in a warp. across 0: there are no such rectangles. */
+typedef struct berth__warps {
+  uint32_t n, across;
+  uint32_t rows, columns; /* per warp */
+} berth__warps;
+berth__warps berth__warps_of(uint32_t n, uint32_t lines, uint32_t columns, bool has_rows);
 /* The array whose memory a `join` may use. */
 uint32_t berth__sums_room(const berth__kernel *k, const berth__kernel_sums *sums);
 /* Rows per thread of sums that have rows, however they are spread. */

@@ -374,7 +374,7 @@ static void add_functions(render *r) {
     for (berth__x x = 0; x < r->k->n_insts; x++) {
       const berth__inst *inst = &r->k->insts[x];
       const char *rule = inst->code == BERTH__INST_constant ? NULL : rule_of(r, inst);
-      if (rule == NULL || strncmp(rule, name, strlen(name)) != 0) continue;
+      if (rule == NULL || strstr(rule, name) == NULL) continue;
       kernel_render_add_function(r, &berth__functions[i]);
       break;
     }

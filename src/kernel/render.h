@@ -5,12 +5,21 @@
 #include "base/text.h"
 #include "kernel/kernel.h"
 
+/* GLSL: how a device multiplies cooperative matrices: the pieces of sums and of their depth, and the threads of a
+ * subgroup, which all workgroups consist of. */
+typedef struct berth__render_units {
+  uint32_t rows, columns, depth; /* 8 or 16; 0: it has none, and kernels must have no sums */
+  uint32_t lanes;
+  bool is_played; /* matrices are written as arrays of each thread, for tests */
+} berth__render_units;
+
 /* How buffers are passed to the kernel. */
 typedef struct berth__render_desc {
   bool windows; /* every buffer has its own binding (binding i: buffer i); otherwise all are binding 0 */
   /* GLSL: drivers can be told to preserve NaN, infinities and the sign of 0; and subnormals. Otherwise they may drop
    * them. */
   bool keeps_nan, keeps_small;
+  berth__render_units units;
   /* WGSL, with binding windows: the binding of each buffer, numbered from 0 without gaps. NULL: each has its own. */
   const uint8_t *window_of;
   /* CUDA, HIP, Metal: a bit for each buffer that the kernel only reads and that no dispatch lets overlap with what it

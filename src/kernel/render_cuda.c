@@ -239,6 +239,11 @@ static const berth__dialect hip = {
 
 berth_status berth__render_cuda(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
                                 berth_error *err) {
+  if (kernel->n_sums != 0 && kernel->sums[0].stage != 0)
+    return berth__fail(err, BERTH_UNSUPPORTED,
+                       "kernel '%s' is for cooperative matrices, which CUDA does not have: plan for another GPU "
+                       "(--gpu-profile nvidia)",
+                       kernel->name);
   if (!berth__cuda_tiles_fit(kernel))
     return berth__fail(err, BERTH_INTERNAL, "kernel '%s': its tiles have no form in this language", kernel->name);
   return berth__render(kernel, &cuda, desc, out, err);

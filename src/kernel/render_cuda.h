@@ -5,13 +5,8 @@
 #include "base/text.h"
 #include "kernel/kernel.h"
 
-/* The sums of a warp. */
-typedef struct berth__cuda_warps {
-  uint32_t n;             /* per part, numbered consecutively within it */
-  uint32_t across;        /* of these warps, along the columns */
-  uint32_t rows, columns; /* per warp */
-} berth__cuda_warps;
-berth__cuda_warps berth__cuda_warps_of(const berth__kernel *kernel, const berth__kernel_sums *sums);
+/* The sums of a warp. Warps are numbered consecutively within a part. */
+berth__warps berth__cuda_warps_of(const berth__kernel *kernel, const berth__kernel_sums *sums);
 
 /* render_cuda_tiles.c: functions that kernels with tiles need; and those of this kernel, which its instructions are
  * rendered to. Whether its tiles can be rendered. */

@@ -17,7 +17,7 @@ typedef struct lines {
 } lines;
 
 static lines lines_of(const berth__kernel *k, const berth__kernel_sums *sums, bool is_left) {
-  const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
+  const berth__warps w = berth__cuda_warps_of(k, sums);
   lines l = {.tile = is_left ? &sums->left : &sums->right, .threads = is_left ? DOWN : ACROSS};
   l.n = (is_left ? w.rows : w.columns) / l.threads;
   l.beside = is_left ? 1 : sums->together;
@@ -71,7 +71,7 @@ static void add_start(berth__text *out, const lines *l, const char *name, const 
 
 void berth__cuda_fours_open(const berth__kernel *kernel, uint32_t n, berth__text *out) {
   const berth__kernel_sums *sums = &kernel->sums[n];
-  const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);
+  const berth__warps w = berth__cuda_warps_of(kernel, sums);
   const lines left = lines_of(kernel, sums, true), right = lines_of(kernel, sums, false);
   const uint32_t deep = sums->left.depth / berth__sums_parts(sums);
   char down[32], across[32];
@@ -119,7 +119,7 @@ static void add_line(berth__text *out, const lines *l, uint32_t n, const char *i
 
 void berth__cuda_fours_places(const berth__kernel *kernel, uint32_t n, berth__text *out) {
   const berth__kernel_sums *sums = &kernel->sums[n];
-  const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);
+  const berth__warps w = berth__cuda_warps_of(kernel, sums);
   const lines left = lines_of(kernel, sums, true), right = lines_of(kernel, sums, false);
   berth__text_printf(out, "#define BERTH_ROW_%u(e) ((int)threadIdx.x / 32 %% %u / %u * %u + ", n, w.n, w.across,
                      w.rows);

@@ -72,18 +72,11 @@ void berth__cuda_tiles_prelude(const berth__kernel *kernel, berth__text *out) {
 
 /* ---- The share of a warp ---- */
 
-/* Rectangles of whole 16 x 16 pieces, as square as possible. Sums with rows have whole rows in a warp: four adjacent
- * threads share each; those of a warpgroup have 16 rows and all columns. */
-berth__cuda_warps berth__cuda_warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
+/* Sums of a warpgroup have 16 rows and all columns in a warp. */
+berth__warps berth__cuda_warps_of(const berth__kernel *k, const berth__kernel_sums *sums) {
   const uint32_t n = k->group_size / 32 / berth__sums_parts(sums);
-  berth__cuda_warps best = {0};
-  if (sums->is_late) return (berth__cuda_warps){n, 1, sums->left.lines / n, sums->right.lines};
-  for (uint32_t down = 1; down <= n; down *= 2) {
-    const berth__cuda_warps w = {n, n / down, sums->left.lines / down, sums->right.lines / (n / down)};
-    if (w.rows % 16 != 0 || w.columns % 16 != 0 || (sums->has_rows && w.across != 1)) continue;
-    if (best.across == 0 || w.rows + w.columns < best.rows + best.columns) best = w;
-  }
-  return best;
+  if (sums->is_late) return (berth__warps){n, 1, sums->left.lines / n, sums->right.lines};
+  return berth__warps_of(n, sums->left.lines, sums->right.lines, sums->has_rows);
 }
 
 bool berth__cuda_tiles_fit(const berth__kernel *kernel) {
@@ -117,7 +110,7 @@ static bool is_split(const berth__kernel_sums *sums) { return sums->kind == BERT
 static uint32_t mma_depth(const berth__kernel_sums *sums) { return is_tf32(sums) ? 8 : 16; }
 
 /* Words that a thread multiplies at once: the left side's, the right side's, and for tf32x3 the remainders of both. */
-static uint32_t count_factors(const berth__kernel_sums *sums, const berth__cuda_warps *w) {
+static uint32_t count_factors(const berth__kernel_sums *sums, const berth__warps *w) {
   return (w->rows + w->columns) / 4 * (is_split(sums) ? 2 : 1);
 }
 
@@ -132,7 +125,7 @@ static bool is_pipelined(const berth__kernel *k, uint32_t n) {
 }
 
 uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums) {
-  const berth__cuda_warps w = berth__cuda_warps_of(kernel, &kernel->sums[sums]);
+  const berth__warps w = berth__cuda_warps_of(kernel, &kernel->sums[sums]);
   if (kernel->sums[sums].is_late || kernel->sums[sums].by_fours) return 1;
   return count_factors(&kernel->sums[sums], &w) * (is_pipelined(kernel, sums) ? 2 : 1);
 }
@@ -140,8 +133,8 @@ uint32_t berth__cuda_tiles_factors(const berth__kernel *kernel, uint32_t sums) {
 /* The address at which a thread begins. 2-byte elements: 8 x 8 pieces are loaded four at a time, and each of 32 threads
  * addresses one row: for the left tile 16 lines by 16 of the depth, lines first; for the right one the depth first.
  * 4-byte elements: each thread loads its own. */
-static void add_start(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums,
-                      const berth__cuda_warps *w, bool is_left) {
+static void add_start(berth__text *out, const berth__kernel *k, const berth__kernel_sums *sums, const berth__warps *w,
+                      bool is_left) {
   const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
   const char *line = "lane / 4", *depth = is_tf32(sums) ? "lane % 4" : "lane % 4 * 2";
   if (!is_wide(k, tile)) {
@@ -167,7 +160,7 @@ static void add_ldmatrix(berth__text *out, const berth__kernel_tile *tile, uint3
 
 /* For 4-byte elements. Word i of the left side is one of four in a piece of 16 lines, of the right side one of two in a
  * piece of 8. */
-static void add_loads(berth__text *out, const berth__kernel_sums *sums, const berth__cuda_warps *w, bool is_left,
+static void add_loads(berth__text *out, const berth__kernel_sums *sums, const berth__warps *w, bool is_left,
                       uint32_t to) {
   const berth__kernel_tile *tile = is_left ? &sums->left : &sums->right;
   const uint32_t lines = is_left ? w->rows : w->columns, depth = depth_step(tile), half = mma_depth(sums) / 2;
@@ -195,7 +188,7 @@ static void add_loads(berth__text *out, const berth__kernel_sums *sums, const be
  * factor. */
 static void add_load(berth__text *out, const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
-  const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
+  const berth__warps w = berth__cuda_warps_of(k, sums);
   berth__text_printf(out, "BERTH_FUNCTION void berth_load_%u(unsigned *f, const %s *left, const %s *right, int k) {\n",
                      n, is_wide(k, &sums->left) ? "float" : "unsigned short",
                      is_wide(k, &sums->right) ? "float" : "unsigned short");
@@ -220,7 +213,7 @@ static void add_load(berth__text *out, const berth__kernel *k, uint32_t n) {
 static void add_products(berth__text *out, const berth__kernel *k, uint32_t n) {
   static const char *const forms[] = {"", "tf32", "tf32", "bf16", "f16"};
   const berth__kernel_sums *sums = &k->sums[n];
-  const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
+  const berth__warps w = berth__cuda_warps_of(k, sums);
   const uint32_t right = w.rows / 4, rest = (w.rows + w.columns) / 4, across = w.columns / 8;
   berth__text_printf(out,
                      "BERTH_FUNCTION void berth_add_%u(float *c, const unsigned *f) {\n"
@@ -246,7 +239,7 @@ static void add_products(berth__text *out, const berth__kernel *k, uint32_t n) {
 
 static void add_multiply(berth__text *out, const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
-  const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
+  const berth__warps w = berth__cuda_warps_of(k, sums);
   const uint32_t words = count_factors(sums, &w), step = mma_depth(sums);
   const bool ahead = is_pipelined(k, n);
   const char *left = is_wide(k, &sums->left) ? "float" : "unsigned short",
@@ -270,7 +263,7 @@ static void add_multiply(berth__text *out, const berth__kernel *k, uint32_t n) {
 
 /* Row r of a thread: two of every four sums, starting at its piece and half. */
 static void add_fold(berth__text *out, const berth__kernel *k, uint32_t n, const char *name, const char *fold) {
-  const berth__cuda_warps w = berth__cuda_warps_of(k, &k->sums[n]);
+  const berth__warps w = berth__cuda_warps_of(k, &k->sums[n]);
   berth__text_printf(out,
                      "BERTH_FUNCTION void berth_%s_%u(const float *c, float *rows) {\n"
                      "#pragma unroll\n"
@@ -296,7 +289,7 @@ static void add_folds(berth__text *out, const berth__kernel *k, uint32_t n) {
 /* The last multiplication waits for the first factors of the next piece, or for the `settle`. */
 static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
   const berth__kernel_sums *sums = &k->sums[n];
-  const berth__cuda_warps w = berth__cuda_warps_of(k, sums);
+  const berth__warps w = berth__cuda_warps_of(k, sums);
   berth__text_printf(out, "#undef BERTH_AHEAD_%u\n#undef BERTH_SETTLE_%u\n#undef BERTH_FINISH_%u\n", n, n, n);
   berth__text_printf(out, "#define BERTH_SETTLE_%u\n", n);
   if (!is_pipelined(k, n)) {
@@ -316,7 +309,7 @@ static void add_ahead(berth__text *out, const berth__kernel *k, uint32_t n) {
  * have parts, each part has a range of the numbers. */
 static void add_places(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   const berth__kernel_sums *sums = &kernel->sums[n];
-  const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);
+  const berth__warps w = berth__cuda_warps_of(kernel, sums);
   const uint32_t across = w.columns / 8, t = sums->together,
                  of_part = w.rows * w.columns / 32 / t / berth__sums_parts(sums);
   berth__text_printf(out, "#undef BERTH_ROW_%u\n#undef BERTH_COLUMN_%u\n#undef BERTH_NUMBER_%u\n", n, n, n);
@@ -345,7 +338,7 @@ static void add_places(berth__text *out, const berth__kernel *kernel, uint32_t n
 
 static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   const berth__kernel_sums *sums = &kernel->sums[n];
-  const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);
+  const berth__warps w = berth__cuda_warps_of(kernel, sums);
   const uint32_t t = sums->together;
   berth__text_printf(out, "#undef BERTH_MULTIPLY_%u\n#undef BERTH_EACH_%u\n#undef BERTH_SUM_%u\n", n, n, n);
   berth__text_printf(
@@ -359,7 +352,7 @@ static void add_words(berth__text *out, const berth__kernel *kernel, uint32_t n)
 /* Sums of all parts are stored in the memory of a tile, as [number][part][thread of the part]. */
 static void add_join(berth__text *out, const berth__kernel *kernel, uint32_t n) {
   const berth__kernel_sums *sums = &kernel->sums[n];
-  const berth__cuda_warps w = berth__cuda_warps_of(kernel, sums);
+  const berth__warps w = berth__cuda_warps_of(kernel, sums);
   if (sums->parts <= 1) return;
   const uint32_t count = w.rows * w.columns / 32, of_part = count / sums->parts, threads = kernel->group_size;
   berth__text_printf(out,

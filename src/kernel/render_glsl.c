@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "kernel/dialect.h"
+#include "kernel/render_glsl.h"
 
 static void kernel_render_glsl_add_f32(berth__text *out, uint32_t bits) {
   if (berth__dialect_has_digits(bits))
@@ -30,7 +31,7 @@ static void kernel_render_glsl_add_bindings(const berth__kernel *kernel, const b
     if (desc->windows) snprintf(number, sizeof number, "%u", i);
     berth__text_printf(out, "layout(set = 0, binding = %u, std430) buffer Words%s { uint w%s[]; };\n", i, number,
                        number);
-    if (berth__kernel_uses(kernel, BERTH__INST_quad))
+    if (berth__kernel_uses(kernel, BERTH__INST_quad) || berth__kernel_uses(kernel, BERTH__INST_shared_copy))
       berth__text_printf(out, "layout(set = 0, binding = %u, std430) readonly buffer Quads%s { uvec4 q%s[]; };\n", i,
                          number, number);
   }
@@ -57,18 +58,21 @@ static void kernel_render_glsl_head(const berth__kernel *kernel, const berth__re
   berth__text_printf(out, "#version 450\n#extension GL_EXT_control_flow_attributes : enable\n");
   if (berth__kernel_uses(kernel, BERTH__INST_exchange))
     berth__text_printf(out, "#extension GL_KHR_shader_subgroup_shuffle : require\n");
+  berth__glsl_tiles_extensions(kernel, desc, out);
   add_modes(desc, out);
   berth__dialect_name(out, kernel);
   berth__text_printf(out, "layout(local_size_x = %u, local_size_y = 1, local_size_z = 1) in;\n", kernel->group_size);
   kernel_render_glsl_add_bindings(kernel, desc, out);
   for (uint32_t i = 0; i < kernel->n_shared; i++)
-    berth__text_printf(out, "shared %s s%u[%u];\n", types[kernel->shared[i].type], i, kernel->shared[i].count);
+    if (berth__storage_per_word(kernel->shared[i].storage) == 1)
+      berth__text_printf(out, "shared %s s%u[%u];\n", types[kernel->shared[i].type], i, kernel->shared[i].count);
+  berth__glsl_tiles_head(kernel, desc, out);
 }
 
 static void kernel_render_glsl_open_main(const berth__kernel *kernel, const berth__render_desc *desc,
                                          berth__text *out) {
-  (void)desc;
   const bool has_rows = berth__grid_rows(kernel->n_groups) > 1;
+  berth__glsl_tiles_define(kernel, desc, out);
   berth__text_printf(out, "void main() {\n");
   if (has_rows) {
     berth__text_printf(out, "  int group = int(gl_WorkGroupID.x + gl_WorkGroupID.y * %uu);\n", BERTH__GRID_ROW);
@@ -77,11 +81,12 @@ static void kernel_render_glsl_open_main(const berth__kernel *kernel, const bert
   } else if (berth__kernel_uses(kernel, BERTH__INST_group)) {
     berth__text_printf(out, "  int group = int(gl_WorkGroupID.x);\n");
   }
-  /* The driver decides which threads share a subgroup: if they exchange values, thread numbers follow subgroups. */
-  if (berth__kernel_uses(kernel, BERTH__INST_exchange))
+  /* The driver decides which threads share a subgroup: if it matters, thread numbers follow subgroups. */
+  if (berth__kernel_uses(kernel, BERTH__INST_exchange) || (kernel->n_sums != 0 && !desc->units.is_played))
     berth__text_printf(out, "  int thread = int(gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID);\n");
-  else if (berth__kernel_uses(kernel, BERTH__INST_thread))
+  else if (berth__kernel_uses(kernel, BERTH__INST_thread) || kernel->n_sums != 0)
     berth__text_printf(out, "  int thread = int(gl_LocalInvocationID.x);\n");
+  berth__glsl_tiles_open(kernel, desc, out);
   for (uint32_t i = 0; i < kernel->n_local; i++)
     berth__text_printf(out, "  %s l%u[%u];\n", types[kernel->local[i].type], i, kernel->local[i].count);
 }
@@ -151,6 +156,20 @@ static const berth__dialect glsl = {
              [BERTH_I8] = "bitfieldExtract(int($[at[$n] + ($i >> 2u)$]), int(($i & 3u) << 3u), 8)",
              [BERTH_U8] = "($[at[$n] + ($i >> 2u)$] >> (($i & 3u) << 3u)) & 255u",
              [BERTH_BOOL] = "($[at[$n] + ($i >> 2u)$] >> (($i & 3u) << 3u)) & 255u"},
+    .rule[BERTH__INST_shared_copy] = BERTH__RULE_ALL("BERTH_COPY_$v(#a, #b, #c);"),
+    .rule[BERTH__INST_commit] = BERTH__RULE_ALL(""),
+    .rule[BERTH__INST_wait] = BERTH__RULE_ALL("BERTH_WAIT_$v"),
+    .rule[BERTH__INST_multiply] = BERTH__RULE_ALL("BERTH_MULTIPLY_$n(#a)"),
+    .rule[BERTH__INST_ahead] = BERTH__RULE_ALL(""),
+    .rule[BERTH__INST_settle] = BERTH__RULE_ALL(""),
+    .rule[BERTH__INST_join] = BERTH__RULE_ALL(""), /* where a sum is read, the parts are added up */
+    .rule[BERTH__INST_pack_pair] = {NULL, NULL, "berth_pack_bf16(#a) | (berth_pack_bf16(#b) << 16u)", NULL},
+    .rule[BERTH__INST_each] = BERTH__RULE_ALL("for (int $v = 0; $v < BERTH_EACH_$n; $v++) { BERTH_STAGE_$v"),
+    .rule[BERTH__INST_sum_row] = BERTH__RULE_ALL("BERTH_ROW_$n(#a)"),
+    .rule[BERTH__INST_sum_column] = BERTH__RULE_ALL("BERTH_COLUMN_$n(#a)"),
+    .rule[BERTH__INST_sum] = BERTH__RULE_ALL("BERTH_SUM_$n(#a, #b)"),
+    .shared_store = {[BERTH_F16] = "s$n[#a] = uint16_t(berth_pack_half(#b));",
+                     [BERTH_BF16] = "s$n[#a] = uint16_t(berth_pack_bf16(#b));"},
     .quad = "$q[(at[$n] >> 2u) + $i]",
     .quad_value = "uvec4 $v = #e;",
     .part = {"uintBitsToFloat($a.$k)", "int($a.$k)", "$a.$k", NULL},
@@ -180,5 +199,10 @@ static const berth__dialect glsl = {
 
 berth_status berth__render_glsl(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out,
                                 berth_error *err) {
+  if (!berth__glsl_tiles_fit(kernel, desc))
+    return berth__fail(
+        err, BERTH_UNSUPPORTED,
+        "kernel '%s' multiplies by matrix units in a way that this device lacks; plan for the device itself",
+        kernel->name);
   return berth__render(kernel, &glsl, desc, out, err);
 }

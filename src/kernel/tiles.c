@@ -61,9 +61,9 @@ static bool sums_fit(const berth__kernel *k, const berth__kernel_sums *sums) {
   if (k->group_size % parts != 0 || left->depth % parts != 0) return false;
   if (sums->group_rows == 0 || k->group_size / parts % sums->group_rows != 0) return false;
   const berth__sums_spread s = berth__sums_spread_of(k, sums);
-  if (parts > 1 &&
-      (sums->has_rows || s.thread_rows * s.thread_columns % (parts * sums->together) != 0 ||
-       tiles_array_bytes(&k->shared[berth__sums_room(k, sums)]) < 4 * (uint64_t)left->lines * right->lines * parts))
+  if (parts > 1 && (sums->has_rows || s.thread_rows * s.thread_columns % (parts * sums->together) != 0 ||
+                    (sums->stage == 0 && tiles_array_bytes(&k->shared[berth__sums_room(k, sums)]) <
+                                             4 * (uint64_t)left->lines * right->lines * parts)))
     return false;
   if (left->slots != right->slots && left->slots != 1 && right->slots != 1) return false;
   if (sums->has_rows && (s.group_columns != BERTH__ROW_THREADS || sums->type != BERTH__NUM_F32)) return false;
@@ -92,6 +92,17 @@ berth__sums_spread berth__sums_spread_of(const berth__kernel *k, const berth__ke
                               .thread_columns = sums->right.lines / columns,
                               .group_rows = rows,
                               .group_columns = columns};
+}
+
+berth__warps berth__warps_of(uint32_t n, uint32_t lines, uint32_t columns, bool has_rows) {
+  berth__warps best = {0};
+  for (uint32_t down = 1; down <= n; down *= 2) {
+    const berth__warps w = {n, n / down, lines / down, columns / (n / down)};
+    if (w.rows % 16 != 0 || w.columns % 16 != 0 || w.rows == 0 || w.columns == 0 || (has_rows && w.across != 1))
+      continue;
+    if (best.across == 0 || w.rows + w.columns < best.rows + best.columns) best = w;
+  }
+  return best;
 }
 
 uint32_t berth__kernel_shared_over(berth__kernel *k, berth__number type, uint32_t count, uint32_t first) {

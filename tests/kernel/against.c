@@ -284,12 +284,10 @@ static void check_both_forms(call *c, const char *text, const berth__kernel_limi
   berth__lowering_free(&l);
 }
 
-static void check_units(const char *text, berth_compute compute, bool is_narrow, berth__inst_code code,
-                        double tolerance) {
-  berth__kernel_limits limits = limits_large;
+static void check_units(const char *text, const berth__kernel_limits *units, berth_compute compute, bool is_narrow,
+                        berth__inst_code code, double tolerance) {
+  berth__kernel_limits limits = *units;
   call c;
-  limits.multiplies = BERTH__MATRIX_UNITS;
-  limits.tile_bytes = 114688;
   limits.compute = compute;
   open_call(&c, text);
   for (uint32_t i = 0; i < c.op.n_in + c.op.n_out; i++) c.storage[i] = word_type(c.tensors[i].type);
@@ -298,12 +296,31 @@ static void check_units(const char *text, berth_compute compute, bool is_narrow,
   close_call(&c);
 }
 
+static const berth__kernel_limits limits_units = {.group_size = 256,
+                                                  .lanes = 32,
+                                                  .shared_bytes = 32768,
+                                                  .shares_well = true,
+                                                  .multiplies = BERTH__MATRIX_UNITS,
+                                                  .tile_bytes = 114688};
+/* Cooperative matrices. */
+static const berth__kernel_limits limits_apart = {.group_size = 256,
+                                                  .lanes = 32,
+                                                  .shared_bytes = 49152,
+                                                  .shares_well = true,
+                                                  .multiplies = 1u << BERTH_COMPUTE_F16 | 1u << BERTH_COMPUTE_BF16,
+                                                  .tile_bytes = 49152,
+                                                  .is_cooperative = true};
+
 void check_matrix(const char *text, berth_compute compute, bool is_narrow, double tolerance) {
-  check_units(text, compute, is_narrow, BERTH__INST_multiply, tolerance);
+  check_units(text, &limits_units, compute, is_narrow, BERTH__INST_multiply, tolerance);
+}
+
+void check_apart(const char *text, berth_compute compute, bool is_narrow, double tolerance) {
+  check_units(text, &limits_apart, compute, is_narrow, BERTH__INST_multiply, tolerance);
 }
 
 void check_staged(const char *text, berth_compute compute, bool is_narrow, double tolerance) {
-  check_units(text, compute, is_narrow, BERTH__INST_quad_store, tolerance);
+  check_units(text, &limits_units, compute, is_narrow, BERTH__INST_quad_store, tolerance);
 }
 
 void check_exchanges(const char *text, const berth__kernel_limits *limits, double tolerance) {

@@ -14,7 +14,9 @@ void check_narrow(const char *graph, const berth__kernel_limits *limits, const c
 void check_words(const char *graph, const berth__kernel_limits *limits, const char *form, double tolerance);
 /* With matrix units of this compute type, and expanded, with equal bits. is_narrow: types in their own width. */
 void check_matrix(const char *graph, berth_compute compute, bool is_narrow, double tolerance);
-/* The same, where the results are stored 16 bytes at a time. */
+/* The same with cooperative matrices. */
+void check_apart(const char *graph, berth_compute compute, bool is_narrow, double tolerance);
+/* The same as check_matrix, where the results are stored 16 bytes at a time. */
 void check_staged(const char *graph, berth_compute compute, bool is_narrow, double tolerance);
 /* With lanes that exchange values, and expanded, with equal bits. */
 void check_exchanges(const char *graph, const berth__kernel_limits *limits, double tolerance);

@@ -91,6 +91,30 @@ static void matrices(void **state) {
                false, 3e-2);
 }
 
+/* Cooperative matrices: whatever is not stored as it is multiplied is fetched; sums with parts; words. */
+static void matrices_apart(void **state) {
+  static const struct {
+    berth_compute compute;
+    double tolerance;
+  } kinds[] = {{BERTH_COMPUTE_F16, 4e-3}, {BERTH_COMPUTE_BF16, 3e-2}};
+  (void)state;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const berth_compute compute = kinds[i].compute;
+    const double tolerance = kinds[i].tolerance;
+    check_apart(TWO("f32[70, 37]", "f32[37, 69]") "%o = matmul(%a, %b)" OUT, compute, false, tolerance);
+    check_apart(THREE("f32[2, 20, 33]", "f32[33, 24]", "f32[24]") "input %d : f32[20, 1] %o = product(%a, %b, %c, %d) "
+              "{columns = 24, code = [1, 0, 1, 0, 22, 2, 0, 0]}" OUT, compute, false, tolerance);
+    check_apart(THREE("f32[2, 5, 11, 13]", "f32[18, 5, 3, 3]", "f32[18]") "%o = conv(%a, %b, %c) "
+              "{pads = [1, 2, 1, 0], strides = [2, 1], code = [22, 0, 0, 0]}" OUT, compute, false, tolerance);
+  }
+  check_apart(TWO("f16[70, 40]", "f16[40, 72]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-3);
+  check_apart(TWO("bf16[3, 33, 64]", "bf16[3, 64, 40]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
+  check_apart(TWO("bf16[70, 512]", "bf16[512, 80]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F32, true, 2e-2);
+  check_apart(TWO("f32[128, 512]", "f32[512, 128]") "%o = matmul(%a, %b)" OUT, BERTH_COMPUTE_F16, false, 2e-2);
+  check_apart(TWO("f32[90, 768]", "f32[768, 48]") "%o = product(%a, %b) {columns = 48}" OUT, BERTH_COMPUTE_BF16, false,
+              1e-1);
+}
+
 /* Results that are stored in runs: of 4 and of 2 bytes, with a bias, with summands in runs, for whole rows and across
  * them, and with all that at once; in batches, channels last, and in sections. */
 static void staged_matrices(void **state) {
@@ -373,6 +397,7 @@ int main(void) {
       cmocka_unit_test(epilogues),
       cmocka_unit_test(narrow_products),
       cmocka_unit_test(matrices),
+      cmocka_unit_test(matrices_apart),
       cmocka_unit_test(narrow_rows),
       cmocka_unit_test(convolutions),
       cmocka_unit_test(attentions),

@@ -39,7 +39,8 @@ berth_compute berth__attention_kind(const berth__attention *a, const berth__kern
   berth_compute kind = limits->compute;
   if (q == BERTH_BF16 && k == BERTH_BF16 && v == BERTH_BF16) kind = BERTH_COMPUTE_BF16;
   if (q == BERTH_F16 && k == BERTH_F16 && v == BERTH_F16) kind = BERTH_COMPUTE_F16;
-  return BERTH__NATIVE_GPUS && (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
+  if (!BERTH__NATIVE_GPUS || limits->is_cooperative) return BERTH_COMPUTE_F32; /* it folds rows where sums are */
+  return (limits->multiplies >> kind & 1u) != 0 ? kind : BERTH_COMPUTE_F32;
 }
 
 berth__tile_desc berth__attention_tile_desc(const berth__attention *a, const berth__attention_form *f,

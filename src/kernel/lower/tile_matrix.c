@@ -92,7 +92,8 @@ static coming find_coming(const berth__tile *tile, berth_compute kind, const ber
   const berth__storage wanted = berth__compute_storage(kind), storage = type_of(tile, side);
   const bool is_block = side == &tile->right && berth__tile_has_blocks(tile);
   coming c = {.storage = wanted, .is_deep = is_block || berth__tile_is_deep(tile, side, lines)};
-  if (is_block || (storage != wanted && storage != BERTH_F32) || !begins_aligned(tile, side)) return c;
+  const bool is_rounded = storage == BERTH_F32 && !tile->l->limits->is_cooperative;
+  if (is_block || (storage != wanted && !is_rounded) || !begins_aligned(tile, side)) return c;
   const berth__tile_words chunks = berth__tile_chunks_of(tile, side, lines, 16 / berth_type_storage(storage).bytes);
   if (chunks.depth * chunks.lines == 1) return c;
   return (coming){.storage = storage, .is_deep = chunks.depth > 1, .is_copied = true};
@@ -123,15 +124,49 @@ static bool can_copy_both(const berth__tile *tile, berth_compute kind) {
          find_coming(tile, kind, &tile->right, &tile->columns).is_copied && kind != BERTH_COMPUTE_TF32X3;
 }
 
+/* Adjacent sums that a thread has: two where it stores words, or runs. */
+static uint32_t sums_together(const berth__tile *tile, const berth__matrix_form *form, bool has_runs) {
+  const bool has_two = form->rows * form->columns / form->threads >= 2;
+  return (has_runs || berth__tile_word(tile) == 2) && has_two ? 2 : 1;
+}
+
+/* Cooperative matrices: sums that reach the threads at a time, which are whole pieces of 16 x 16 of every subgroup, and
+ * at least as many as a thread stores together. 0: subgroups cannot have whole pieces. */
+static uint32_t stage_count(const berth__tile *tile, const berth__matrix_form *form) {
+  const uint32_t lanes = tile->l->limits->lanes, of_piece = 16 * 16;
+  if (!tile->l->limits->is_cooperative || lanes == 0 || form->threads / form->parts % lanes != 0) return 0;
+  const uint32_t n = form->threads / lanes;
+  const berth__warps w = berth__warps_of(n / form->parts, form->rows, form->columns, false);
+  if (w.across == 0) return 0;
+  const uint32_t needed = sums_together(tile, form, false) * form->parts * lanes;
+  const uint32_t pieces = needed > of_piece ? needed / of_piece : 1;
+  return w.rows * w.columns / of_piece % pieces == 0 ? n * pieces * of_piece : 0;
+}
+
+/* Copies are asynchronous, or go through registers while the previous piece is multiplied: two slots suffice then. */
+static uint32_t wanted_slots(const berth__tile *tile) { return tile->l->limits->is_cooperative ? 2 : 4; }
+
+/* Bytes for the slots of both sides. */
+static uint32_t slot_room(const berth__tile *tile, const berth__matrix_form *form) {
+  const uint32_t stage = 4 * stage_count(tile, form), room = tile->l->limits->tile_bytes;
+  return room > stage ? room - stage : 0;
+}
+
 /* Prefers pieces of half the depth to having fewer than three pieces, or more elements than a thread can load. */
 static void choose_slots(const berth__tile *tile, berth_compute kind, berth__matrix_form *form) {
-  const uint32_t room = tile->l->limits->tile_bytes, lines = form->rows > form->columns ? form->rows : form->columns;
+  const uint32_t room = slot_room(tile, form), lines = form->rows > form->columns ? form->rows : form->columns;
+  const uint32_t most = wanted_slots(tile), enough = most < 3 ? most : 3;
   if (form->parts > 1 && lines * form->depth / form->threads > MOST_ELEMENTS && !can_copy_both(tile, kind))
     form->depth /= 2;
-  else if (room / slot_bytes(tile, kind, form) < 3 && form->depth > 16)
+  else if (room / slot_bytes(tile, kind, form) < enough && form->depth > 16)
     form->depth /= 2;
   form->slots = room / slot_bytes(tile, kind, form);
-  if (form->slots > 4) form->slots = 4;
+  if (form->slots > most) form->slots = most;
+}
+
+/* Cooperative matrices: whether subgroups have whole pieces, of the sums and of the depth. */
+static bool suits_units(const berth__tile *tile, const berth__matrix_form *form) {
+  return !tile->l->limits->is_cooperative || (stage_count(tile, form) != 0 && form->depth / form->parts % 16 == 0);
 }
 
 /* The first form with enough workgroups, or the last one that fits. */
@@ -145,8 +180,8 @@ static bool choose_of(const berth__tile *tile, berth_compute kind, const struct 
     if (c->is_narrow && berth__compute_storage(kind) == BERTH_F32) continue;
     if (berth__compute_storage(kind) == BERTH_F32) form.depth /= 2;
     choose_slots(tile, kind, &form);
-    if (form.threads > tile->l->limits->group_size || form.slots < 2) continue;
-    if (c->is_copied && !can_copy_both(tile, kind)) continue;
+    if (form.threads > tile->l->limits->group_size || form.slots < 2 || !suits_units(tile, &form)) continue;
+    if (c->is_copied && (!can_copy_both(tile, kind) || tile->l->limits->is_cooperative)) continue;
     *out = form;
     found = true;
     if (berth__tile_groups(tile, form.rows, form.columns) >= c->groups) break;
@@ -455,7 +490,8 @@ static void place_group(const berth__tile *tile, const berth__matrix_form *form,
 static uint32_t run_of(const work *w) {
   const berth__matrix_form *f = w->form;
   const uint64_t room = (uint64_t)f->slots * slot_bytes(w->tile, w->kind, f);
-  const uint32_t width = f->parts > 1 || f->by_fours ? 0 : berth__tile_staged_width(w->tile);
+  const bool is_apart = f->parts > 1 || f->by_fours || w->tile->l->limits->is_cooperative;
+  const uint32_t width = is_apart ? 0 : berth__tile_staged_width(w->tile);
   const bool fits = width != 0 && f->columns % width == 0 && f->rows * f->columns / width % f->threads == 0 &&
                     berth__tile_staged_bytes(f->rows, f->columns) <= room;
   return fits ? width : 0;
@@ -496,9 +532,9 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
       (piece){.side = &tile->right, .lines = &tile->columns, .first = berth__x_affine(k, group[2], form->columns, 0)};
   open_piece(&w, &w.sides[0], true);
   open_piece(&w, &w.sides[1], false);
-  const bool has_two = form->rows * form->columns / form->threads >= 2; /* adjacent sums per thread */
   w.run = run_of(&w);
-  const uint32_t together = (w.run != 0 || berth__tile_word(tile) == 2) && has_two ? 2 : 1;
+  const uint32_t together = sums_together(tile, form, w.run != 0);
+  const uint32_t stage = stage_count(tile, form);
   w.sums = berth__kernel_sums_of(
       k,
       &(berth__kernel_sums){.left = w.sides[0].tile,
@@ -509,6 +545,7 @@ berth_status berth__tile_matrix(berth__tile *tile, berth_compute kind, const ber
                             .parts = form->parts,
                             .is_late = form->is_late,
                             .by_fours = form->by_fours,
+                            .stage = stage != 0 ? 1 + berth__kernel_shared(k, BERTH__NUM_F32, stage) : 0,
                             .group_rows = form->threads / form->parts >= 256 ? form->threads / form->parts / 16 : 8});
   sum_pieces(&w);
   if (form->parts > 1) berth__x_join(k, w.sums);
