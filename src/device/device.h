@@ -33,6 +33,7 @@ typedef struct berth__device {
   berth__limits (*limits)(void); /* without a profile */
   bool multiplies;               /* its kernels may have tiles, for matrix units */
   bool has_dot4;                 /* as the profiles say; otherwise, an opened one reports it */
+  bool is_cooperative;           /* only for those of profiles with cooperative matrices */
   bool exchanges;                /* lanes exchange values on all of them; otherwise, an opened one reports it */
   /* The profile of an opened device; NULL: not a GPU. */
   void (*profile)(const berth__engine *engine, berth__profile *out);

@@ -19,7 +19,7 @@ berth_status berth__device_profile(const berth__device *device, const berth__eng
     BERTH__TRY(berth__profile_find(name != NULL ? name : "generic", out, err));
   if (!is_asked && !device->exchanges) out->loops.exchanges = false;
   if (!is_asked && !device->has_dot4) out->loops.has_dot4 = false;
-  if (!device->multiplies) out->loops.multiplies = 0;
+  if (!device->multiplies || (device->is_cooperative && !out->loops.is_cooperative)) out->loops.multiplies = 0;
   return BERTH_OK;
 }
 
@@ -61,7 +61,8 @@ static berth_status check_compute(const berth__device *device, const berth_plan_
   if (desc->compute == BERTH_COMPUTE_F32 || (profile->loops.multiplies >> desc->compute & 1u) != 0) return BERTH_OK;
   return berth__fail(err, BERTH_UNSUPPORTED,
                      "the device '%s'%s%s has no matrix units for %s that kernels could use; NVIDIA GPUs of compute "
-                     "capability 8.0 and later have them with the device 'cuda'%s",
+                     "capability 8.0 and later have them with the device 'cuda', and GPUs whose driver has "
+                     "VK_KHR_cooperative_matrix with 'vulkan', for f16 and bf16%s",
                      device->name, profile->name[0] != '\0' ? ", " : "", profile->name, name,
                      device->profile == NULL ? ", and the cpu can round weights to bf16 (--bf16)" : "");
 }

@@ -2,6 +2,7 @@
  * BERTH_TEST_DEVICE names (the interpreter where it names none) against the CPU, in f32 or, where the graph has 16
  * bits, in the same. */
 #include <math.h>
+#include <stdbool.h>
 
 #include "berth/berth.h"
 #include "support.h"
@@ -174,6 +175,11 @@ static void unit_compare(const unit_case *c, berth_compute compute, double toler
                (double)unit_want[i]);
 }
 
+/* Cooperative matrices have no f32 that is rounded by the units. */
+static bool unit_can(berth_compute compute) {
+  return strncmp(test_gpu(), "vulkan", 6) != 0 || (compute != BERTH_COMPUTE_TF32X3 && compute != BERTH_COMPUTE_TF32);
+}
+
 static void f32_is_rounded_as_asked(void **state) {
   static const double tolerance[] = {[BERTH_COMPUTE_F32] = 2e-6,
                                      [BERTH_COMPUTE_TF32X3] = 1e-5,
@@ -184,7 +190,7 @@ static void f32_is_rounded_as_asked(void **state) {
   for (size_t i = 0; i < sizeof wide_cases / sizeof *wide_cases; i++) {
     unit_run(&wide_cases[i], "cpu", BERTH_COMPUTE_F32, unit_want);
     for (int compute = BERTH_COMPUTE_F32; compute <= BERTH_COMPUTE_F16; compute++)
-      unit_compare(&wide_cases[i], (berth_compute)compute, tolerance[compute]);
+      if (unit_can((berth_compute)compute)) unit_compare(&wide_cases[i], (berth_compute)compute, tolerance[compute]);
   }
 }
 

@@ -63,7 +63,7 @@ typedef struct model_options {
        0,                                                                                                             \
        ARG_TEXT,                                                                                                      \
        "P",                                                                                                           \
-       "plan for a kind of GPU: generic, nvidia, hopper, turing, cpu or minimal (that of the device)",                \
+       "plan for a kind of GPU: generic, nvidia, hopper, cooperative, turing, cpu or minimal (that of the device)",   \
        offsetof(type, model.gpu_profile),                                                                             \
        0,                                                                                                             \
        0},                                                                                                            \

@@ -40,6 +40,16 @@ static const berth__profile named[] = {
       .tile_bytes = 114688,
       .large_bytes = 229376,
       .has_warpgroups = true}},
+    /* NVIDIA GPUs as their Vulkan driver reports them, with its cooperative matrices. */
+    {"cooperative",
+     {.group_size = 256,
+      .lanes = 32,
+      .exchanges = true,
+      .shared_bytes = 49152,
+      .shares_well = true,
+      .multiplies = 1u << BERTH_COMPUTE_F16 | 1u << BERTH_COMPUTE_BF16,
+      .tile_bytes = 49152,
+      .is_cooperative = true}},
     /* NVIDIA GPUs before compute capability 8.0, whose matrix units are not supported. */
     {"turing",
      {.group_size = 256, .lanes = 32, .exchanges = true, .has_dot4 = true, .shared_bytes = 49152, .shares_well = true}},
@@ -59,9 +69,10 @@ const berth__profile *berth__profile_named(const char *name) {
 berth_status berth__profile_find(const char *name, berth__profile *out, berth_error *err) {
   const berth__profile *found = berth__profile_named(name);
   if (found == NULL)
-    return berth__fail(err, BERTH_INVALID,
-                       "there is no GPU profile '%s'; it is one of generic, nvidia, hopper, turing, cpu and minimal",
-                       name);
+    return berth__fail(
+        err, BERTH_INVALID,
+        "there is no GPU profile '%s'; it is one of generic, nvidia, hopper, cooperative, turing, cpu and minimal",
+        name);
   *out = *found;
   return BERTH_OK;
 }

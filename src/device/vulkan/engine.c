@@ -65,11 +65,16 @@ static void vulkan_engine_read_properties(berth__engine *engine) {
   engine->core.max_shared = limits->maxComputeSharedMemorySize;
   engine->core.max_groups =
       vulkan_engine_lesser(limits->maxComputeWorkGroupCount[0], limits->maxComputeWorkGroupCount[1]);
+  const bool exchanges = can_exchange(engine, &subgroups);
+  berth__vulkan_find_units(engine, subgroups.subgroupSize, exchanges);
   const berth__kernel_limits loops = {.group_size = vulkan_engine_lesser(GROUP_SIZE, engine->core.max_threads),
                                       .lanes = subgroups.subgroupSize,
-                                      .exchanges = can_exchange(engine, &subgroups),
+                                      .exchanges = exchanges,
                                       .shared_bytes = engine->core.max_shared,
-                                      .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU};
+                                      .shares_well = engine->properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU,
+                                      .multiplies = engine->unit_kinds,
+                                      .tile_bytes = engine->core.max_shared,
+                                      .is_cooperative = engine->unit_kinds != 0};
   berth__profile_set(&engine->core.profile, engine->properties.deviceName, &loops);
 }
 
@@ -93,8 +98,13 @@ static berth_status make_device(berth__engine *engine, berth_error *err) {
                                          .pQueuePriorities = &priority};
   const VkPhysicalDeviceVulkan13Features whole = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
                                                   .computeFullSubgroups = VK_TRUE};
+  berth__vulkan_wanted wanted = {.next = engine->core.profile.loops.exchanges ? &whole : NULL};
+  berth__vulkan_want_units(engine, &wanted);
   const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                   .pNext = engine->core.profile.loops.exchanges ? &whole : NULL,
+                                   .pNext = wanted.next,
+                                   .enabledExtensionCount = wanted.n_extensions,
+                                   .ppEnabledExtensionNames = wanted.extensions,
+                                   .pEnabledFeatures = &wanted.core,
                                    .queueCreateInfoCount = 1,
                                    .pQueueCreateInfos = &queue};
   const VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};

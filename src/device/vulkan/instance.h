@@ -6,6 +6,7 @@
 
 #include "base/context.h"
 #include "device/vulkan/loader.h"
+#include "device/vulkan/matrices.h"
 
 /* Why there is nothing to open. */
 typedef enum berth__vulkan_lack {

@@ -4,17 +4,28 @@
 #include "device/vulkan/code.h"
 #include "kernel/render.h"
 
+/* Whether it multiplies cooperative matrices. */
+static bool has_units(const berth__gpu_code *code, const berth__kernel *kernel) {
+  return kernel->n_sums != 0 && !code->engine->units.is_played;
+}
+
 static berth_status vulkan_pipeline_compile(berth__gpu_code *code, const berth__kernel *kernel, berth__spirv *out,
                                             berth_error *err) {
   const berth__engine *engine = code->engine;
-  const berth__render_desc desc = {
-      .windows = code->windows, .keeps_nan = engine->keeps_nan, .keeps_small = engine->keeps_small};
+  const berth__render_desc desc = {.windows = code->windows,
+                                   .keeps_nan = engine->keeps_nan,
+                                   .keeps_small = engine->keeps_small,
+                                   .units = engine->units};
   berth__text source;
   berth__text_init(&source, code->engine->core.ctx, NULL, NULL);
   berth_status status = berth__render_glsl(kernel, &desc, &source, err);
   if (status == BERTH_OK) status = berth__text_finish(&source, err);
   if (status == BERTH_OK)
     status = berth__spirv_compile(code->engine->compiler, kernel->name, source.data, source.size, out, err);
+  if (status == BERTH_OK && has_units(code, kernel)) {
+    const bool is_bf16 = kernel->sums[0].kind == BERTH_COMPUTE_BF16;
+    status = berth__spirv_to_khr(code->engine->core.ctx, is_bf16, out, err);
+  }
   berth__text_free(&source);
   return status;
 }
@@ -44,7 +55,9 @@ static void vulkan_make_pipeline(const berth__gpu_code *code, const berth__kerne
   m->result = engine->vk.CreateShaderModule(engine->device, &words, &engine->host.callbacks, &module);
   if (m->result != VK_SUCCESS) return;
   const VkPipelineShaderStageCreateFlags whole =
-      berth__kernel_uses(kernel, BERTH__INST_exchange) ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0;
+      berth__kernel_uses(kernel, BERTH__INST_exchange) || has_units(code, kernel)
+          ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT
+          : 0;
   const VkComputePipelineCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
                                             .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                                       .flags = whole,

@@ -5,6 +5,7 @@
 #include "device/gpu/driver.h"
 #include "device/vulkan/host.h"
 #include "device/vulkan/instance.h"
+#include "device/vulkan/matrices.h"
 #include "device/vulkan/spirv.h"
 
 /* How the host accesses a block. */
@@ -73,6 +74,9 @@ struct berth__engine {
   uint64_t max_buffer, max_allocation, max_binding; /* bytes */
   uint32_t queue_family, timestamp_bits;
   bool keeps_nan, keeps_small; /* supported by the driver */
+  bool has_int16;
+  berth__render_units units; /* cooperative matrices */
+  uint32_t unit_kinds;       /* bits of berth_compute; 0: none */
   berth__vulkan_way way;
   uint64_t timeout; /* for one wait, in nanoseconds */
 
@@ -116,6 +120,22 @@ struct berth__block {
 berth_status berth__vulkan_open(berth_context *ctx, const char *which, uint32_t n_threads, berth__engine **out,
                                 berth_error *err);
 void berth__vulkan_close(berth__engine *engine);
+
+/* ---- matrices.c ---- */
+
+/* Sets `units`, `unit_kinds` and `has_int16` by what the driver has. lanes: threads of a subgroup. */
+void berth__vulkan_find_units(berth__engine *engine, uint32_t lanes, bool has_full_subgroups);
+/* What is turned on when a device is opened; `next` is the chain of features so far. */
+typedef struct berth__vulkan_wanted {
+  const void *next;
+  VkPhysicalDeviceFeatures core;
+  const char *extensions[2];
+  uint32_t n_extensions;
+  VkPhysicalDeviceVulkan12Features newer;
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices;
+  VkPhysicalDeviceShaderBfloat16FeaturesKHR bf16;
+} berth__vulkan_wanted;
+void berth__vulkan_want_units(const berth__engine *engine, berth__vulkan_wanted *out);
 
 /* ---- status.c: driver errors, and the end of a device ---- */
 
