@@ -4,7 +4,8 @@
 #include "device/cpu/kernels/wide.h"
 
 #define ITEM_ROWS 64
-#define WORTH 40000 /* products of elements that are worth a thread */
+#define LEAST_STEPS 16 /* of the depth, packed at a time */
+#define WORTH 40000    /* products of elements that are worth a thread */
 
 static bool matmul_wide_takes(const berth_op_call *call) { return wide_takes(call->out[0].type); }
 
@@ -24,10 +25,19 @@ static int64_t matmul_wide_grain(const berth_op_call *call) {
   return WORTH / (rows * g.depth * wide_columns(call->out[0].type) + 1) + 1;
 }
 
+/* How much of the depth is packed at a time: a panel of few columns takes about as many bytes as they do. */
+static int64_t matmul_wide_steps(const berth_op_call *call, const gemm *g) {
+  const int64_t panel = wide_columns(call->out[0].type);
+  int64_t steps = g->columns < panel ? g->depth / panel * g->columns : WIDE_STEPS;
+  if (steps < LEAST_STEPS) steps = LEAST_STEPS;
+  if (steps > WIDE_STEPS) steps = WIDE_STEPS;
+  return g->depth < steps ? g->depth : steps;
+}
+
 static uint64_t matmul_wide_scratch(const berth_op_call *call) {
-  const berth_tensor *a = &call->in[0];
-  const int64_t depth = a->dim[a->rank - 1];
-  return WIDE_PANEL * (uint64_t)(depth < WIDE_STEPS ? depth : WIDE_STEPS);
+  gemm g;
+  product_plan(call, &g);
+  return WIDE_PANEL * (uint64_t)matmul_wide_steps(call, &g);
 }
 
 static int64_t matmul_wide_offset(int64_t index, uint32_t n_axes, const int64_t *dim, const int64_t *stride) {
@@ -85,13 +95,14 @@ static berth_status matmul_wide_run(const berth_op_call *call, berth_error *err)
   gemm g;
   (void)err;
   product_plan(call, &g);
+  const int64_t steps = matmul_wide_steps(call, &g);
   for (int64_t item = call->begin; item < call->end; item++) {
     const wide_item i = matmul_wide_item(call, &g, item);
     int64_t first = 0;
     do {
       const int64_t left = g.depth - first;
-      matmul_wide_run_steps(call, &g, &i, first, left < WIDE_STEPS ? left : WIDE_STEPS);
-      first += WIDE_STEPS;
+      matmul_wide_run_steps(call, &g, &i, first, left < steps ? left : steps);
+      first += steps;
     } while (first < g.depth);
   }
   return BERTH_OK;
