@@ -114,7 +114,7 @@ static berth_status scan_length(const berth__onnx_call *call, const scan *s, con
                                 int64_t *count, int64_t *batch, berth_error *err) {
   BERTH__TRY(scan_extent(call, s, in, 0, is_old, count, err));
   for (size_t i = 1; i < s->n_inputs; i++) {
-    int64_t extent, same;
+    int64_t extent = 0, same;
     BERTH__TRY(scan_extent(call, s, in, i, is_old, &extent, err));
     BERTH__TRY(berth__same_dim(*count, extent, "the operands that are scanned", &same, err));
   }
