@@ -3,13 +3,8 @@
  * of x, each row of the weight is decoded and multiplied block by block. */
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
+#include "device/cpu/kernels/inlined.h"
 
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-#define INLINED static inline __attribute__((always_inline))
 #if VF_LANES == 16
 #define ROWS 8 /* of x in a tile: its sums are in registers */
 #else

@@ -8,15 +8,10 @@
 #include "base/blocks_split.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
+#include "device/cpu/kernels/inlined.h"
 
 #if defined(__AVX2__) && VF_LANES == 8
 
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-#define INLINED static inline __attribute__((always_inline))
 #define ROWS 4
 #define DEEP 256 /* elements unpacked at a time */
 #define STEP 64  /* bytes of the panel per four elements: two vectors */

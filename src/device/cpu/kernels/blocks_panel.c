@@ -7,6 +7,7 @@
 #include "base/blocks_split.h"
 #include "base/storage.h"
 #include "device/cpu/kernels/blocks.h"
+#include "device/cpu/kernels/inlined.h"
 
 #if !defined(__AVX2__) || VF_LANES != 8
 
@@ -14,12 +15,6 @@
 #include "device/cpu/kernels/blocks_unpack_avx512.h"
 #endif
 
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-#define INLINED static inline __attribute__((always_inline))
 #define ROWS 4
 #define DEEP 256 /* elements unpacked at a time */
 

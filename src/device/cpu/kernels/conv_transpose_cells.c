@@ -1,19 +1,13 @@
 /* conv_transpose of f32 whose kernel is as large as its strides, with channels first, as in networks for volumes: every
  * element of x makes a cell of the result that no other element reaches, so the cells of neighbouring elements are a
  * product, spread out afterwards. */
+#include "device/cpu/kernels/inlined.h"
 #include "device/cpu/kernels/vec.h"
 #include "ops/conv.h"
 #include "ops/operand.h"
 
 #define ROWS 4       /* elements of a cell together */
 #define WORTH 400000 /* products of elements that are worth a thread */
-
-#ifdef __clang__
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 4")
-#endif
-#define INLINED static inline __attribute__((always_inline))
 
 typedef struct cells {
   berth__conv c;
@@ -61,19 +55,19 @@ static int64_t cells_kernel_grain(const berth_op_call *call) {
 INLINED void cells_kernel_multiply(const cells *k, const float *x, const float *weight, const int n_rows,
                                    const bool is_whole, int64_t n, float sums[ROWS][VF_PANEL]) {
   vf sum[ROWS][2];
-  UNROLLED for (int r = 0; r < n_rows; r++) sum[r][0] = sum[r][1] = vf_zero();
+  UNROLL_FEW for (int r = 0; r < n_rows; r++) sum[r][0] = sum[r][1] = vf_zero();
   for (int64_t c = 0; c < k->channels; c++, x += k->c.area, weight += k->rows) {
     const vf left = is_whole ? vf_load(x) : vf_load_n(x, vf_tail(n));
     const vf right = is_whole       ? vf_load(x + VF_LANES)
                      : n > VF_LANES ? vf_load_n(x + VF_LANES, n - VF_LANES)
                                     : vf_zero();
-    UNROLLED for (int r = 0; r < n_rows; r++) {
+    UNROLL_FEW for (int r = 0; r < n_rows; r++) {
       const vf by = vf_set1(weight[r]);
       sum[r][0] = vf_fma(by, left, sum[r][0]);
       sum[r][1] = vf_fma(by, right, sum[r][1]);
     }
   }
-  UNROLLED for (int r = 0; r < n_rows; r++) {
+  UNROLL_FEW for (int r = 0; r < n_rows; r++) {
     vf_store(sums[r], sum[r][0]);
     vf_store(sums[r] + VF_LANES, sum[r][1]);
   }

@@ -1,19 +1,13 @@
 /* deform_conv of f32: for a piece of an output line, the samples of every tap in every channel are found and lie as a
  * matrix in scratch (im2col), of which the results are a product. Positions are computed in f64, as in the reference
  * kernel. */
+#include "device/cpu/kernels/inlined.h"
 #include "device/cpu/kernels/vec.h"
 #include "ops/conv.h"
 #include "ops/operand.h"
 
 #define ROWS 4       /* results together */
 #define WORTH 100000 /* products of elements that are worth a thread */
-
-#ifdef __clang__
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 4")
-#endif
-#define INLINED static inline __attribute__((always_inline))
 
 typedef struct deformed {
   berth__window_axis w[2]; /* down, across */
@@ -135,16 +129,16 @@ typedef struct deform_rows {
 
 INLINED void deform_kernel_multiply(const deform_rows *p, const int n_rows) {
   vf sum[ROWS][2];
-  UNROLLED for (int r = 0; r < n_rows; r++) sum[r][0] = sum[r][1] = vf_set1(p->bias != NULL ? p->bias[r] : 0.0f);
+  UNROLL_FEW for (int r = 0; r < n_rows; r++) sum[r][0] = sum[r][1] = vf_set1(p->bias != NULL ? p->bias[r] : 0.0f);
   for (int64_t k = 0; k < p->each; k++) {
     const vf left = vf_load(p->seen + k * VF_PANEL), right = vf_load(p->seen + k * VF_PANEL + VF_LANES);
-    UNROLLED for (int r = 0; r < n_rows; r++) {
+    UNROLL_FEW for (int r = 0; r < n_rows; r++) {
       const vf by = vf_set1(p->weight[r * p->each + k]);
       sum[r][0] = vf_fma(by, left, sum[r][0]);
       sum[r][1] = vf_fma(by, right, sum[r][1]);
     }
   }
-  UNROLLED for (int r = 0; r < n_rows; r++) {
+  UNROLL_FEW for (int r = 0; r < n_rows; r++) {
     float *out = p->out + r * p->stride;
     vf_store_n(out, sum[r][0], vf_tail(p->n));
     if (p->n > VF_LANES) vf_store_n(out + VF_LANES, sum[r][1], p->n - VF_LANES);

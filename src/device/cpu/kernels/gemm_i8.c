@@ -1,4 +1,5 @@
 #include "device/cpu/kernels/gemm_i8.h"
+#include "device/cpu/kernels/inlined.h"
 
 #include "ops/operand.h"
 
@@ -6,11 +7,6 @@
 #define ROWS 8
 #else
 #define ROWS 4
-#endif
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
 #endif
 
 /* An epilogue that only clamps. */

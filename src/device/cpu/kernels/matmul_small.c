@@ -1,5 +1,6 @@
 /* matmul of many small matrices of f32: a block of rows and columns stays in registers, and several products are an
  * item, so that none pays for being started. Sums are taken in the order of gemm.c. */
+#include "device/cpu/kernels/inlined.h"
 #include "device/cpu/kernels/product.h"
 
 #define FEW_ROWS 16
@@ -8,13 +9,6 @@
 #define ROWS 4     /* of a block */
 #define ITEM 16384 /* products of elements, and four for each element that is read or written */
 #define WORTH 8    /* items that are worth a thread */
-
-#ifdef __clang__
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 4")
-#endif
-#define INLINED static inline __attribute__((always_inline))
 
 /* Operands of one matrix: b has columns side by side. */
 typedef struct small {
@@ -55,16 +49,16 @@ INLINED void matmul_small_block(const small *s, int64_t first, const int n_rows,
   const float *a = s->a + first * s->a_row, *b = s->b;
   float *out = s->out + first * s->columns;
   vf sum[ROWS][2];
-  UNROLLED for (int r = 0; r < n_rows; r++) sum[r][0] = sum[r][1] = vf_zero();
+  UNROLL_FEW for (int r = 0; r < n_rows; r++) sum[r][0] = sum[r][1] = vf_zero();
   for (int64_t k = 0; k < s->depth; k++, a += s->a_step, b += s->b_row) {
     const vf left = n_vectors == 2 ? vf_load(b) : vf_zero(), right = vf_load_n(b + (n_vectors - 1) * VF_LANES, last);
-    UNROLLED for (int r = 0; r < n_rows; r++) {
+    UNROLL_FEW for (int r = 0; r < n_rows; r++) {
       const vf by = vf_set1(a[r * s->a_row]);
       if (n_vectors == 2) sum[r][0] = vf_fma(by, left, sum[r][0]);
       sum[r][1] = vf_fma(by, right, sum[r][1]);
     }
   }
-  UNROLLED for (int r = 0; r < n_rows; r++, out += s->columns) {
+  UNROLL_FEW for (int r = 0; r < n_rows; r++, out += s->columns) {
     if (n_vectors == 2) vf_store(out, sum[r][0]);
     vf_store_n(out + (n_vectors - 1) * VF_LANES, sum[r][1], last);
   }

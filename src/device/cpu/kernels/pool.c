@@ -2,9 +2,9 @@
  * channels and, inside x, several pixels. With channels first, lines of x are combined first, and then columns of the
  * combined line. */
 #include "ops/pool.h"
+#include "device/cpu/kernels/inlined.h"
 #include "device/cpu/kernels/taps.h"
 
-#define INLINED static inline __attribute__((always_inline))
 #define TILE 4
 #define MOST_TAPS 16384
 

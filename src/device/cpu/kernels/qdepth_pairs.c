@@ -5,17 +5,12 @@
  *
  * The file's name sorts before qdepthwise, which takes all other calls (cmake/Kernels.cmake). */
 #include "device/cpu/kernels/gemm_i8.h"
+#include "device/cpu/kernels/inlined.h"
 #include "ops/conv_last.h"
 #include "ops/operand.h"
 
 #if VI_HAS_PAIRS
 
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-#define INLINED static inline __attribute__((always_inline))
 #define WIDTH (2 * VF_LANES) /* channels per block */
 #define PIXELS 4             /* per tile */
 #define MOST_BLOCKS 8        /* per item: their data stays in the L1 cache */

@@ -1,11 +1,11 @@
 /* qlstm with its usual activations. An item is one row of the batch in one direction. The rows of the recurrence are
  * read in place. h is quantised to 16-bit numbers relative to its zero point, whose products with bytes are summed in
  * 32 bits. */
+#include "device/cpu/kernels/inlined.h"
 #include "device/cpu/kernels/vec_math.h"
 #include "ops/operand.h"
 #include "ops/recurrent.h"
 
-#define INLINED static inline __attribute__((always_inline))
 #define MOST_HIDDEN 16384   /* sums of 255 * 255 stay within 32 bits */
 #define WIDE (2 * VF_LANES) /* 16-bit numbers per vector */
 #define BYTES_PER_US 3e4    /* of weights */

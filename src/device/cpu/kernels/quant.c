@@ -1,5 +1,6 @@
 /* quantize, dequantize and quantize_range between f32 and integers of 8 or 16 bits: one scale and zero point for the
  * tensor, one per index of an axis, or of several axes. */
+#include "device/cpu/kernels/inlined.h"
 #include "device/cpu/kernels/lines.h"
 #include "device/cpu/kernels/vec.h"
 #include "ops/operand.h"
@@ -15,7 +16,6 @@ typedef struct rows {
 
 #define PIECE 16384 /* elements per row if there is one entry for all */
 /* Types are constants in the loops over rows. */
-#define INLINED static inline __attribute__((always_inline))
 
 /* The one axis along which an operand has more than one entry: its index in x; -1: it has a single entry; -2: there are
  * several such axes. */

@@ -8,10 +8,10 @@
 #include <inttypes.h>
 
 #include "device/cpu/kernels/gemm_tile.h"
+#include "device/cpu/kernels/inlined.h"
 #include "device/cpu/kernels/recurrent_act.h"
 #include "ops/operand.h"
 
-#define INLINED static inline __attribute__((always_inline))
 #define AHEAD 16                /* inputs that are multiplied together: steps of all sequences of an item */
 #define MOST_SEQUENCES 8        /* of an item: AHEAD is a multiple of it */
 #define TOGETHER (VF_LANES / 4) /* vectors that share the rows of a weight */

@@ -1,12 +1,6 @@
 /* Blocks of products of f64 and of integers of 32 and 64 bits, which wrap. */
 #include "device/cpu/kernels/wide.h"
-
-#ifdef __clang__
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 4")
-#endif
-#define INLINED static inline __attribute__((always_inline))
+#include "device/cpu/kernels/inlined.h"
 
 #define DEFINE(name, element)                                                                                       \
   typedef element wide_##name __attribute__((vector_size(WIDE_BYTES)));                                             \
@@ -23,7 +17,7 @@
       wide_##name left, right;                                                                                      \
       memcpy(&left, b, sizeof left);                                                                                \
       memcpy(&right, b + LANES_##name, sizeof right);                                                               \
-      UNROLLED for (int r = 0; r < n_rows; r++) {                                                                   \
+      UNROLL_FEW for (int r = 0; r < n_rows; r++) {                                                                 \
         const element by = ((const element *)w->row[r])[k * w->a_step];                                             \
         sum[r][0] += by * left;                                                                                     \
         sum[r][1] += by * right;                                                                                    \

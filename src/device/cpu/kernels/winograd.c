@@ -3,10 +3,10 @@
  * weights (gemm_tile.h), and the products of a tile are transformed back into pixels of the result. */
 #include "device/cpu/kernels/conv_takes.h"
 #include "device/cpu/kernels/gemm_tile.h"
+#include "device/cpu/kernels/inlined.h"
 #include "device/cpu/zeros.h"
 #include "ops/operand.h"
 
-#define INLINED static inline __attribute__((always_inline))
 #define SIZE 6 /* the larger of two: tiles of 4 come from 6 x 6 inputs, tiles of 2 from 4 x 4 */
 #define BLOCK_BYTES (288 << 10)
 #define LEAST_BLOCK_BYTES (32 << 10)  /* per item; small images get */
