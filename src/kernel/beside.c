@@ -124,6 +124,7 @@ berth_status berth__kernel_beside(const berth__kernel *a, const berth__kernel *b
   }
   snprintf(k->name, sizeof k->name, "%.22s, %.22s", a->name, b->name);
   k->group_size = a->group_size;
+  k->resident = a->resident < b->resident ? a->resident : b->resident;
   beside_copy_parts(k, a);
   beside_copy_parts(k, b);
   beside_fill(k, a, b);

@@ -372,6 +372,7 @@ static berth_status make_expanded(expansion *e, berth_error *err) {
   k->n_sums = from->n_sums;
   k->group_size = from->group_size;
   k->n_groups = from->n_groups;
+  k->resident = from->resident;
   k->flops = from->flops;
   k->bytes = from->bytes;
   for (uint32_t i = 0; i < k->n_shared; i++) {

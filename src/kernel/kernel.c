@@ -130,7 +130,7 @@ static bool insts_equal(const berth__inst *a, const berth__inst *b) {
 bool berth__kernel_equal(const berth__kernel *a, const berth__kernel *b) {
   if (a->n_insts != b->n_insts || a->n_buffers != b->n_buffers || a->n_shared != b->n_shared ||
       a->n_local != b->n_local || a->n_sums != b->n_sums || a->group_size != b->group_size ||
-      a->n_groups != b->n_groups)
+      a->n_groups != b->n_groups || a->resident != b->resident)
     return false;
   if (!buffers_equal(a, b) || !sums_equal(a, b) || !arrays_equal(a->shared, b->shared, a->n_shared) ||
       !arrays_equal(a->local, b->local, a->n_local))

@@ -156,6 +156,7 @@ typedef struct berth__kernel {
   uint32_t n_sums;
   uint32_t group_size; /* threads per workgroup */
   uint64_t n_groups;   /* workgroups per run */
+  uint32_t resident;   /* workgroups for which a core must have registers; 0: the compiler decides */
   double flops, bytes; /* work per run, for reports; if flops is not set, finish counts it */
 
   /* During construction. */

@@ -26,9 +26,10 @@ void berth__cuda_entry(const berth__kernel *kernel, char out[BERTH__CUDA_ENTRY])
 }
 
 /* Definitions that CUDA and HIP lack. */
-#define PRELUDE                                                                             \
-  "#define BERTH_KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads)\n" \
-  "#define BERTH_FUNCTION static __device__ __forceinline__\n"                              \
+#define PRELUDE                                                                        \
+  "#define BERTH_BOUNDS(threads) __launch_bounds__(threads)\n"                         \
+  "#define BERTH_KERNEL(threads) extern \"C\" __global__ void BERTH_BOUNDS(threads)\n" \
+  "#define BERTH_FUNCTION static __device__ __forceinline__\n"                         \
   "#define berth_select(no, yes, condition) ((condition) ? (yes) : (no))\n"
 #define NEAR_HALF "BERTH_FUNCTION float berth_near_half(float x) { return berth_from_half(berth_half_bits(x)); }\n"
 
@@ -80,6 +81,9 @@ static void kernel_render_cuda_head(const berth__kernel *kernel, const berth__re
   berth__text_add(out, prelude, sizeof prelude - 1);
   if (kernel->n_sums != 0) berth__cuda_tiles_prelude(kernel, out);
   berth__dialect_name(out, kernel);
+  if (kernel->resident != 0)
+    berth__text_printf(out, "#undef BERTH_BOUNDS\n#define BERTH_BOUNDS(threads) __launch_bounds__(threads, %u)\n",
+                       kernel->resident);
 }
 
 static void kernel_render_cuda_hip_head(const berth__kernel *kernel, const berth__render_desc *desc, berth__text *out) {

@@ -299,6 +299,25 @@ static void test_cuda_multiplies_four_bytes_at_once(void **state) {
               "}\n");
 }
 
+static void sample_resident(berth__kernel *k) {
+  k->group_size = 64;
+  k->resident = 2;
+  berth__x_store(k, berth__kernel_buffer_of(k, 0, BERTH_U32), berth__x_i32(k, 0), berth__x_u32(k, 1));
+}
+
+static void test_cuda_asks_for_workgroups_that_fit_together(void **state) {
+  (void)state;
+  expect_cuda(sample_resident, 0,
+              "// golden\n"
+              "#undef BERTH_BOUNDS\n"
+              "#define BERTH_BOUNDS(threads) __launch_bounds__(threads, 2)\n"
+              "BERTH_KERNEL(64) berth_golden(unsigned *b0) {\n"
+              "  berth_await();\n"
+              "  berth_release();\n"
+              "  b0[0] = 1u;\n"
+              "}\n");
+}
+
 static void test_cuda_has_elements_of_their_width(void **state) {
   (void)state;
   expect_cuda(sample_windows, 0,
@@ -371,6 +390,7 @@ int main(void) {
       cmocka_unit_test(test_memory_that_runs_out),
       cmocka_unit_test(test_cuda_reads_what_is_only_read),
       cmocka_unit_test(test_cuda_multiplies_four_bytes_at_once),
+      cmocka_unit_test(test_cuda_asks_for_workgroups_that_fit_together),
       cmocka_unit_test(test_cuda_has_elements_of_their_width),
       cmocka_unit_test(test_cuda_wraps_where_it_may),
   };

@@ -377,6 +377,7 @@ berth_status berth__attention_few(berth__lowering *l, const berth__attention *a,
   w.k = w.b.k;
   w.b.a = a;
   if (w.k == NULL) return berth__l_end(l, w.k, err);
+  w.k->resident = 1; /* there are few workgroups, each of which has all it needs under way */
   w.rows = form->queries;
   w.warps = form->threads / LANES;
   few_open(&w);

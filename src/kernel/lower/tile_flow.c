@@ -85,6 +85,7 @@ void berth__packed_flow(berth__packed *w, berth__tile *tile, int64_t sets) {
   berth__x of[2], factors[BERTH__TILE_MOST], extras[BERTH__TILE_EXTRAS];
   bool has_extras;
   berth__packed_slice early[BERTH__PACKED_EARLY];
+  if (w->is_plain) k->resident = 1; /* or the compiler keeps fewer loads under way */
   tile->table = berth__packed_table(tile, k, BERTH__TABLE_SHARED);
   berth__l_unravel(k, berth__x_thread(k), 2, (const int64_t[]){f->group_columns, f->group_rows}, of);
   w->lane = of[1];
@@ -92,12 +93,16 @@ void berth__packed_flow(berth__packed *w, berth__tile *tile, int64_t sets) {
   berth__packed_start(w, &cells);
   berth__packed_load_first(w, early);
   berth__packed_load_scales(w);
+  /* The next kernel's workgroups take up space, but their weights come while this one's rows are staged, or, as far as
+   * rounding rows keeps cores busy, while it sums up. Those that go on with further columns release none. */
+  const bool releases = w->n_early != 0 && sets <= groups;
   if (w->n_early != 0) berth__x_await(k);
   has_extras = packed_flow_load(w, &cells, extras);
+  if (releases && !tile->in_bytes) berth__x_release(k);
   berth__packed_put_rows(w);
   packed_flow_factors(w, factors);
+  if (releases && tile->in_bytes) berth__x_release(k);
   berth__packed_sum(w, w->n_early != 0 ? early : NULL);
-  if (w->n_early != 0 && sets <= groups) berth__x_release(k);
   packed_flow_store(w, &cells, factors, has_extras ? extras : NULL);
   if (sets <= groups) return;
   const berth__x set =
