@@ -2,8 +2,9 @@
 include(CheckCCompilerFlag)
 include(CheckCSourceRuns)
 file(GLOB kernel_sources CONFIGURE_DEPENDS src/device/cpu/kernels/*.c)
-if(is_wasm) # a page waits for its module: numbers of 64 bits, which networks hardly have, are left to the reference kernels
-  list(FILTER kernel_sources EXCLUDE REGEX "/(conv_wide|loops_math|matmul_wide|softmax_f64|wide)\\.c$")
+if(is_wasm) # a page waits for its module: what networks in pages hardly have is left to the reference kernels
+  list(FILTER kernel_sources EXCLUDE REGEX
+       "/(conv_transpose_cells|conv_wide|deform_conv|loops_math|matmul_wide|random|resize_any|roi_align|softmax_f64|wide)\\.c$")
 endif()
 
 # Files that define a table of kernels, in the order of their names: where two tables have kernels of one op, the first
@@ -33,9 +34,10 @@ list(PREPEND kernel_sources ${token_kernels})
 
 # What quantised models are made of gives the same bytes on every instruction set (docs/ops.md): a product and a sum
 # are rounded apart there, as in the reference kernels; so are resized integers and samples (resize_any, grid_sample,
-# roi_align). resize gives the same bits on every instruction set. non_max_suppression keeps the boxes that those keep. Elsewhere compilers may make one multiply-add of them.
-foreach(name chain_run chain_steps elementwise gemm_i8 grid_sample loops_math non_max_suppression pool qconv_last qdepth_pairs
-        qdepthwise qproduct quant resize resize_any roi_align unpack)
+# roi_align), and the arguments of steep functions of f64 (loops_math). resize gives the same bits on every instruction
+# set. non_max_suppression keeps the boxes that those keep. Elsewhere compilers may make one multiply-add of them.
+foreach(name chain_run chain_steps elementwise gemm_i8 grid_sample loops_math non_max_suppression pool qconv_last
+        qdepth_pairs qdepthwise qproduct quant resize resize_any roi_align unpack)
   set_source_files_properties(src/device/cpu/kernels/${name}.c PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
 endforeach()
 

@@ -10,8 +10,8 @@ target_compile_options(berth_options INTERFACE -msimd128 -matomics -mbulk-memory
 # The module is fetched before anything can be shown: what is no kernel is compiled to be small, and so are kernels that
 # are one short loop for each of many types, or that pages rarely run.
 target_compile_options(berth_objects PRIVATE -Os)
-foreach(name arg_any attention_grad blocks_exact cast conv_transpose_cells conv_transpose_each cumsum deform_conv dft grid_sample index
-             loops matmul_small norm_grad pack_blocks pad pool_places random reduce_int resize_any roi_align top_k trees)
+foreach(name arg_any attention_grad blocks_exact cast conv_transpose_each cumsum dft grid_sample index
+             loops matmul_small norm_grad pack_blocks pad pool_places reduce_int top_k trees)
   set_property(SOURCE src/device/cpu/kernels/${name}.c APPEND PROPERTY COMPILE_OPTIONS -Os)
 endforeach()
 
