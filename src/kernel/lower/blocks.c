@@ -288,7 +288,9 @@ berth__l_slices berth__l_slices_for_bytes(berth_type type) {
     case BERTH_Q4_0:
     case BERTH_Q4_1:
     case BERTH_Q5_0:
-    case BERTH_Q5_1: return (berth__l_slices){1, 8, 8, 8};
+    case BERTH_Q5_1:
+    case BERTH_Q4_0F:
+    case BERTH_Q4_1F: return (berth__l_slices){1, 8, 8, 8};
     default: return berth__l_slices_of(type);
   }
 }
