@@ -7,7 +7,7 @@ cat >"$out.cu" <<'PRELUDE'
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(n) __attribute__((launch_bounds(n)))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __forceinline__ inline __attribute__((always_inline))
 struct index { unsigned x; };
 struct __attribute__((aligned(8))) float2 { float x, y; };
