@@ -198,13 +198,14 @@ def four_bits(p):
     for name, block, k, zero, level, rows in (("plain", 32, 64, None, 0, 3), ("zero", 32, 96, "u8", 0, 1),
                                               ("zero_f32", 32, 64, "f32", 0, 2), ("wide", 128, 256, None, 0, 5),
                                               ("part", 64, 96, "u8", 0, 2), ("bytes", 32, 64, None, 4, 3),
-                                              ("bias", 32, 64, None, 1, 2)):
+                                              ("bias", 32, 64, None, 1, 2),
+                                              ("zero_given", 32, 64, "u8", 0, 2)):
         blocks = (k + block - 1) // block
         ins = [f32(2, rows, k), u8(70, blocks, block // 2), f32(70 * blocks)**2 / 8]
         fixed = (1, 2)
         if zero is not None:
             ins.append(u8(70 * ((blocks + 1) // 2)) if zero == "u8" else np.abs(f32(70 * blocks)) * 4)
-            fixed = (1, 2, 3)
+            fixed = (1, 2) if name == "zero_given" else (1, 2, 3)  # by the caller: nothing to pack in advance
         if name == "bias":
             ins += [None, None, f32(70)]
             fixed = (1, 2, 5)

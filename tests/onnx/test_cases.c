@@ -81,7 +81,7 @@ static void quantised_lstms(void **state) {
 
 static void weights_of_four_bits(void **state) {
   (void)state;
-  check_pack("four_bits", 7);
+  check_pack("four_bits", 8);
 }
 
 static void newer_ops_and_control_flow(void **state) {

@@ -199,7 +199,9 @@ static berth_status read_packed(const berth__onnx_call *call, packed *p, berth_e
  * that this is accurate enough, as ONNX Runtime does. */
 static bool few_bits_fit_blocks(const berth__onnx_call *call, const packed *p) {
   if (p->bits != 4 || p->block % 32 != 0 || p->k % 32 != 0) return false;
-  return berth__onnx_is_weight(call, call->in[1]) && berth__onnx_is_weight(call, call->in[2]);
+  const berth_value zero = berth__onnx_in(call, 3);
+  return berth__onnx_is_weight(call, call->in[1]) && berth__onnx_is_weight(call, call->in[2]) &&
+         (zero == BERTH_VALUE_NONE || berth__onnx_is_weight(call, zero));
 }
 
 static berth_value few_bits_blocks(berth__onnx_chain *c, const packed *p) {

@@ -21,7 +21,8 @@ bool berth__tile_takes_bytes(const berth__tile *tile) {
   const berth__kernel_limits *limits = tile->l->limits;
   const berth__storage storage = berth__l_storage_of(tile->l, tile->right.operand);
   if (!BERTH__NATIVE_GPUS || tile->is_exact) return false;
-  return limits->has_dot4 && limits->exchanges && limits->lanes >= GROUP_THREADS && berth__l_blocks_has_bytes(storage);
+  if (!berth__l_blocks_has_bytes(storage) || berth__l_slices_for_bytes(storage).beside % UNIT_WORDS != 0) return false;
+  return limits->has_dot4 && limits->exchanges && limits->lanes >= GROUP_THREADS;
 }
 
 /* ---- Where the rows lie ---- */
